@@ -1,8 +1,7 @@
-"""Which hosts tools may reach: one rule for pages, requests and servers, asked for each address that is connected to.
+"""The hosts that tools may reach: one rule for pages, requests and servers, applied to each address before connecting.
 
-The public network is open. What lies outside it is open where a person has named it: in the setting ``allow_hosts``,
-or, for the one tool that names it, in a file of a trusted folder. Where clouds hand out the keys of their machines is
-open by its very name in ``allow_hosts`` alone.
+The public network is allowed. Other addresses are allowed if a person has named them: in the setting ``allow_hosts``,
+or, for the one host that a tool's own file names, by trusting that file.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def _name_and_port(text: str) -> tuple[str, int | None]:
 
 
 def bad_host(texts: Sequence[str]) -> str:
-    """Why a list of hosts cannot be used; empty where it can."""
+    """Why a list of hosts cannot be used; empty if it can."""
     try:
         NetworkReach(tuple(texts))
     except ValueError as fault:

@@ -70,7 +70,7 @@ async def _in_thread(function: Function, arguments: Mapping[str, Any], timeout_s
 
 
 def _carried(fault: BaseException) -> Exception:
-    """The fault in a form that a future can hold and that ends nothing but the call."""
+    """The fault in a form that a future can hold and that ends only the call."""
     if isinstance(fault, Exception) and not isinstance(fault, StopIteration):
         return fault
     ends = isinstance(fault, (SystemExit, KeyboardInterrupt))

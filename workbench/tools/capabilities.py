@@ -46,7 +46,7 @@ class CapabilityKind(StrEnum):
 
 
 class Capability(Struct, frozen=True):
-    """One thing. ``name`` is for people; ``digest`` pins the content where it has one."""
+    """One ability outside the sandbox. ``name`` is for people; ``digest`` pins the content if it has any."""
 
     kind: CapabilityKind
     name: str
@@ -105,7 +105,7 @@ class Manifest(Struct, frozen=True):
 
     @property
     def needs_trust(self) -> bool:
-        """False when nothing could act outside: then there is nothing to ask."""
+        """False only if nothing could act outside the sandbox: then no question is needed."""
         return any(capability.kind is not CapabilityKind.CASCADE for capability in self.capabilities)
 
     @property

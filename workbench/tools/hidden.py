@@ -61,7 +61,7 @@ def hidden_below(root: Path, also: Iterable[Path] = ()) -> tuple[str, ...]:
 
 
 def linked(path: str) -> Inode | None:
-    """The identity of a file that has more than one name; None for all else."""
+    """The identity of a file that has more than one name; None for others."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -77,7 +77,7 @@ _PLAIN, _GIT_TOP, _GIT_INNER = range(3)
 
 
 def _visible(top: str, more: frozenset[str], hidden: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Files and links of a tree that are not hidden; what is, is added to ``hidden``."""
+    """Files and links of a tree that are not hidden; hidden ones are added to ``hidden``."""
     pending = [(top, _PLAIN)]
     while pending:
         folder, where = pending.pop()

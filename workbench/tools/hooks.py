@@ -39,7 +39,7 @@ class RegisteredHooks:
 
 
 def read_answer(name: str, answer: object) -> HookResult:
-    """What a hook returned; what is no answer is an error in words."""
+    """The result of a hook's answer; an invalid answer is an error in words."""
     match answer:
         case None | HookAction.CONTINUE:
             return HookResult(name)

@@ -71,7 +71,7 @@ class ServerFault(Exception):
 
 
 class NotAllowed(ServerFault):
-    """A server that nobody has allowed to start."""
+    """A server that was not allowed to start."""
 
 
 class _ResolvedServer(Struct, frozen=True):
@@ -156,7 +156,7 @@ class McpServers:
         return _result(await connection.call(tool.name, dict(arguments)))
 
     async def _connected(self, server: str, wanted: McpServer) -> _Connection:
-        """The connection, made now where there is none or where it is lost. Raises ServerFault."""
+        """The connection, made now if there is none or it was lost. Raises ServerFault."""
         key = (server, canonical(wanted.model_dump(mode="json")))
         connection = self._connections.get(key)
         if connection is None or connection.lost:
@@ -342,7 +342,7 @@ class _Connection:
         return sdk.client.stdio.stdio_client(parameters, errlog=self._errors)
 
     async def _heard(self, message: object) -> None:
-        """What came and answers nothing; what is not of the protocol is kept for a fault."""
+        """Takes a message that answers no request; text outside the protocol is kept for a fault."""
         if isinstance(message, Exception) and not self._nonsense:
             found = re.search(r"input_value=(.*), input_type", str(message))
             self._nonsense = clean_line(found[1] if found else str(message), 120)
@@ -384,7 +384,7 @@ def _transport_faults() -> tuple[type[Exception], ...]:
 
 
 def _words(fault: BaseException) -> str:
-    """The innermost reason of a fault: groups and wrappers say nothing."""
+    """The innermost reason of a fault: groups and wrappers have no text of their own."""
     while isinstance(fault, BaseExceptionGroup) and fault.exceptions:
         fault = fault.exceptions[0]
     if isinstance(fault, ServerFault):
@@ -451,7 +451,7 @@ def _checked(server: str, tool: Any) -> tuple[str, ServerTool | None]:
 
 
 def _cleaned(value: Any) -> Any:
-    """A JSON value whose texts hold no control characters."""
+    """A JSON value whose texts have no control characters."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
@@ -460,7 +460,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def _chosen(listing: Listing, names: Sequence[str]) -> Listing:
-    """The tools that a definition names; all of them where it names none."""
+    """The tools that a definition names; all of them if it names none."""
     if not names:
         return listing
     tools = tuple(tool for tool in listing.tools if tool.name in names or tool.spec.name in names)

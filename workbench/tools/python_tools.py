@@ -1,4 +1,4 @@
-"""Python tools of a workspace: imported where the folder is trusted, announced without running anything where not."""
+"""Python tools of a workspace: imported if the folder is trusted, else announced without running them."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def announce_tools(folder: PythonFolder, registry: Registry, refusal: str = UNTR
 
 
 def _never() -> None:
-    """Stands where an untrusted function would."""
+    """Replaces an untrusted function; never called."""
     raise PermissionError(UNTRUSTED)
 
 

@@ -40,7 +40,7 @@ def docstring_of(function: Callable[..., Any]) -> Docstring:
 
 
 def parse_docstring(text: str) -> Docstring:
-    """Never fails: what is no known section is left out."""
+    """Never fails: unknown sections are left out."""
     lines = inspect.cleandoc(text).splitlines()
     summary = _summary(lines)
     return Docstring(summary[0] if summary else "", " ".join(summary), _google(lines) | _sphinx(lines))

@@ -1,4 +1,4 @@
-"""Tells work in a thread that nobody waits for it any more: a thread cannot be ended from outside."""
+"""Tells work in a thread that its result is no longer wanted: a thread cannot be ended from outside."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _wrong(error: ValidationError, schema: Mapping[str, Any]) -> str:
 
 
 def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value, read as what the schema wants where that cannot be mistaken."""
+    """The value, converted to the schema's type if that is unambiguous."""
     wanted = _types(schema)
     if _fits(value, wanted):
         return value
@@ -278,7 +278,7 @@ class Toolbox:
         return self.registry.names()
 
     def spec(self, name: str) -> ToolSpec | None:
-        """None when there is no such tool. A name with a scheme (``sql:top.sql``) is looked up as it is called."""
+        """None when there is no such tool. A name with a scheme (``sql:top.sql``) is looked up at the call."""
         if ":" in name:
             scheme = name.partition(":")[0]
             return (

@@ -24,7 +24,7 @@ class TrustDamaged(OSError):
 
 
 class Grant(Struct, frozen=True):
-    """What was allowed for one folder."""
+    """The capabilities granted to one folder."""
 
     folder: str
     at: str
@@ -77,7 +77,7 @@ class Trust:
             folders[real] = {"at": at, "capabilities": keys}
 
     def revoke(self, folder: Path) -> bool:
-        """Take a folder's grant away. False when it had none. Raises TrustDamaged or OSError."""
+        """Remove a folder's grant. False if it had none. Raises TrustDamaged or OSError."""
         with self._changing() as folders:
             return folders.pop(str(folder.resolve()), None) is not None
 

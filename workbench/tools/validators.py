@@ -207,7 +207,7 @@ def _verdict(valid: bool, reason: str) -> dict[str, Any]:
 
 
 def _number(given: Mapping[str, Any], key: str, default: int) -> int:
-    """A whole number of the input, which may stand there as text. Raises ValueError or TypeError when it is none."""
+    """A whole number of the input, which may be written as text. Raises ValueError or TypeError for other values."""
     value = given.get(key)
     return default if value in (None, "") else int(value)
 

@@ -1,4 +1,4 @@
-"""Annotating runs and calls by name: what a person means, and what is kept of it."""
+"""Annotates runs and calls by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def annotated(project: Project, run_id: str, change: Change) -> Annotations:
-    """Make a change to what is said of a run or a call; what holds then. Secrets in notes and tags are replaced, as in
-    all text that enters a run. Raises UnknownRun, StoreBusy, StoreError, AnnotationError."""
+    """Change the annotations of a run or a call. Returns those in force. Secrets in notes and tags are replaced, as in
+    all text that enters a run. Raises UnknownRun, StoreBusy, StoreError, AnnotationError.
+    """
     redact = project.redactor()
     tags, notes = (tuple(redact(text)[0] for text in texts) for texts in (change.tags, change.notes))
     return project.store.annotate(run_id, replace(change, tags=tags, notes=notes))

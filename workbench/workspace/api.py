@@ -29,7 +29,7 @@ from workbench.workspace.system import SystemIds
 # Asks the stored runs from a program: the functions of the SQL tables, each over the workspace of a folder.
 
 Folder = str | Path | None
-"""Of the workspace; None is the current one."""
+"""Folder of the workspace; None is the current one."""
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def get_context(session_id: str, place: str | Place, *, folder: Folder = None) -
 
 
 def get_request(message_id: str, *, folder: Folder = None) -> str:
-    """The whole request of an answer, as JSON text. Raises StoreError when there is none."""
+    """The whole request of an answer, as JSON text. Raises StoreError if there is none."""
     with index_of(folder) as index:
         return index.get_request(message_id)
 

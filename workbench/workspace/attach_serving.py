@@ -21,7 +21,7 @@ from workbench.workspace.attaching import AttachedRun
 
 LOOPBACK = "127.0.0.1"
 STAND_IN = "workbench"
-"""The key of clients that refuse to start without one, where no provider is asked."""
+"""The key of clients that refuse to start without one, if no provider is asked."""
 PATIENCE = 3.0
 """Seconds that a program gets to end after it was asked to."""
 
@@ -35,7 +35,7 @@ class CannotStart(Exception):
 
 
 class Served(Struct, frozen=True):
-    """Where a session listens, and what is asked of it."""
+    """The address of a session, and the task that serves it."""
 
     listener: socket.socket
     where: Mapping[str, str]

@@ -30,7 +30,7 @@ class AttachPlan(Struct, frozen=True):
     options: AttachOptions
     served: Served
     output: Path | None = None
-    """Where what the command prints goes; None without a command."""
+    """File for the output of the command; None without a command."""
     pause: bool = False
     """Whether it is paused before its first request."""
 

@@ -1,4 +1,4 @@
-"""A session of attach in the store: the run that is recorded, and who answers the requests of it."""
+"""A session of attach in the store: the recorded run, and the source of its answers."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from workbench.workspace.system import SystemClock, SystemIds
 
 
 class AttachOptions(Struct, frozen=True):
-    """What is attached to, and who answers."""
+    """The program to attach to, and the source of the answers."""
 
     command: str = ""
-    """As it was written; empty where clients come by themselves."""
+    """The command as written; empty if clients start by themselves."""
     session: str = ""
     """The name of the run; empty for a new one."""
     offline: bool = False
     replies: Path | None = None
     """Scripted replies of the offline model."""
     replay: str = ""
-    """The session whose replies are given again, and nothing else."""
+    """The session whose replies are repeated; no other reply is given."""
     reuse: str = ""
-    """The same, but what is not recorded goes to the provider."""
+    """The same, but requests without a recorded answer go to the provider."""
     strategy: Strategy | None = None
-    """What is sent of the messages of each context; None for all of them."""
+    """Selects what is sent of the messages of each context; None for all of them."""
     what_if: Strategy | None = None
-    """What is priced beside it; nothing is sent by it."""
+    """Priced beside the strategy in force; it never changes what is sent."""
 
 
 class AttachedRun(Struct, frozen=True):
@@ -57,7 +57,7 @@ class AttachedRun(Struct, frozen=True):
     session: str
     recorder: Recorder
     answers: Answers | None
-    """None where providers answer."""
+    """None if providers answer."""
 
 
 @contextmanager
@@ -102,7 +102,8 @@ def attached_run(
 
 def end_session(run: AttachedRun, code: int, *, stopped: str = "") -> bool:
     """Close the record with the status of the session. ``code``: of the command. ``stopped``: why it was ended from
-    outside. False where a replay has diverged."""
+    outside. False if a replay has diverged.
+    """
     diverged = run.answers.diverged if isinstance(run.answers, RecordedAnswers) else ""
     if diverged:
         run.recorder.close("diverged", diverged)

@@ -25,14 +25,14 @@ class _Breakpoints(Struct, frozen=True):
 
 
 def load_breakpoints(folders: Folders, cascade: Path) -> list[Breakpoint]:
-    """The breakpoints of a cascade file; empty where none are kept, or where they cannot be read."""
+    """The kept breakpoints of a cascade file; empty if there are none, or they cannot be read."""
     kept = _file(folders, cascade).read_or_none()
     rows = kept.breakpoints[:_MOST] if kept else ()
     return [point for row in rows if (point := _read(row)) is not None]
 
 
 def keep_breakpoints(folders: Folders, cascade: Path, points: Sequence[Breakpoint]) -> None:
-    """Keep these for the next time the file is opened. Raises OSError where the state folder cannot be written."""
+    """Keep these for the next time the file is opened. Raises OSError if the state folder cannot be written."""
     file = _file(folders, cascade)
     if points:
         file.write(_Breakpoints(str(cascade), [asdict(point) for point in points]))
@@ -45,7 +45,7 @@ def _file(folders: Folders, cascade: Path) -> StateFile[_Breakpoints]:
 
 
 def _read(row: object) -> Breakpoint | None:
-    """A breakpoint as it was kept; None for what is none, a condition that cannot be read included."""
+    """A kept breakpoint; None for an invalid one, including an unreadable condition."""
     if not isinstance(row, dict):
         return None
     phase, turn, tool, condition = (row.get(name, "") for name in ("phase", "turn", "tool", "condition"))

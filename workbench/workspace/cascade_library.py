@@ -91,4 +91,4 @@ class _Images:
         self._parent.blob(digest, data)
 
     def sync(self) -> None:
-        """Nothing is stored."""
+        """Does nothing: there is no storage."""

@@ -40,8 +40,9 @@ def definition_of(state: RunState) -> Definition:
 
 
 def matching(store: Store, text: str) -> list[str]:
-    """The ids of the stored runs that a filter lets through, newest first, by the language of ``workbench runs``; those
-    inside other runs only where it asks for them. Raises FilterError."""
+    """The ids of the stored runs that match a filter, newest first, in the language of ``workbench runs``; child runs
+    only if it asks for them. Raises FilterError.
+    """
     wanted = parse_filter(text, datetime.now().astimezone())
     runs = [run for run in store.runs() if wanted.asks_inside or not run.depth]
     return [found.run.run_id for found in find_runs(runs, wanted, TextSearch(store))]
@@ -69,7 +70,7 @@ def _called(store: Store, run_id: str) -> str:
 
 def pricing_of(table: PriceTable, provider: str | None, cache_ttl: float | None = None) -> Pricing:
     """The prices that ``--provider`` means: those of the runs' own models for none and for ``recorded``. ``cache_ttl``:
-    seconds that a cache keeps what was sent, in place of what providers and marks say.
+    seconds that a cache keeps a prefix, instead of what providers and marks state.
 
     Raises PricesError.
     """
@@ -99,7 +100,7 @@ class ComparedRun(Struct, frozen=True):
     run: str
     """A session id, a run id, or the beginning of one."""
     spec: str = ""
-    """A strategy, a name of the file's, or ``file``; empty for the contexts as they were."""
+    """A strategy, a name from the file, or ``file``; empty for the recorded contexts."""
 
 
 class RunComparison(Struct, frozen=True):
@@ -114,13 +115,13 @@ class RunComparison(Struct, frozen=True):
 
 
 THIS = "this"
-"""Stands for the run that is looked at, as it was recorded."""
+"""Stands for the current run, as it was recorded."""
 
 
 def source_of(project: Project, text: str, here: str) -> ComparedRun:
-    """What a person means by one side: ``this``, a strategy for the run ``here``, or the name of another run.
+    """The meaning of one side: ``this``, a strategy for the run ``here``, or the name of another run.
 
-    Raises SpecError where it is none of them.
+    Raises SpecError if it is none of them.
     """
     said = text.strip()
     if said in ("", THIS):
@@ -212,7 +213,7 @@ def images_of(store: Store, runs: Iterable[str]) -> Mapping[str, bytes]:
 
 
 def recorded(state: RunState, prices: Prices, label: str = "") -> tuple[ComparisonSide, str]:
-    """A run as it was recorded, and what to say where its cascade can no longer be loaded."""
+    """A run as it was recorded, and a notice if its cascade can no longer be loaded."""
     label = label or state.session_id or state.run_id
     try:
         return as_recorded(label, state, definition_of(state), encodings(), prices), ""
@@ -289,7 +290,7 @@ def change_into(project: Project, file: Path, strategy: Strategy, states: Iterab
 
 
 def write_change(change: FileChange) -> None:
-    """Write it, unless the file was saved meanwhile. Raises ApplyError, CannotOpen, OSError."""
+    """Write it, unless the file was saved in between. Raises ApplyError, CannotOpen, OSError."""
     if read_bytes(change.file, change.shown) != change.before.encode("utf-8"):
         raise ApplyError(f"{change.shown} was saved meanwhile; nothing is written")
     write_whole(change.file, change.after.encode())

@@ -1,4 +1,4 @@
-"""Writing a setting into a file of settings: one value is changed, comments and all else stay as they are."""
+"""Writes a setting into a file of settings: one value changes, comments and all other text stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WrittenSetting(Struct, frozen=True):
     value: Any
     """What counts now."""
     origin: str
-    """Where it comes from: another place may have the last word."""
+    """The origin of the value in force: another place may override this one."""
 
 
 def setting_named(name: str) -> Setting:
@@ -120,7 +120,7 @@ def _changed(project: Project, file: File, path: Path, change: Any) -> WrittenSe
 
 
 def take_over(project: Project) -> None:
-    """Read the settings of a project anew; what was given as a flag stays. Raises SettingsError; then all stays."""
+    """Read the settings of a project again; flags stay in force. Raises SettingsError and changes nothing."""
     old = project.settings
     given = {name: value for name, value in old.values.items() if old.origins.get(name) == "flag"}
     fresh = load_settings(project.root, project.env, project.folders.config)

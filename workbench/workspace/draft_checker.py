@@ -79,7 +79,7 @@ class DraftChecker:
         return [file for file, template in texts.items() if uses.search(template)]
 
     def file_of(self, name: str) -> Path | None:
-        """The file that a cascade names, looked up beside it, then in the workspace; None where there is none."""
+        """The file that a cascade names, looked up beside it, then in the workspace; None if there is none."""
         for base in (self._file.parent, self._project.root):
             if is_there(base / name):
                 return base / name

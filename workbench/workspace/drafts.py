@@ -1,4 +1,4 @@
-"""Text that is being written and not saved yet, kept beside the user's state: what a killed app leaves is not lost."""
+"""Unsaved text, kept beside the user's state, so that a killed app loses none of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Draft:
     """The unsaved text of one file."""
 
     def __init__(self, folder: Path, file: Path) -> None:
-        """``folder`` is where drafts lie; it is made when the first one is kept."""
+        """``folder`` holds the drafts; it is made for the first one."""
         self._file = file.resolve()
         self._kept = StateFile.about(folder, self._file, _DraftContent)
 
@@ -27,7 +27,7 @@ class Draft:
         self._kept.write(_DraftContent(str(self._file), text))
 
     def text(self) -> str | None:
-        """The text that was kept; None where there is none, or where it cannot be read any more."""
+        """The kept text; None if there is none, or it cannot be read."""
         content = self._kept.read_or_none()
         return content.text if content else None
 

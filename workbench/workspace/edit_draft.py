@@ -49,15 +49,15 @@ class Row(Struct, frozen=True):
 
     message: Message
     origin: int | None
-    """Its index before any edit; None for one that was added."""
+    """Its index before any edit; None for an added message."""
     mark: str = ""
     """changed, added, dropped, moved."""
     entry: Entry | None = None
-    """How it is sent as things are; None for one that was added."""
+    """How it is currently sent; None for an added message."""
 
 
 class Target(Struct, frozen=True):
-    """What is there to edit, as it was before any edit."""
+    """What can be edited, as it was before any edit."""
 
     kind: StopKind
     place: Place
@@ -73,14 +73,15 @@ class Target(Struct, frozen=True):
     answerable: bool = False
     """Whether it may be answered instead of being sent."""
     has_state: bool = True
-    """Whether there is a state: of a program that is watched, nobody knows it."""
+    """Whether there is a state: that of an attached program is unknown."""
     as_sent: bool = False
-    """What is edited is the request itself, not the history behind it: of messages that a strategy shortened, only what
-    is sent is known to it."""
+    """The request itself is edited, not the history behind it: if a strategy shortened messages, only the sent form is
+    known.
+    """
 
 
 def target_of(stop: Stop) -> Target:
-    """What can be edited where a run is held. Raises EditError where nothing can."""
+    """What can be edited where a run is paused. Raises EditError if nothing can."""
     if stop.kind not in EDITS_AT:
         raise EditError(f"nothing can be edited at {str(stop.kind).replace('_', ' ')}")
     request = stop.assembly.request if stop.assembly is not None else None
@@ -124,7 +125,7 @@ class _Version(Struct, frozen=True):
 
 
 class EditDraft:
-    """The edits of one target, each checked as it is written. ``edits`` are what is made when they are saved."""
+    """The edits of one target, each checked as it is written. ``edits`` are made when they are saved."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -178,7 +179,7 @@ class EditDraft:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The messages as they would be, dropped ones included."""
+        """The messages after the edits, dropped ones included."""
         return self._lay_out()[0]
 
     @property
@@ -188,7 +189,7 @@ class EditDraft:
         return tuple(self._lay_out()[1].values())
 
     def part(self, key: str) -> Part | None:
-        """A part by its key; None where there is none any more."""
+        """A part by its key; None if it no longer exists."""
         return self._lay_out()[1].get(key)
 
     def _lay_out(self) -> tuple[tuple[Row, ...], dict[str, Part]]:
@@ -231,7 +232,7 @@ class EditDraft:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, key: str, text: str) -> bool:
-        """Take a text for a part; False where it is what stands there. Raises EditError, and nothing is changed."""
+        """Set the text of a part; False if it has this text. Raises EditError and changes nothing."""
         part = self.part(key)
         if part is None:
             raise EditError("this is not there any more")
@@ -290,7 +291,7 @@ class EditDraft:
         return True
 
     def do(self, edit: Edit) -> None:
-        """Take an edit. Raises EditError, and nothing is changed."""
+        """Make an edit. Raises EditError and changes nothing."""
         check_edit(edit, Stop(self.target.kind, self.target.place, answerable=self.target.answerable))
         if isinstance(edit, ChangeMessage) and self.target.as_sent:
             self._check_sent_in_full(edit.at)
@@ -314,14 +315,14 @@ class EditDraft:
         self._undone = []
 
     def undo(self) -> Edit | None:
-        """Undo the last edit, which is returned; None without one."""
+        """Undo the last edit and return it; None without one."""
         if len(self._versions) == 1:
             return None
         self._undone.append(self._versions.pop())
         return self._undone[-1].edits[-1]
 
     def redo(self) -> Edit | None:
-        """Redo the edit last, which is returned; None without one."""
+        """Redo the last undone edit and return it; None without one."""
         if not self._undone:
             return None
         self._versions.append(self._undone.pop())
@@ -346,7 +347,7 @@ class EditDraft:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What all edits together come to: an edit that another takes back is none."""
+        """The sum of all edits: an edit that another one reverts is not listed."""
         first, now = self._versions[0], self._now
         found: list[Change] = []
         before = _items(first.draft)
@@ -389,7 +390,7 @@ class EditDraft:
 
 
 def told(message: Message) -> str:
-    """A message as one text: what it says, then its tool calls."""
+    """A message as one text: its text, then its tool calls."""
     calls = [f"→ {call.name} {readable(call.arguments)}" for call in message.tool_calls]
     images = [f"[image {image.media_type}, {image.size:,} bytes]" for image in message.images]
     return "\n".join(filter(None, (message.text, *images, *calls)))
@@ -402,7 +403,7 @@ def settings_text(request: Any) -> str:
 
 
 def readable(arguments: str) -> str:
-    """JSON text in lines, where it is JSON; else as it is."""
+    """JSON text in lines; other text unchanged."""
     try:
         return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -418,7 +419,7 @@ def with_text(message: Message, text: str) -> Message:
 
 
 def state_value(text: str) -> Any:
-    """What is written for a state value: JSON where it is JSON, else the text."""
+    """A written state value: JSON if it parses, else the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -430,7 +431,7 @@ def _shown(value: Any) -> str:
 
 
 def _object(text: str) -> str:
-    """Arguments as they are sent: the JSON that was written, in one line. Raises EditError with line and column."""
+    """Arguments as sent: the written JSON in one line. Raises EditError with line and column."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError as fault:

@@ -34,8 +34,9 @@ def read_state(written: Sequence[str]) -> tuple[Edit, ...]:
 
 
 def stop_for(edits: Sequence[Edit], asked: str | None, *, whole_phase: bool) -> StopKind:
-    """The stop at which all edits can be made. State alone, for a phase without a turn, is set before the phase
-    begins. Raises EditError where one stop does not do for all."""
+    """The stop at which all edits can be made. State alone, for a phase without a turn, is set before the phase begins.
+    Raises EditError if no single stop allows all of them.
+    """
     if asked is not None:
         return StopKind(asked)
     if whole_phase and edits and all(isinstance(edit, SetState) for edit in edits):

@@ -57,7 +57,7 @@ class LibraryCascade(Struct, frozen=True):
 
 
 class UnsandboxedCode(Struct, frozen=True):
-    """What of a workspace could act outside the sandbox, as it was read at one moment."""
+    """Parts of a workspace that could act outside the sandbox, as read at one moment."""
 
     python: tuple[PythonFolder, ...]
     tool_files: Mapping[str, str]
@@ -98,7 +98,9 @@ class Environment:
     # -- trust -------------------------------------------------------------------------------------------------------
 
     def code(self, folder: Path) -> UnsandboxedCode:
-        """The files of a workspace that could act, read once: what was judged is what runs."""
+        """The files of a workspace that could act outside the sandbox, read once, so that the checked content is what
+        runs.
+        """
         tool_files = [
             path for d in self._tackle_folders(folder) for path in sorted(d.glob("*.tool.json")) if path.is_file()
         ]
@@ -138,8 +140,9 @@ class Environment:
         return Trust(self._project.folders.state).is_trusted(self._project.root, wanted)
 
     def renderer(self, folder: Path, *, code: UnsandboxedCode | None = None) -> Render:
-        """What renders the templates of a cascade in ``folder``: this process where a person has trusted the folder
-        as it is, else a worker."""
+        """Renders the templates of a cascade in ``folder``: this process if a person trusts the folder as it is, else a
+        worker.
+        """
         return Renderer() if self.granted(folder, code=code) else apart()
 
     def granted(self, folder: Path, *, code: UnsandboxedCode | None = None) -> bool:
@@ -155,7 +158,7 @@ class Environment:
         return Workspace.of(self._project.root, folder, store=self._project.store_folder)
 
     def toolbox(self, folder: Path, *, sandbox: str = "", code: UnsandboxedCode | None = None) -> Toolbox:
-        """The tools for a cascade in ``folder``. Python tools are imported only where the folder is trusted."""
+        """The tools for a cascade in ``folder``. Python tools are imported only if the folder is trusted."""
         project = self._project
         level = cast('Literal["auto"]', sandbox or project.settings.sandbox)
         workspace, elsewhere = self.workspace(folder), self._elsewhere(folder)

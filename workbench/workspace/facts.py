@@ -1,4 +1,4 @@
-"""What a session tells those who show it: for the header, and after a save."""
+"""What a session reports to the app and the commands: for the header, and after a save."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HeaderFacts(Struct, frozen=True):
-    """What the header says of how calls are answered and where runs are kept."""
+    """The header's statement of how calls are answered and where runs are kept."""
 
     model: str
     """``offline as openai/gpt-4.1-mini``, or a model name."""
@@ -25,9 +25,9 @@ class Reload(Struct, frozen=True):
     """What a look at the file after a save gave."""
 
     opened: OpenedCascade
-    """The new definition; where it cannot run, its problems beside the last good one that stays in ``Session``."""
+    """The new definition; if it cannot run, its problems beside the last good one that stays in ``Session``."""
     valid: bool
     changed: frozenset[str] = frozenset()
-    """Names of phases whose text is not what it was."""
+    """Names of phases whose text changed."""
     gone: str = ""
     """Why the file could not be read."""

@@ -1,4 +1,4 @@
-"""Where the user's own files lie, outside every workspace. Light: the app asks before its first frame."""
+"""The user's own folders, outside every workspace. Imports little: the app needs them before its first frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Folders(Struct, frozen=True):
 
 
 def at_home(path: Path) -> str:
-    """A path as people write it: ``~`` for their own folder. Raises nothing where they have none."""
+    """A path with ``~`` for the user's home folder. Never raises, even without such a folder."""
     try:
         home = Path.home()
     except RuntimeError:

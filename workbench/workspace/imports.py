@@ -32,7 +32,7 @@ from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.system import SystemClock, SystemIds
 
 STDIN = Path("-")
-"""The name by which standard input is asked for."""
+"""The name that means standard input."""
 
 
 class LeftOut(TypedDict):
@@ -41,7 +41,7 @@ class LeftOut(TypedDict):
     what: str
     count: int
     kept: bool
-    """It lies beside the run, in ``run_started.imported.kept``."""
+    """It is kept beside the run, in ``run_started.imported.kept``."""
     where: list[str]
     """The first places in the file that it stands at."""
 
@@ -57,13 +57,13 @@ class ImportedRun(Struct, frozen=True):
     calls: int
     messages: int
     notes: tuple[str, ...]
-    """All remarks on what is not in the run as it stands in the file, in words."""
+    """All remarks on differences between the run and the file, in words."""
     left_out: tuple[LeftOut, ...]
-    """Of these, what is among the messages of no call."""
+    """Those among them that concern parts missing in the messages of every call."""
     evidence: str
     """What in the file says that it is of this format."""
     also: tuple[str, ...]
-    """Names of further formats whose shape the file has."""
+    """Names of further formats that fit the file's shape."""
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
@@ -184,7 +184,7 @@ def _import_checkpoint(project: Project, folder: Path) -> ImportedRun:
 
 
 def with_model(conversation: Conversation, model: str) -> Conversation:
-    """The conversation with a model for the contexts that name none."""
+    """The conversation, with a model for the contexts that name none."""
     named = tuple(thread if thread.model else replace(thread, model=model) for thread in conversation.threads)
     return replace(conversation, threads=named)
 
@@ -217,7 +217,7 @@ def _read(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, F
 
 
 def _parts(project: Project, files: Sequence[Path], wanted: str) -> list[tuple[Origin, FoundConversation]]:
-    """The one conversation of files that hold an event each; empty where they do not, or where one cannot be read."""
+    """The one conversation of files that hold an event each; empty if they do not, or one cannot be read."""
     if len(files) < 2 or STDIN in files:
         return []
     digests: list[str] = []
@@ -258,7 +258,7 @@ def _opened(file: Path, shown: str) -> BinaryIO:
 
 
 def _copied(stream: BinaryIO, shown: str) -> BinaryIO:
-    """What a stream gives until its end, as a file without a name. Raises CannotOpen where that is too much."""
+    """The rest of a stream, as a file without a name. Raises CannotOpen if it is too large."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     size = 0
     while block := stream.read(_BLOCK):
@@ -276,7 +276,7 @@ _BLOCK = 1024 * 1024
 
 
 def _digest(stream: BinaryIO) -> str:
-    """SHA-256 of what is left in the stream."""
+    """SHA-256 of the rest of the stream."""
     digest = hashlib.sha256()
     while block := stream.read(_BLOCK):
         digest.update(block)

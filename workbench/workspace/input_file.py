@@ -15,12 +15,12 @@ class CannotOpen(Exception):
 
 
 def input_file(cascade: Path) -> Path:
-    """Where the default input of a cascade file would lie."""
+    """The place of a cascade file's default input."""
     return cascade.with_name(cascade.stem + ENDING)
 
 
 def default_input(cascade: Path) -> dict[str, Any]:
-    """What that file holds; an empty input where there is none. Raises CannotOpen when it is no JSON object."""
+    """The content of that file; an empty input if it is missing. Raises CannotOpen when it is no JSON object."""
     file = input_file(cascade)
     try:
         value = json.loads(file.read_text("utf-8"))

@@ -13,7 +13,7 @@ from workbench.workspace.input_file import CannotOpen, input_file
 
 
 def as_line(value: Any) -> str:
-    """A value as one line; text that is no clean line, or would be read as JSON, as JSON."""
+    """A value as one line; a text that has line breaks, or would be read as JSON, as JSON."""
     if isinstance(value, str) and clean_line(value) == value and from_line(value) == value:
         return value
     return json.dumps(value)
@@ -28,7 +28,7 @@ def from_line(line: str) -> Any:
 
 
 def write_input(cascade: Path, values: Mapping[str, Any]) -> Path:
-    """Keep an input beside a cascade, whole or not at all; the file. Raises CannotOpen."""
+    """Keep an input beside a cascade, completely or not at all. Returns the file. Raises CannotOpen."""
     file = input_file(cascade)
     try:
         write_whole(file, (json.dumps(dict(values), indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace"))

@@ -19,11 +19,11 @@ class KnownModel(Struct, frozen=True):
 
     name: str
     price: Price
-    """Of a short request, in US dollars per token; unknown numbers are None."""
+    """Prices of a short request, in US dollars per token; unknown numbers are None."""
 
 
 def price_line(price: Price) -> str:
-    """``$0.40 in, $1.60 out per million tokens``; ``price unknown`` where neither is known."""
+    """``$0.40 in, $1.60 out per million tokens``; ``price unknown`` if neither is known."""
     parts = ((price.input, "in"), (price.output, "out"))
     said = [f"${value * 1e6:,.4g} {word}" for value, word in parts if value is not None]
     return f"{', '.join(said)} per million tokens" if said else "price unknown"

@@ -16,9 +16,9 @@ from workbench.workspace.project import Project
 from workbench.workspace.state_file import StateFile
 
 DAYS = 7
-"""How long a link works if nothing else is asked for."""
+"""Default lifetime of a link in days."""
 PORT = 8321
-"""Where ``workbench serve`` listens, if nothing else is asked for."""
+"""Default port of ``workbench serve``."""
 MOST_TOKEN = 200
 """Characters of a token that are looked at."""
 
@@ -54,13 +54,13 @@ class SharedLinks:
         self._file: StateFile[_Kept] = StateFile.about(project.folders.state / "links", project.root, _Kept)
 
     def all(self) -> Sequence[SharedLink]:
-        """The links that work, the newest last. Raises nothing: a file that cannot be read holds none."""
+        """The valid links, the newest last. Never raises: an unreadable file holds none."""
         kept = self._file.read_or_none()
         now = datetime.now(UTC)
         return tuple(link for link in (kept.links if kept is not None else ()) if not link.is_over(now))
 
     def make(self, run_id: str, session_id: str, days: float = DAYS) -> tuple[SharedLink, str]:
-        """A new link to a run, and its token. Raises OSError where it cannot be kept."""
+        """A new link to a run, and its token. Raises OSError if it cannot be kept."""
         token, now = secrets.token_urlsafe(24), datetime.now(UTC)
         until = (now + timedelta(days=days)).isoformat(timespec="seconds")
         link = SharedLink(
@@ -70,8 +70,9 @@ class SharedLinks:
         return link, token
 
     def revoke(self, ids: Sequence[str]) -> Sequence[SharedLink]:
-        """Take links back by their ids or by the session or run that they open; those that there were. Raises OSError
-        where they cannot be."""
+        """Revoke links by their ids or by the session or run that they open. Returns the revoked ones. Raises OSError
+        if they cannot be revoked.
+        """
         links = self.all()
         gone = [link for link in links if {link.id, link.session_id, link.run_id} & set(ids)]
         if gone:
@@ -79,7 +80,7 @@ class SharedLinks:
         return gone
 
     def opened_by(self, token: str) -> SharedLink | None:
-        """The link that a token opens; None for any other text. The time does not tell how much of it is right."""
+        """The link that a token opens; None for any other text. The comparison takes constant time."""
         given = _digest(token[:MOST_TOKEN])
         found = [link for link in self.all() if hmac.compare_digest(link.digest.encode(), given.encode())]
         return replace(found[0], digest="") if found else None

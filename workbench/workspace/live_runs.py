@@ -28,11 +28,11 @@ LOOKED_AT = 500
 MOST = 50
 """Runs that one command may start: a slip of the finger is not to cost a fortune."""
 SPARE = 2.0
-"""The budget that is proposed, in multiples of what is expected."""
+"""The proposed budget, in multiples of the expected cost."""
 
 
 class LiveRunError(Exception):
-    """Why nothing is run, in words."""
+    """Why no run was started, in words."""
 
 
 # -- what ran already --------------------------------------------------------------------------------------------------
@@ -90,11 +90,11 @@ class LivePlan(Struct, frozen=True):
 
     runs: tuple[PlannedRun, ...]
     max_cost: float | None
-    """US dollars for all of them; None where nothing is paid."""
+    """US dollars for all of them; None if nothing is paid."""
 
     @property
     def expected(self) -> float | None:
-        """US dollars; None where a price is unknown."""
+        """US dollars; None if a price is unknown."""
         costs = [run.expected for run in self.runs]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
@@ -105,7 +105,7 @@ class LivePlan(Struct, frozen=True):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Who answers."""
+        """The models that answer."""
         return tuple(dict.fromkeys(run.start.choice.label for run in self.runs))
 
 

@@ -1,4 +1,4 @@
-"""The one sender of spans of this process, where the standard variables of OpenTelemetry name an endpoint."""
+"""The only sender of spans in this process, if the standard variables of OpenTelemetry name an endpoint."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _senders: dict[frozenset[tuple[str, str]], SpanSender] = {}
 def live_spans(
     env: Mapping[str, str], store: Store, notify: Callable[[Notice], None]
 ) -> Callable[[Event], None] | None:
-    """What takes each event of a run, and of those inside it, after it is in the journal; None where spans go
-    nowhere."""
+    """Takes each event of a run, and of its child runs, after it was journaled; None if no endpoint is set."""
     if not endpoint_of(env):
         return None
     key = frozenset((name, value) for name, value in env.items() if name.startswith("OTEL_"))
@@ -47,6 +46,6 @@ def live_spans(
 
 
 def finish_spans(seconds: float = FLUSH_SECONDS) -> None:
-    """Wait until the spans of what has happened are sent, so long at most; nothing where none are sent."""
+    """Wait until all spans are sent, at most this many seconds; returns at once if none are sent."""
     for sender in _senders.values():
         sender.finish(seconds)

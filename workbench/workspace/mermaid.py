@@ -76,7 +76,7 @@ class RunPath:
 
 
 def why(edge: Edge, form: Format) -> str:
-    """What takes the edge, in words; of an edge that is always taken nothing. ``form`` is that of its graph."""
+    """The condition of an edge, in words; empty for an unconditional one. ``form`` is that of its graph."""
     if edge.kind == "dependency":
         return "its result, named by a placeholder" if edge.implied else "its result"
     if form != "cascade":

@@ -1,4 +1,4 @@
-"""Who answers the calls of a run: a provider, or the offline model; and why."""
+"""Chooses what answers the calls of a run: a provider, or the offline model; and says why."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def in_words(facts: Mapping[str, str]) -> str:
 
 OFFLINE = "offline"
 OPENROUTER_DEFAULT = "google/gemini-2.5-flash-lite"
-"""The default model where an OpenRouter key is set; offline, what unnamed calls are counted as."""
+"""The default model if an OpenRouter key is set; offline, the model whose tokens are counted."""
 
 
 class ModelChoice(Struct, frozen=True):
@@ -67,7 +67,7 @@ class ModelChoice(Struct, frozen=True):
 
     offline: bool
     default_model: str
-    """Model of phases that name none; offline, the model that is stood in for."""
+    """Model of phases that name none; offline, the model that is simulated."""
     why: str = ""
     """Why it is offline, for the header."""
     base_url: str = ""

@@ -1,4 +1,4 @@
-"""Where a cascade names the model that a call was refused for, and which known names are like it."""
+"""Finds the place in a cascade that names a refused model, and known names similar to it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _place(state: RunState, call: CallState) -> str:
 
 
 def _naming(data: Any, model: str, path: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """Where a value, or (True) a key, is the name of the model."""
+    """The paths of values, and (True) of keys, that name the model."""
     if data == model:
         yield path, False
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()

@@ -19,7 +19,7 @@ from workbench.workspace.system import SystemClock
 
 
 def prices_of(project: Project, choice: ModelChoice, env: Mapping[str, str]) -> PriceTable:
-    """Prices by who answers: a model sold on by another provider has that provider's, and a base URL has none known."""
+    """Prices by provider: a model resold by another provider has that provider's; a base URL has no known prices."""
 
     def via(name: str) -> str:
         return answered_by(name) if choice.offline else answered_at(name, choice.base_url, env)
@@ -30,8 +30,7 @@ def prices_of(project: Project, choice: ModelChoice, env: Mapping[str, str]) -> 
 def model_for(
     project: Project, choice: ModelChoice, file: Path | None, env: Mapping[str, str], prices: PriceTable
 ) -> Model:
-    """What answers the calls of a run of a cascade file: a provider, or the replies beside the file. Raises
-    RepliesError."""
+    """Answers the calls of a run of a cascade file: a provider, or the replies beside the file. Raises RepliesError."""
     if choice.offline:
         placeholders = project.settings.unscripted == "ok"
         return Offline(replies_of(file), SystemClock(), encodings(), prices, placeholders=placeholders, why=choice.why)

@@ -1,4 +1,4 @@
-"""The offline replies beside a cascade: where they lie, what they hold, and whether they fit the cascade."""
+"""The offline replies beside a cascade: finds them, reads them, and checks whether they fit the cascade."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def replies_of(file: Path | None) -> Replies:
 
 
 def check_replies(project: Project, file: Path) -> tuple[Problem, ...]:
-    """What is wrong with a file of replies, by itself and for the cascade beside it, if there is one. Raises
-    CannotOpen."""
+    """The problems of a file of replies, by itself and for the cascade beside it, if there is one. Raises
+    CannotOpen.
+    """
     shown = project.shown(file)
     read = read_replies(read_bytes(file, shown), shown)
     stem = file.name.removesuffix(SUFFIX)

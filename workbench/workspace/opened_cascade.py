@@ -23,7 +23,7 @@ from workbench.workspace.input_file import CannotOpen
 
 
 class OpenedCascade(Struct, frozen=True):
-    """A cascade as it was read at one moment."""
+    """A cascade as read at one moment."""
 
     file: Path
     shown: str
@@ -31,7 +31,7 @@ class OpenedCascade(Struct, frozen=True):
     loaded: Loaded
     problems: tuple[Problem, ...]
     definition: Definition | None
-    """None when an error stands in the way of a run."""
+    """None when an error prevents a run."""
 
     @property
     def source(self) -> Source:
@@ -70,7 +70,7 @@ class FileReader:
         return None
 
     def text(self, name: str) -> str | None:
-        """Its text; None where there is no such file or it is not UTF-8."""
+        """Its text; None if the file is missing or is not UTF-8."""
         path = self.path(name)
         if path is None:
             return None
@@ -104,7 +104,7 @@ def read_bytes(file: Path, shown: str) -> bytes:
 
 
 def _first(descriptor: int) -> bytes | None:
-    """What can be read at once; None where somebody has yet to write it."""
+    """The bytes that can be read at once; None if a writer has yet to provide them."""
     try:
         return os.read(descriptor, MAX_BYTES)
     except BlockingIOError:
@@ -121,7 +121,7 @@ def _to_the_end(descriptor: int, data: bytes, *, endless: bool) -> bytes:
 
 
 def _meant(file: Path, shown: str) -> str:
-    """The file beside it that was probably meant, as a hint."""
+    """A hint: the file beside it that was probably meant."""
     try:
         found = {path.stem: path.name for path in file.parent.iterdir() if path.suffix in FILE_ENDINGS}
     except OSError:

@@ -30,7 +30,7 @@ class NoHuman:
 
 
 class FirstChoice:
-    """Takes the first choice of every question that has any, and leaves the others to whoever stands behind."""
+    """Takes the first choice of every question that has choices, and passes the others on."""
 
     def __init__(self, then: Human) -> None:
         self._then = then
@@ -44,7 +44,7 @@ class FirstChoice:
 
 
 APPROVED = "approved"
-"""What ``FirstChoice`` says where a text is asked for."""
+"""The answer of ``FirstChoice`` to a question that asks for a text."""
 
 
 # The person at the app, who answers questions and speaks to running phases: from any thread, heard on the engine's
@@ -82,7 +82,7 @@ class AppHuman:
 
 
 class AppAudibles:
-    """What is said waits until the run hears it. With a hand raised, the run waits for what is going to be said."""
+    """Messages wait until the run reads them. While a hand is raised, the run waits for the next message."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -96,7 +96,7 @@ class AppAudibles:
             self._raised = True
 
     def lower_hand(self) -> None:
-        """Nothing is said after all."""
+        """No message follows after all."""
         self._lower()
 
     def say(self, text: str, *, redo: bool = False) -> None:
@@ -107,12 +107,12 @@ class AppAudibles:
 
     @property
     def unheard(self) -> tuple[Feedback, ...]:
-        """What was said, and not heard yet."""
+        """Messages that the run has not read yet."""
         with self._lock:
             return tuple(self._said)
 
     def forget(self) -> tuple[Feedback, ...]:
-        """Take back what was not heard: a new run begins, or this one is over."""
+        """Take back unread messages: a new run begins, or this one is over."""
         with self._lock:
             said, self._said, self._raised = tuple(self._said), [], False
         return said
@@ -150,8 +150,9 @@ AUDIBLES = "audibles"
 
 
 class PreparedAnswers:
-    """Answers given beforehand: by phase (``phase``, or ``phase#2`` for its second visit), or in order; then whoever
-    stands behind. A list is several answers, one question each; null is nobody who answers in time."""
+    """Answers given beforehand: by phase (``phase``, or ``phase#2`` for its second visit), or in order; other questions
+    are passed on. A list holds one answer for each of several questions; null means that no answer comes in time.
+    """
 
     def __init__(self, answers: Mapping[str, Any] | Sequence[Any], then: Human) -> None:
         self._by_phase = dict(answers) if isinstance(answers, Mapping) else {}
@@ -198,7 +199,7 @@ class PreparedAnswers:
 
 
 class BadAnswers(ValueError):
-    """A file of answers that is none."""
+    """An invalid file of answers."""
 
 
 def _unknown(key: str, phase: str, phases: Sequence[str]) -> str:
@@ -244,7 +245,7 @@ class Terminal:
         return chosen(question, await self._line(question.question))
 
     async def _form(self, form: Form, *, comment: bool) -> str:
-        """Ask one thing after the other, again where the answer does not fit."""
+        """Ask one question after the other, and repeat one whose answer does not fit."""
         values: dict[str, Any] = {}
         for lines, section in steps(form.sections):
             _say(*lines)

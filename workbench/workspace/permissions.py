@@ -1,4 +1,4 @@
-"""What a workspace could do outside the sandbox, what of it nobody has allowed yet, and allowing it."""
+"""What a workspace could do outside the sandbox, which part of it is not allowed yet, and granting it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -58,7 +58,7 @@ class Subject(Struct, frozen=True):
     tools: tuple[Mapping[str, Any], ...]
     """Native schemas."""
     file: Path | None
-    """The cascade file; None where it is not known."""
+    """The cascade file; None if unknown."""
     offline: bool
     """The run was answered by scripted replies."""
     depth: int = 0
@@ -74,7 +74,7 @@ class Subject(Struct, frozen=True):
 
 
 def subject_of(project: Project, run: RunState, place: Place) -> Subject:
-    """A call of a run, stored or live. Raises PlaygroundError where there is none, or not all of it is known."""
+    """A call of a run, stored or live. Raises PlaygroundError if it is missing, or not known whole."""
     call = run.call_at(place)
     if call is None:
         raise PlaygroundError(f"there is no call at {place}")
@@ -93,7 +93,7 @@ def subject_of(project: Project, run: RunState, place: Place) -> Subject:
 
 
 class Sample(Struct, frozen=True):
-    """One answer, or why there is none."""
+    """One answer, or the reason for its absence."""
 
     model: str
     number: int
@@ -107,7 +107,7 @@ class Sample(Struct, frozen=True):
     """Why it failed, or was not sent."""
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
-    """US dollars; None where it is not known."""
+    """US dollars; None if unknown."""
     cost_grade: str = "unknown"
     predicted: float | None = None
     """What its input was expected to cost, US dollars."""
@@ -133,7 +133,7 @@ class Planned(Struct, frozen=True):
     output: int
     """Tokens, as many as the recorded answer had, or as the request allows."""
     cost: float | None
-    """US dollars of both; None where a price is not known; 0 offline."""
+    """US dollars of both; None if a price is unknown; 0 offline."""
     note: str = ""
     """What speaks against the model, though it may be asked."""
 
@@ -153,7 +153,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def cost(self) -> float | None:
-        """Of all calls, as far as it is known beforehand; None where a price is unknown."""
+        """Cost of all calls as far as it can be predicted; None if a price is unknown."""
         costs = [one.cost for one in self.models]
         return None if None in costs else self.samples * sum(cost for cost in costs if cost is not None)
 
@@ -195,7 +195,7 @@ class Playground:
         return tuple(sent)
 
     def check(self, draft: EditDraft) -> None:
-        """Raises EditError with the rule that edits break; what was broken before them may be sent again."""
+        """Raises EditError with the rule that edits break. Rules that were broken before may stay broken."""
         if not draft.edits:
             return
         messages = self.messages(draft)
@@ -209,10 +209,10 @@ class Playground:
                 raise EditError(f"the request would not be valid: {where}{one.message} ({rule_words(one.invariant)})")
 
     def plan(self, models: Sequence[str] = (), samples: int = 1, max_cost: float | None = None) -> Plan:
-        """What would be sent, and its price. Without ``models``, to the model of the request.
+        """The calls to send, and their price. Without ``models``, to the model of the request.
 
-        Raises PlaygroundError where the number of calls or the budget (``max_cost``, US dollars) does not do, and
-        EditError where the edits make the request invalid.
+        Raises PlaygroundError if the number of calls or the budget (``max_cost``, US dollars) is too small or too
+        large, and EditError if the edits make the request invalid.
         """
         names = tuple(dict.fromkeys(models)) or (OFFLINE if self.subject.offline else self.draft.model,)
         if samples < 1:
@@ -323,7 +323,7 @@ def spent(samples: Sequence[Sample]) -> CostSum:
 
 
 def _within(plan: Plan, max_cost: float) -> None:
-    """Raises PlaygroundError where the calls are expected to cost more than the budget."""
+    """Raises PlaygroundError if the calls are expected to cost more than the budget."""
     if unpriced := [one for one in plan.models if one.cost is None]:
         why = "; ".join(one.note or f"no price is known for '{one.model}'" for one in unpriced)
         raise PlaygroundError(f"{why}. A budget cannot bound it: set 'prices' in the settings, or leave the budget out")
@@ -405,7 +405,7 @@ class _Sending:
                 self._reserved -= planned.cost or 0.0
 
     def _over_budget(self, planned: Planned) -> str:
-        """Why the next call is not sent; empty where it may be."""
+        """Why the next call is not sent; empty if it may be."""
         budget = self._plan.max_cost
         if budget is None or not planned.cost:
             return ""

@@ -64,8 +64,9 @@ class Project:
 
     @cached_property
     def store(self) -> Store:
-        """The journals: in the workspace, or in the user's state folder where the workspace cannot be written; runs
-        that lie in it all the same can be read."""
+        """The journals: in the workspace, or in the user's state folder if the workspace cannot be written; runs in the
+        workspace can still be read.
+        """
         home, place = self.root / ".workbench", self._store_place
         if self.settings.data_dir or place == home:
             return self._store(place)
@@ -84,7 +85,7 @@ class Project:
 
     @property
     def team_server(self) -> TeamServer | None:
-        """Where runs are shipped; None where they stay here."""
+        """The server that runs are shipped to; None without one."""
         settings = self.settings
         if not settings.use_clickhouse_server:
             return None
@@ -122,13 +123,13 @@ class Project:
 
     @property
     def graphs(self) -> Path:
-        """Where files of graphs are written."""
+        """Folder for files of graphs."""
         named = self.settings.graph_dir
         return self.root / Path(named).expanduser() if named else self.store.root / "graphs"
 
     @property
     def unsaved(self) -> Path:
-        """Where records lie that did not fit into a store, of this workspace or another."""
+        """Folder of records that did not fit into a store, of this workspace or another."""
         return self.folders.state / "unsaved"
 
     @cached_property
@@ -152,7 +153,7 @@ class Project:
         return load(text, self.shown(file))
 
     def check(self, file: Path, loaded: Loaded, allow: Collection[str] = ()) -> OpenedCascade:
-        """Check what was read of a file."""
+        """Check the content read from a file."""
         from workbench.workspace.opened_cascade import opened
 
         real = file.resolve()
@@ -191,20 +192,20 @@ class Project:
             return False
 
     def shown(self, file: Path) -> str:
-        """A file as messages name it: relative to the workspace where it lies in it."""
+        """A file as messages name it: relative to the workspace if it lies inside."""
         real = Path(os.path.realpath(file))  # Path.resolve() raises where links lead in a circle.
         return str(real.relative_to(self.root)) if real.is_relative_to(self.root) else str(file)
 
 
 def bring_run(store: Store, name: str) -> str:
-    """Copy a run of that name from the server of a store; its run id, empty where there is none."""
+    """Copy a run of that name from the server of a store. Returns its run id, empty if there is none."""
     from workbench.store.server.pulling import bring  # Who has no server needs none of it.
 
     return bring(store, name)
 
 
 def login_name() -> str:
-    """Of the user of this process; empty where the system knows none."""
+    """Name of this process's user; empty if the system knows none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -212,6 +213,6 @@ def login_name() -> str:
 
 
 def new_session_id(cascade_id: str) -> str:
-    """A session id for a run that was given none: the cascade's name and eight random digits."""
+    """A session id for a run without one: the cascade's name and eight random digits."""
     slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in cascade_id if c.isascii())[:60].strip("-._")
     return f"{slug or 'run'}-{uuid.uuid4().hex[:8]}"

@@ -23,7 +23,7 @@ from workbench.workspace.text_file import TextFile
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 MOST_TOKENS = 4000
-"""Words that differ beyond which a stretch is taken as one change: comparing them is quadratic."""
+"""Number of differing words beyond which a stretch counts as one change: comparing them is quadratic."""
 SECONDS = 2.0
 """Time limit for laying a template over what it was rendered to."""
 SURE = 12
@@ -49,7 +49,7 @@ class PromptEdit(Struct, frozen=True):
         return self.file.text
 
     def save(self) -> None:
-        """Write the file. Raises CannotSave, also where the file is not what it was when the edit was made."""
+        """Write the file. Raises CannotSave, also if the file changed since the edit was made."""
         self.file.save(self.after)
 
 

@@ -29,7 +29,7 @@ class StoredRun(Struct, frozen=True):
         return self.recording.state.cascade_sha256
 
     def parent_of(self, kind: str, at: str) -> Parent:
-        """What a run that starts from this one says of where it comes from."""
+        """The origin of a run that starts from this one."""
         name = self.recording.state.prompt_id
         return Parent(self.run_id, self.session_id, kind, cascade_sha256=self.definition_sha256, at=at, prompt_id=name)
 
@@ -89,8 +89,9 @@ class StoredImages(Mapping[str, bytes]):
 
 
 def remove_run(store: Store, run_id: str) -> int:
-    """Delete a run and the runs inside it, innermost first; how many. Forks and re-runs of it stay: they are complete
-    by themselves. Raises UnknownRun, StoreBusy where one of them is being written, StoreError."""
+    """Delete a run and its child runs, innermost first. Returns how many. Forks and re-runs stay: they are complete by
+    themselves. Raises UnknownRun, StoreBusy if one of them is being written, StoreError.
+    """
     below: dict[str, list[str]] = {}
     for run in store.runs():
         if run.depth:

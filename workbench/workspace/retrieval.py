@@ -31,8 +31,9 @@ class WorkspaceRetrieval:
     def __init__(
         self, workspace: Workspace, store: Path, embedder: Embedder | None, redact: Callable[[str], str] = str
     ) -> None:
-        """``store`` is the store's folder. ``redact`` takes secrets out of passages that are sent to be embedded; what
-        a search finds loses them where it enters the run."""
+        """``store`` is the store's folder. ``redact`` removes secrets from passages before they are sent to be
+        embedded; search results lose them when they enter the run.
+        """
         self._banks = Banks(store)
         self._rag = RagTools(workspace, store / "embeddings", embedder, redact)
 
@@ -78,7 +79,7 @@ def _recalled(bank: Bank, found: Sequence[MemoryHit], total: int, query: str) ->
 
 
 def heading(memory: Memory) -> str:
-    """Where a message comes from: ``2026-01-31 · triage turn 2 · assistant · run demo_7``."""
+    """The origin of a message: ``2026-01-31 · triage turn 2 · assistant · run demo_7``."""
     visit = f"#{memory.visit}" if memory.visit > 1 else ""
     turn = f" turn {memory.turn}" if memory.turn else ""
     parts = [memory.at[:10], f"{memory.phase}{visit}{turn}", memory.tool or memory.role, f"run {memory.session_id}"]

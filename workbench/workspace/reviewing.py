@@ -1,4 +1,4 @@
-"""A review of changed snapshots, without a face: what is shown of each one, and what a decision does.
+"""Reviews changed snapshots: the content shown for each one, and the effect of a decision.
 
 The app and ``workbench test review`` show the same sections in the same words.
 """
@@ -38,7 +38,7 @@ def written_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
 
 
 def redacted_words(snapshot: Snapshot) -> str:
-    """Which secrets the file holds a label in place of, and in how many places; empty where there are none."""
+    """The secrets that labels in the file replace, and in how many places; empty if there are none."""
     found = Counter(_LABEL.findall(snapshot.to_text()))
     if not found and not snapshot.redacted:
         return ""
@@ -47,7 +47,7 @@ def redacted_words(snapshot: Snapshot) -> str:
 
 
 def passing_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
-    """Why it fails already with the file as it is now; empty where it passes, or where there is no file."""
+    """Why it fails with the unchanged file already; empty if it passes, or there is no file."""
     if not (snapshots.project.root / snapshot.cascade_file).is_file():
         return ""
     verdict = snapshots.replay(path)
@@ -75,13 +75,13 @@ class Section(Struct, frozen=True):
     said: str
     """``request changed: 1 message reworded``."""
     file: str
-    """The cascade file whose lines are meant."""
+    """The cascade file whose lines are shown."""
     call: ChangedCall | None = None
-    """Both requests, where they were changed."""
+    """Both requests, if they differ."""
     others: tuple[Difference, ...] = ()
     """Everything here that is no change of a request."""
     same_as: str = ""
-    """The label of an earlier place whose request changed in the same way: its parts need not be told again."""
+    """Label of an earlier place whose request changed in the same way: its parts are not repeated."""
 
     @property
     def parts(self) -> tuple[ChangedPart, ...]:
@@ -90,7 +90,7 @@ class Section(Struct, frozen=True):
 
     @property
     def line(self) -> int:
-        """The line of the file to look at; 0 where none decided."""
+        """The line of the file to look at; 0 if none decided."""
         rules = [part.rule for part in self.call.parts if not part.recorded_rule] if self.call is not None else []
         rules += [one.rule for one in self.others if not one.frozen_rule]
         return next((rule.line for rule in rules if rule.line), 0)
@@ -148,7 +148,7 @@ def _label(at: str) -> str:
 
 
 def source_words(part: ChangedPart, file: str) -> str:
-    """Where what decided stands: ``flow.yaml:22  was 3, is 1  phases[0].rules.max_turns``; empty without a line."""
+    """The place that decided: ``flow.yaml:22 was 3, is 1 phases[0].rules.max_turns``; empty without a line."""
     if not part.rule.line:
         return ""
     return "  ".join(filter(None, (part.where(file), part.rule_words, part.rule.path)))
@@ -166,7 +166,7 @@ _LOOKED_AT = {
 
 
 def same_words(verdict: SnapshotResult) -> str:
-    """What is as frozen beside the differences: ``routes, checks, state: same``; empty where nothing can be said."""
+    """What is unchanged beside the differences: ``routes, checks, state: same``; empty if unknown."""
     if verdict.fault is not None:
         return ""
     kinds = {one.kind for one in verdict.differences}
@@ -183,7 +183,7 @@ def heading(verdict: SnapshotResult) -> str:
 
 
 class Review:
-    """Changed snapshots and what was decided about each. Nothing is written before it is accepted."""
+    """Changed snapshots and the decision about each. Only accepted ones are written."""
 
     def __init__(self, snapshots: Snapshots, changed: Sequence[SnapshotResult]) -> None:
         self._snapshots = snapshots
@@ -194,8 +194,9 @@ class Review:
         """What was accepted, by the name too."""
 
     def decide(self, verdict: SnapshotResult, decision: Decision) -> None:
-        """Decide about one; what was accepted is taken back by another decision. Raises SnapshotError for one that
-        cannot be accepted, or whose file was written meanwhile: it stays as it was."""
+        """Decide about one; a later decision replaces an earlier one. Raises SnapshotError, and leaves the file, if it
+        cannot be accepted or was written in between.
+        """
         if decision is Decision.ACCEPTED:
             self._written[verdict.name] = self._snapshots.accept(verdict)
         elif self.decided.get(verdict.name) is Decision.ACCEPTED:
@@ -203,8 +204,7 @@ class Review:
         self.decided[verdict.name] = decision
 
     def undo(self, verdict: SnapshotResult) -> None:
-        """Leave one undecided again; its file becomes what it was. Raises SnapshotError where that was written
-        meanwhile."""
+        """Withdraw a decision and restore the file. Raises SnapshotError if the file was written in between."""
         self.decide(verdict, Decision.SKIPPED)
         del self.decided[verdict.name]
 
@@ -220,7 +220,7 @@ class Review:
         return faults
 
     def open(self) -> list[SnapshotResult]:
-        """Those about which nothing was decided yet."""
+        """Snapshots without a decision."""
         return [verdict for verdict in self.changed if verdict.name not in self.decided]
 
     def left(self) -> list[SnapshotResult]:
@@ -229,7 +229,7 @@ class Review:
 
     @property
     def counts(self) -> str:
-        """``2 accepted, 0 rejected, 1 skipped``; what is open counts as skipped."""
+        """``2 accepted, 0 rejected, 1 skipped``; undecided ones count as skipped."""
         done = Counter(self.decided.get(verdict.name, Decision.SKIPPED) for verdict in self.changed)
         return ", ".join(f"{done[decision]} {decision}" for decision in Decision)
 

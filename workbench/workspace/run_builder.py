@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class RunAttachments(Struct, frozen=True):
-    """Who watches a run and who may hold it."""
+    """Observers of a run, and the gate that may pause it."""
 
     gate: Gate = open_gate
     human: Human = field(default_factory=NoHuman)
@@ -57,9 +57,9 @@ class RunAttachments(Struct, frozen=True):
     hooks: tuple[HookRegistration, ...] = ()
     """Besides those of the workspace."""
     audibles: Audibles = field(default_factory=NoAudibles)
-    """Who may speak up while a phase runs."""
+    """Lets a person speak while a phase runs."""
     remarks: Callable[[Sequence[str]], Sequence[tuple[str, str]]] = lambda phases: ()
-    """What is wrong with prepared answers, by the phases that there are."""
+    """Checks prepared answers against the existing phases."""
     observe_child: Callable[[Event], None] = lambda event: None
     """Sees the events of the runs that it starts."""
     model: Model | None = None
@@ -444,8 +444,9 @@ class RunJournal:
 
 
 def _restored(project: Project, run_id: str) -> None:
-    """Records of a run that did not fit into the store come first: what it does now would take their place. Raises
-    StoreError where they cannot be put back."""
+    """Put back records of a run that did not fit into the store, before new ones take their place. Raises StoreError if
+    that fails.
+    """
     if (project.unsaved / run_id).is_dir():
         for one in rescued(project.store, project.unsaved):
             if one.run_id == run_id:

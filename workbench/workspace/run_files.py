@@ -33,9 +33,9 @@ from workbench.workspace.project import Project
 
 
 class Diagrams:
-    """Writes the graph of a run with the way that it took, when it ends.
+    """Writes the graph of a run with its walk, at the run's end.
 
-    What cannot be written is told to ``problem`` and changes nothing else.
+    A failed write is reported to ``problem`` and has no other effect.
     """
 
     def __init__(self, store: Store, folder: Path, problem: Callable[[str], None]) -> None:

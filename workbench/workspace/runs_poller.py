@@ -21,7 +21,7 @@ from workbench.workspace.team import TeamRuns, with_team
 LOOK_EVERY = 1.5
 """Seconds between two looks for runs of other processes."""
 WRITING = 0.15
-"""Seconds without a key after which what is written is searched for."""
+"""Seconds without a key after which the typed text is searched."""
 SHOW_EVERY = 0.3
 """Seconds between two showings while a search goes on."""
 
@@ -46,7 +46,7 @@ class Listing(Struct, frozen=True):
     """Of all runs, those inside others not counted."""
     matching: int = 0
     searching: str = ""
-    """What is being done; empty when nothing is."""
+    """The current work; empty when idle."""
     fault: FilterError | None = None
     """Why the filter cannot be read: the list is the one before it."""
 
@@ -74,7 +74,7 @@ class RunsPoller:
             self._team.start()
 
     def stop(self) -> None:
-        """Stop looking; what is being done is given up."""
+        """Stop, and give up the current work."""
         self._over = True
         self._asked.set()
         if self._team is not None:
@@ -113,7 +113,7 @@ class RunsPoller:
         return not self._over
 
     def _show(self, wanted: RunsRequest, doing: str = "") -> bool:
-        """Publish what is wanted; False where something else is wanted before it is found."""
+        """Publish the wanted list; False if another one is wanted before it is found."""
         now = datetime.now().astimezone()
         try:
             self._good, self._fault = parse_filter(wanted.text, now), None

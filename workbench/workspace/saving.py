@@ -1,4 +1,4 @@
-"""Tells when a run cannot be saved, and at its end puts what is still in memory where there is room."""
+"""Reports a run that cannot be saved, and at its end moves the records in memory to a place with space."""
 
 from __future__ import annotations
 

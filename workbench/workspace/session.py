@@ -238,7 +238,7 @@ class Session:
         self.run_id = fresh
 
     def edit(self, *edits: Edit) -> None:
-        """Edit what stands where the run is held; it is held there again. Raises EditError."""
+        """Edit what the run's stop allows; the run stays paused there. Raises EditError."""
         self.stepper.edit(*edits)
 
     def keep_breakpoints(self) -> None:
@@ -270,11 +270,11 @@ class Session:
             self._loop.call_soon_threadsafe(self._task.cancel)
 
     def answer(self, question: Event, text: str) -> bool:
-        """Answer a ``human_asked`` event; False when nobody waits for it any more."""
+        """Answer a ``human_asked`` event; False if the run no longer waits for it."""
         return self.human.answer(question.place, question.data["index"], text)
 
     def audibles_of(self, phase: str) -> Audibles | None:
-        """How a phase of the definition may be spoken to while it runs; None where it may not."""
+        """Lets a person speak to a phase of the definition while it runs; None if it does not allow that."""
         cascade = self._good.cascade if self._good is not None else None
         found = next((each for each in cascade.phases if each.name == phase), None) if cascade is not None else None
         rule = found.audibles if found is not None else None
@@ -290,8 +290,9 @@ class Session:
     # -- the file ----------------------------------------------------------------------------------------------------
 
     def reload(self, loaded: Loaded | None = None) -> Reload:
-        """Check what was read of the file, or read it again. A definition that cannot run leaves the last good one in
-        place."""
+        """Check the file's content, given or read again. A definition that cannot run leaves the last good one in
+        place.
+        """
         try:
             fresh = self.project.check(self.file, loaded) if loaded is not None else self.project.open(self.file)
         except CannotOpen as fault:
@@ -333,7 +334,7 @@ class Session:
         self.notices.append(Notice("held", stop.place, {**told, "client": client}))
 
     def _difference(self, stop: Stop) -> str:
-        """What is not as recorded, each with the line of the file behind it."""
+        """Differences from the recording, each with the deciding line of the file."""
         past, definition = self._past, self._good.definition if self._good is not None else None
         self.changed = changed_call(past, definition, stop) if past is not None and definition is not None else None
         if self.changed is None:
@@ -345,7 +346,7 @@ class Session:
 
     @property
     def changed_texts(self) -> tuple[str, str]:
-        """The text of the file that runs, and that of the run whose answers are used again."""
+        """The text of the running file, and that of the run whose answers are reused."""
         definition = self._good.definition if self._good is not None else None
         past = self._past.state.cascade_text if self._past is not None else ""
         return (definition.source.text if definition is not None else ""), past
@@ -417,8 +418,9 @@ class Workspace(Struct, frozen=True):
         return session
 
     def run(self, run_id: str) -> Session:
-        """A session that shows a stored run: over its file, or where that is gone over the text that the run is pinned
-        to. Raises UnknownRun, CannotOpen."""
+        """A session that shows a stored run: over its file, or, if that is gone, over the text that the run is pinned
+        to. Raises UnknownRun, CannotOpen.
+        """
         session = self._of_run(next(self.project.store.events(run_id), None))
         session.view(run_id)
         return session

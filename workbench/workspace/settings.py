@@ -20,7 +20,7 @@ from workbench.tools.addresses import bad_host
 
 
 class SecretText(str):
-    """A value that nothing shows."""
+    """A value that is never shown."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class Setting(Struct, frozen=True):
     least: float | None = None
     """The smallest number that makes sense."""
     unset: str = ""
-    """What is in force while the value is empty, in a few words."""
+    """The effect of an empty value, in a few words."""
     secret: bool = False
     """Whether the value is never shown."""
     of: str = ""
@@ -361,7 +361,7 @@ class SettingsError(Exception):
 
 
 class Settings(Struct, frozen=True):
-    """All values, and where each came from."""
+    """All values, and the origin of each."""
 
     values: Mapping[str, Any]
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -522,7 +522,7 @@ def _of(parts: str, value: Any) -> Any:
 
 
 def _bad_server(name: object, part: object) -> str:
-    """Why this is no MCP server; empty where it is one."""
+    """Why this is no MCP server; empty if it is one."""
     # The models of the language take a while to import, and most workspaces have no server.
     from pydantic import ValidationError
 

@@ -1,6 +1,6 @@
 """Sizes of panes that the user chose, by the name of the border; they are the same in every workspace.
 
-A convenience like the views: a file that is damaged is forgotten, and one that cannot be written costs nothing.
+A damaged file is ignored, and a failed write has no effect.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class _Sizes(Struct, frozen=True):
 
 
 def load_sizes(folders: Folders) -> dict[str, int]:
-    """The sizes that are kept; empty where nothing can be read."""
+    """The kept sizes; empty if nothing can be read."""
     kept = _file(folders).read_or_none()
     found = kept.sizes.items() if kept else ()
     return {name: size for name, size in found if type(size) is int and 0 < size < 10_000}
 
 
 def keep_sizes(folders: Folders, sizes: Mapping[str, int]) -> None:
-    """Keep all of them, as they are by the time it is this call's turn, in place of what was kept before."""
+    """Keep all current sizes, in place of those kept before."""
     with _one_writes, suppress(OSError):
         _file(folders).write(_Sizes(dict(sizes)))
 

@@ -1,4 +1,4 @@
-"""The files of a snapshot folder: which of them are snapshots, what each says of itself, and what is wrong with it."""
+"""The files of a snapshot folder: which of them are snapshots, the head of each, and its problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRUCTURE = "structure"
 """How a file of the original is tested: it holds no requests to compare."""
 HEAD = b'"snapshot_name"'
 HEAD_BYTES = 4096
-"""A JSON file that does not name itself in its first bytes is none of ours: other tools have such folders too."""
+"""A JSON file without our marker in its first bytes is not ours: other tools have such folders, too."""
 
 
 class ListedSnapshot(Struct, frozen=True):
@@ -82,7 +82,7 @@ class SnapshotFolder:
         return [self.about(file) for file in self.files()]
 
     def about(self, file: Path) -> ListedSnapshot:
-        """What one file says of itself, or what is wrong with it."""
+        """The head of one file, or its problem."""
         shown = self.project.shown(file)
         try:
             snapshot = self.read(file)

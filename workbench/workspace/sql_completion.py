@@ -1,5 +1,6 @@
-"""What may be written in a query where the cursor stands: tables, columns of the tables that the query names, words and
-functions of the dialect. Never parses: a query that is being written is not whole."""
+"""Completion in an unfinished query: tables, columns of the tables that the query names, words and functions of the
+dialect. Works without parsing, because an unfinished query cannot be parsed.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +65,9 @@ _NO_ALIAS = frozenset(
 
 
 def complete_sql(text: str, offset: int, tables: Sequence[tuple[str, Sequence[Column]]]) -> Completion:
-    """What may stand at an offset, the best first: what begins with the typed word, then what holds it. Nothing inside
-    a string or a comment."""
+    """Candidates at an offset, the best first: those that begin with the typed word, then those that contain it. None
+    inside a string or a comment.
+    """
     before = text[:offset]
     found = tokens_so_far(before)
     if found is None:

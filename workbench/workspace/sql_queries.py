@@ -35,7 +35,7 @@ START_AFTER = 3.0
 
 
 class Indexing:
-    """Owns the index if nobody else does. A context manager; what stops it is in ``notice``."""
+    """Owns the index unless another process does. A context manager; ``notice`` says why it cannot."""
 
     def __init__(self, store: Callable[[], Store], delay: float = START_AFTER) -> None:
         """``store`` is called in the thread: neither it nor what it imports delays the first frame."""
@@ -73,7 +73,7 @@ class Indexing:
 MOST_ROWS = 10_000
 """Rows of a result that are shown; how many there are is counted."""
 PATIENCE = 3.0
-"""Seconds that a query waits for the index to catch up with the journals; then it runs over what is there."""
+"""Seconds that a query waits for the index to catch up with the journals; then it runs over the rows that exist."""
 _COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -205,7 +205,7 @@ class SqlQueries:
             return TimedAnswer(sql, table, time.monotonic() - began, tuple(notes))
 
     def count(self, sql: str, cancel: Cancel) -> int | None:
-        """How many rows a SELECT has in all; None for other statements. Raises as ``ask``."""
+        """The number of rows of a SELECT; None for other statements. Raises as ``ask``."""
         if not _COUNTABLE.match(sql):
             return None
         inner = sql.strip().rstrip(";")
@@ -294,7 +294,7 @@ class SavedQueries:
         return found
 
     def file_of(self, name: str) -> Path:
-        """Where a query of that name is kept. Raises StoreError for what cannot be a name."""
+        """The file of a saved query. Raises StoreError for an invalid name."""
         if not _NAME.fullmatch(name) or name != name.strip():
             raise StoreError("a name has up to 80 letters, digits, spaces, and the characters _ - . ( )")
         return self.folder / f"{name}.sql"

@@ -1,4 +1,4 @@
-"""New cascades from templates: what there is, and which files a template becomes."""
+"""New cascades from templates: the templates, and the files that each becomes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def create(template: str, target: Path, shown: str) -> tuple[Path, ...]:
 
 
 def free_name(name: str, where: Path) -> str:
-    """``NAME.yaml``, with a number where a folder has that already."""
+    """``NAME.yaml``, with a number if the folder already has that file."""
     tries = (f"{name}{number}.yaml" for number in ("", *range(2, 1000)))
     return next((each for each in tries if not (where / each).exists()), f"{name}.yaml")
 

@@ -24,12 +24,12 @@ class StateFile(Generic[T]):
 
     @classmethod
     def about(cls, folder: Path, subject: Path, shape: type[T]) -> StateFile[T]:
-        """The file in ``folder`` for what is kept about another file or folder, named by a digest of its path."""
+        """The file in ``folder`` for data about another file or folder, named by a digest of its path."""
         name = hashlib.sha256(str(subject).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         return cls(folder / f"{name}.json", shape)
 
     def read(self) -> T:
-        """What it holds. Raises OSError where it cannot be read, ValueError where it holds something else."""
+        """Its content. Raises OSError if it cannot be read, ValueError for invalid content."""
         text = self.path.read_text("utf-8")
         try:
             # Python's own reader takes halves of surrogate pairs, which the names of files may hold.
@@ -40,7 +40,7 @@ class StateFile(Generic[T]):
             raise ValueError(str(fault)) from fault
 
     def read_or_none(self) -> T | None:
-        """The same; None where it cannot be read, is damaged, or was never written."""
+        """The same; None if it cannot be read, is damaged, or was never written."""
         try:
             return self.read()
         except (OSError, ValueError):
@@ -52,6 +52,6 @@ class StateFile(Generic[T]):
         write_whole(self.path, (json.dumps(msgspec.to_builtins(value), indent=1) + "\n").encode("ascii"), 0o600)
 
     def remove(self) -> None:
-        """Forget what it holds; nothing happens where that is not possible."""
+        """Delete the file; a failure is ignored."""
         with suppress(OSError):
             self.path.unlink()

@@ -15,13 +15,14 @@ from workbench.context.place import Place
 
 
 def _passed() -> float:
-    """Seconds of a clock that nobody can set. It goes on while the machine sleeps, where there is one that does."""
+    """Seconds of a clock that cannot be set. It runs while the machine sleeps, if the system has such a clock."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
 
 
 class SystemClock:
-    """The time of a run: what the wall clock said when it was first asked, and what passed since by a clock that nobody
-    can set. So the times of a run never jump with the wall clock, and their differences are durations."""
+    """The time of a run: the wall clock at its first use, plus the seconds since then by a clock that cannot be set. So
+    the times of a run never jump with the wall clock, and their differences are durations.
+    """
 
     def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = _passed) -> None:
         """``wall``: seconds since 1970; ``passed``: seconds since any moment."""

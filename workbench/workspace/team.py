@@ -28,7 +28,7 @@ LAST_SECONDS = 5.0
 
 
 def with_team(here: Iterable[RunSummary], there: Sequence[RunSummary]) -> list[RunSummary]:
-    """The runs of this machine and those of the server, newest first, each once and with who ran it."""
+    """The runs of this machine and those of the server, newest first, each once and with its user."""
     origins = {run.run_id: run for run in there}
     found: list[RunSummary] = []
     for run in here:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotResult(Struct, frozen=True):
-    """What a replay showed. Passed where there is neither a fault nor a difference."""
+    """The result of a replay. It passed if it has neither a fault nor a difference."""
 
     name: str
     file: str
@@ -76,7 +76,7 @@ class SnapshotResult(Struct, frozen=True):
 
     @property
     def first(self) -> str:
-        """The first difference with rule and line, or the fault; empty where it passed."""
+        """The first difference with rule and line, or the fault; empty if it passed."""
         if self.fault is not None:
             return str(self.fault)
         return self.differences[0].sentence(self.cascade_file) if self.differences else ""
@@ -106,7 +106,9 @@ class Snapshots(SnapshotFolder):
         self._loop.close()
 
     def look_again(self) -> None:
-        """Read anew what is kept between replays: texts of templates, tools, other cascades. Somebody edits them."""
+        """Read again what is kept between replays: texts of templates, tools, other cascades, which may have been
+        edited.
+        """
         self._kept_ports.clear()
         self._definitions.clear()
         self.project.environment.forget()
@@ -122,7 +124,7 @@ class Snapshots(SnapshotFolder):
             return SnapshotResult(file.stem, shown, fault=_broken(fault).at(shown))
 
     def problem(self, file: Path) -> str:
-        """Why a snapshot cannot be replayed, as far as can be told without replaying it; empty where it can."""
+        """Why a snapshot cannot be replayed, as far as is known before a replay; empty if it can."""
         shown = self.project.shown(file)
         try:
             snapshot = read_snapshot(text_of(file, shown), shown)
@@ -242,7 +244,7 @@ class Snapshots(SnapshotFolder):
         return path, snapshot
 
     def prepare(self, run_id: str, label: Label) -> tuple[Path, Snapshot]:
-        """What ``freeze`` would write, and where. Raises SnapshotError, StoreError."""
+        """The snapshot that ``freeze`` would write, and its file. Raises SnapshotError, StoreError."""
         path = self.path(label.name)
         if path.exists() and isinstance(self.read(path), Original):  # What is no snapshot raises here.
             raise SnapshotError("a snapshot of the original is not replaced", file=self.project.shown(path))
@@ -261,8 +263,9 @@ class Snapshots(SnapshotFolder):
         return path, self._freeze(kept, label)
 
     def accept(self, verdict: SnapshotResult) -> Snapshot:
-        """Write what the replay showed as the new expectation. Raises SnapshotError where it could not be replayed to
-        the end: then there is no answer to freeze."""
+        """Write the replayed result as the new expectation. Raises SnapshotError if the replay did not reach its end,
+        because there is no answer to freeze then.
+        """
         if verdict.snapshot is None or verdict.again is None:
             raise SnapshotError(f"{verdict.name} cannot be accepted: {verdict.first}")
         if verdict.again.status == "diverged":
@@ -276,7 +279,7 @@ class Snapshots(SnapshotFolder):
         return snapshot
 
     def take_back(self, verdict: SnapshotResult, accepted: Snapshot) -> None:
-        """Write what was expected before that was accepted. Raises SnapshotError where the file is another by now."""
+        """Write the expectation before that one again. Raises SnapshotError if the file has changed since."""
         path = self.project.root / verdict.file
         if verdict.snapshot is None or text_of(path, verdict.file) != accepted.to_text():
             raise SnapshotError("was written meanwhile; nothing is taken back", file=verdict.file)
@@ -381,7 +384,7 @@ _SHORT = 2000
 
 
 def _frozen(snapshot: Snapshot) -> Definition | None:
-    """The cascade as it was frozen; None where this version cannot load it."""
+    """The cascade as frozen; None if this version cannot load it."""
     try:
         return Definition.of(snapshot.cascade_text, snapshot.cascade_file, snapshot.includes)
     except DefinitionError:

@@ -30,13 +30,13 @@ class ChangedMeanwhile(CannotSave):
 
 
 class TextFile(Struct, frozen=True):
-    """A file as it was read at one moment."""
+    """A file as read at one moment."""
 
     file: Path
     raw: bytes | None
-    """None: there was no such file."""
+    """None if the file did not exist."""
     text: str
-    """Without a byte order mark; where ``refusal`` says so, only a part, to be looked at."""
+    """Without a byte order mark; if ``refusal`` is set, only a part, for reading."""
     bom: str = ""
     refusal: str = ""
     """Why it can be looked at and not be changed; empty if it can be."""
@@ -59,7 +59,7 @@ class TextFile(Struct, frozen=True):
         return cls(file, raw, _cut(text) if refusal else text, bom, refusal)
 
     def same_on_disk(self) -> bool:
-        """Whether the file still holds what was read."""
+        """Whether the file's content is unchanged."""
         try:
             return self.file.read_bytes() == self.raw
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class TextFile(Struct, frozen=True):
 
 
 def unfit(text: str, size: int) -> str:
-    """Why a text area cannot edit a text of so many bytes without loss or at a bearable speed; empty if it can."""
+    """Why a text area cannot edit a text of this many bytes without loss or slowly; empty if it can."""
     if size > LONGEST_FILE:
         return f"{size:,} bytes; files of up to {LONGEST_FILE:,} can be changed here"
     ends = set(_LINE_ENDS.findall(text))
@@ -103,7 +103,7 @@ def unfit(text: str, size: int) -> str:
 
 
 def _cut(text: str) -> str:
-    """What is shown of a text that is too large: its beginning, no line longer than fits a few screens."""
+    """The shown part of a text that is too large: its beginning, with lines of at most a few screens."""
     lines = text[:SHOWN].splitlines()
     cut = [line if len(line) <= 2_000 else line[:2_000] + " …" for line in lines]
     return "\n".join(cut) + ("\n…" if len(text) > SHOWN else "")

@@ -30,9 +30,9 @@ class Sample(Struct, frozen=True):
     answer: Mapping[str, Any]
     tools: tuple[Mapping[str, Any], ...] = ()
     score: float | None = None
-    """Of the run; None where nobody scored it."""
+    """Score of the run; None if it has none."""
     contest: str = ""
-    """The round of candidates that it stood in; empty where it stood in none."""
+    """The round of candidates that it was part of; empty for none."""
     won: bool = True
     """Whether it won that round."""
 
@@ -43,7 +43,7 @@ class Sample(Struct, frozen=True):
 
 
 class TrainingData(Struct):
-    """Documents for a trainer, and why other samples are none."""
+    """Documents for a trainer, and why other samples were left out."""
 
     documents: list[dict[str, Any]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)

@@ -1,7 +1,7 @@
-"""How a cascade file was looked at when the app was left: which run and call, which pane, what was folded.
+"""How a cascade file was shown when the app was closed: which run and call, which pane, what was folded.
 
-One file for each workspace in the user's state folder. It is a convenience: one that is damaged is forgotten with a
-word, and one that cannot be written costs nothing but itself.
+One file for each workspace in the user's state folder. A damaged file is ignored with a notice, and a failed write has
+no effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 200
 
 
 class ViewState(Struct, frozen=True):
-    """What of the screen is kept. Sizes in cells, rows from 0; empty texts and None where nothing was chosen."""
+    """The kept state of the screen. Sizes in cells, rows from 0; empty texts and None if nothing was chosen."""
 
     run_id: str = ""
     call: str = ""
@@ -57,7 +57,7 @@ class ViewStates(Struct, frozen=True):
 
     by_file: Mapping[str, ViewState] = field(default_factory=dict)
     notice: str = ""
-    """Why nothing is known although something was kept."""
+    """Why nothing is known although a file was kept."""
 
     @property
     def last(self) -> str:
@@ -87,7 +87,7 @@ def keep_view(folders: Folders, root: Path, file: str, view: ViewState) -> None:
 
 
 def views_file(folders: Folders, root: Path) -> StateFile[_Views]:
-    """Where the views of a workspace lie."""
+    """The file with the views of a workspace."""
     return StateFile.about(folders.state / "views", root, _Views)
 
 

@@ -1,4 +1,4 @@
-"""A stored run that is looked at: its events, what of its file is another by now, and what is still being added."""
+"""A stored run that is shown: its events, changes of its file since, and events still being added."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ViewedRun:
         """The phases of the file that are not what the run is pinned to."""
 
     def more(self) -> list[Event]:
-        """What was added since."""
+        """Events added since the last call."""
         if not self.growing:
             return []
         self.growing = self._store.writer(self.run_id) is not None
@@ -44,6 +44,6 @@ def _drift(project: Project, opened: OpenedCascade, events: list[Event]) -> froz
 
 
 def changed_phases(before: Cascade, after: Cascade) -> frozenset[str]:
-    """Names of phases of a cascade that are not as they were in another text of it."""
+    """Names of phases of a cascade that differ from another text of it."""
     old = {phase.name: phase for phase in before.phases}
     return frozenset(phase.name for phase in after.phases if old.get(phase.name) != phase)

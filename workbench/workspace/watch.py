@@ -1,7 +1,7 @@
-"""Notices saves: watches folders, because saving replaces files, and looks at a file only when nobody is writing it.
+"""Notices saves: watches folders, because saving replaces files, and reads a file only when no process writes it.
 
-Every kind of event means "look again"; a look is a read lease where the file system grants one, else a
-quiet moment; what looks like half a file needs a second, equal look.
+Every kind of event means "look again"; a look is a read lease if the file system grants one, else a quiet moment;
+content that looks unfinished needs a second, equal look.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEP_MS = 1
 DEBOUNCE_MS = 50
 """Milliseconds after which a group is reported although changes go on."""
 QUIET_SECONDS = 0.05
-"""How long size and time of change must stand still where there are no leases, and before a second look."""
+"""Seconds for which size and time of change must not move if there are no leases, and before a second look."""
 BUSY_SECONDS = 5.0
 """How long a file that somebody keeps open for writing is waited for."""
 GONE_SECONDS = 0.2
@@ -98,8 +98,9 @@ def _read(descriptor: int) -> bytes:
 
 
 class Watcher:
-    """Calls ``on_saved(file, content)``, in its own thread, whenever a watched file has new, complete content; of one
-    that is gone the content is None."""
+    """Calls ``on_saved(file, content)``, in its own thread, whenever a watched file has new, complete content; a
+    removed file has the content None.
+    """
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class Watcher:
                 self._on_saved(file, data)
 
     def _content(self, file: Path, before: bytes | None) -> bytes | None:
-        """The complete content; None when the file is gone or cannot be read, and stays so."""
+        """The complete content; None if the file is gone or cannot be read, and stays so."""
         for last in (False, True):
             try:
                 return read_settled(file, before)
@@ -189,7 +190,7 @@ class Watcher:
 
 
 def _signature(file: Path) -> tuple[int, ...] | None:
-    """What changes when a file is saved; None when it is gone."""
+    """Values that change when a file is saved; None when it is gone."""
     try:
         stat = file.stat()
     except OSError:
@@ -202,6 +203,6 @@ def _real(file: Path) -> Path:
 
 
 def _folders(files: Iterable[Path]) -> frozenset[Path]:
-    """The folders of the files and of what they link to, as far as they exist."""
+    """The folders of the files and of their link targets, as far as they exist."""
     folders = {folder for file in files for folder in (file.parent, _real(file).parent)}
     return frozenset(folder for folder in folders if folder.is_dir())

@@ -24,7 +24,7 @@ _KEPT = 100
 
 
 class Gate:
-    """One proxy. Only who knows ``key`` may use it. ``refused`` says in words what was asked for in vain."""
+    """One proxy. Only holders of ``key`` may use it. ``refused`` lists refused requests in words."""
 
     def __init__(self, reach: NetworkReach) -> None:
         self._reach = reach
@@ -54,7 +54,7 @@ class Gate:
             await asyncio.gather(*self._open, return_exceptions=True)
 
     async def why_not(self, host: str, port: int) -> str:
-        """Why a host may not be reached; empty where it may, or where there is no such name."""
+        """Why a host may not be reached; empty if it may, or the name does not exist."""
         try:
             await self._reach.addresses(host, port)
         except NotPublic as fault:
@@ -113,7 +113,7 @@ class Gate:
         return hmac.compare_digest(given, b"Basic " + base64.b64encode(f"gate:{self.key}".encode()))
 
     async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """A connection to the first address that answers; None where none may be made, or none does."""
+        """A connection to the first address that answers; None if none is allowed, or none answers."""
         try:
             addresses = await self._reach.addresses(host, port)
         except NotPublic as fault:

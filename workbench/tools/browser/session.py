@@ -69,7 +69,7 @@ class Extract(Struct, frozen=True):
 
 
 def allowed(url: str) -> str:
-    """The address, with https where it names no scheme. Raises BrowserError for what no page may be opened from."""
+    """The address, with https if it names no scheme. Raises BrowserError for an address that may not be opened."""
     text = url.strip()
     if "://" not in text and not text.lower().startswith(("javascript:", "data:", "file:", "about:", "view-source:")):
         text = f"https://{text}"
@@ -93,7 +93,7 @@ def _closed(url: str) -> bool:
 
 
 def program() -> str | None:
-    """The system's Chromium; None where Playwright's own is to be used, if there is one."""
+    """The system's Chromium; None if Playwright's own is to be used, if installed."""
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
@@ -163,7 +163,7 @@ class BrowserSession:
         self._page = await self._within(self._context.new_page(), STEP_S, "the page did not open")
 
     async def _new_context(self, browser: Browser, cookies: Any) -> BrowserContext:
-        """A window with a recording; without one where the browser has not what makes it."""
+        """A window with a recording, or without one if the browser cannot record."""
         options: dict[str, Any] = {
             "viewport": {"width": WIDTH, "height": HEIGHT},
             "accept_downloads": False,
@@ -293,7 +293,7 @@ class BrowserSession:
                 await page.reload()
 
     _at: tuple[float, float] = (0.0, 0.0)
-    """Where the mouse stands."""
+    """Position of the mouse."""
 
     async def _open(self, address: str) -> None:
         before = self._gate.refusals

@@ -152,7 +152,7 @@ TIMEOUT_S = 120.0
 
 
 class Owner(NamedTuple):
-    """Whose session it is: a run (empty for the one that the toolbox was made for) and its branch."""
+    """The owner of a session: a run (empty for the one that the toolbox was made for) and its branch."""
 
     run: str = ""
     branch: str = ""
@@ -318,8 +318,9 @@ class BrowserTools:
             return self._playwright
 
     async def _session(self) -> BrowserSession:
-        """The session of who calls. A candidate that has none goes on, in one of its own, where the run stands that it
-        belongs to. Raises BrowserError."""
+        """The caller's session. A candidate without one starts its own at the page of its parent branch. Raises
+        BrowserError.
+        """
         mine = owner.get(Owner())
         session = self._sessions.get(mine)
         if session is not None and session.closed:
@@ -339,7 +340,7 @@ class BrowserTools:
         raise BrowserError("no browser session is open; start one first")
 
     async def _new_session(self, name: str) -> BrowserSession:
-        """A session with a folder for what it leaves, where there is one."""
+        """A session with a folder for its artefacts, if there is one."""
         driver = await self._driver()
         if self._artefacts is None:
             return BrowserSession(driver, self._gate)

@@ -344,7 +344,7 @@ _KEEPING = r"""__keep() {
 }
 trap __keep EXIT
 """
-"""What stands before a script, so that the next one can begin where it ended."""
+"""Code before a script, so that the next one can begin where it ended."""
 _OWN_FILE = re.compile(r"\S*/script\.sh: (?=line \d)")
 
 
@@ -367,8 +367,9 @@ def _names(call: CurrentCall) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str | None:
-    """A file that a program has left, never through a link; None when there is none. Raises DataError when it is too
-    large."""
+    """A file that a program left, never read through a link; None if there is none. Raises DataError when it is too
+    large.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -502,7 +503,7 @@ def _typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _all(kind: type[int] | type[float], values: Sequence[Any]) -> list[Any]:
-    """The values as numbers of one kind; nothing where one of them is none."""
+    """The values as numbers of one kind; empty if one of them is none."""
     try:
         return [kind(value) if value not in ("", None) else None for value in values]
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""The tools that look into the workspace: read_file and list_files. They run in process and change nothing."""
+"""The tools that read the workspace: read_file and list_files. They run in process and change nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_LINES = 400
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
 MAX_CHARS = 40_000
-"""Of one answer; what is left is named, with how to ask for it."""
+"""Characters of one answer; the rest is named, with how to ask for it."""
 MAX_ENTRIES = 500
 MAX_SCANNED_BYTES = 64_000_000
 """Up to here the lines of a file are counted."""
@@ -92,7 +92,7 @@ def _head(path: Path) -> bytes:
 
 
 def _encoding(head: bytes) -> str | None:
-    """The encoding to read a text file with; None for what is no text."""
+    """The encoding to read a text file with; None for other files."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     return None if b"\0" in head else "utf-8-sig"

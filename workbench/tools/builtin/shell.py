@@ -115,7 +115,7 @@ class ShellTools:
 
 
 def reported(finished: FinishedCommand, timeout_s: float, notes: Sequence[str] = ()) -> ToolResult:
-    """A finished command as a result; an error where it did not end well."""
+    """A finished command as a result; an error if it failed."""
     text, whole = (_report(finished, timeout_s, notes, limit) for limit in (MAX_CHARS, sys.maxsize))
     whole = whole if whole != text else ""
     return ToolResult(text, is_error=not finished.ok, sandbox=finished.level, whole=whole)

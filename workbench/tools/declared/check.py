@@ -1,4 +1,4 @@
-"""Finds what is wrong with a ``.tool.json`` file, each problem at its line and column."""
+"""Finds the problems of a ``.tool.json`` file, each at its line and column."""
 
 from __future__ import annotations
 

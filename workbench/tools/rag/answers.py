@@ -1,4 +1,4 @@
-"""What the three tools of ``rag`` answer: passages with file and lines, and always what was left out."""
+"""The answers of the three tools of ``rag``: passages with file and lines, and always a note of what was left out."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class EmbeddingCost(Struct, frozen=True):
 
     texts: int = 0
     tokens: int | None = 0
-    """None where a provider did not say."""
+    """None if a provider did not state them."""
     cost: float | None = 0.0
-    """US dollars; None where a price is not known."""
+    """US dollars; None if a price is unknown."""
 
     def with_batch(self, texts: int, made: EmbeddedTexts) -> EmbeddingCost:
         tokens = None if self.tokens is None or made.tokens is None else self.tokens + made.tokens
@@ -91,7 +91,7 @@ class Vectors:
         return self._known
 
     def _append(self, fresh: Mapping[str, Vector]) -> None:
-        """Keep them for later runs. Where that cannot be done they are made again: the answer is the same."""
+        """Keep them for later runs. If that fails, they are computed again: the answer is the same."""
         data = b"".join(_line(key, vector) for key, vector in fresh.items())
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ class RagAnswer(Struct, frozen=True):
 
     @property
     def embedded(self) -> dict[str, Any]:
-        """As a ``ToolResult`` says it; empty where nothing was embedded."""
+        """In the form of a ``ToolResult``; empty if nothing was embedded."""
         made = self.made
         about = {"texts": made.texts, "by": self.by, "tokens": made.tokens, "cost": made.cost}
         return about if made.texts else {}

@@ -23,7 +23,7 @@ _NAME = re.compile(r"workbench-[0-9]+-[0-9]+")
 
 
 class NoCgroup(OSError):
-    """Nothing can be counted by cgroups here; the message says why."""
+    """Cgroups cannot be used here; the message says why."""
 
 
 class Groups(Struct, frozen=True):

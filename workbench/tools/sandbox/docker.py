@@ -71,7 +71,7 @@ async def why_not(program: str, image: str) -> str:
 
 
 async def remove(program: str, name: str) -> None:
-    """End and remove a container whose client is about to be killed; one that is gone already is no fault."""
+    """End and remove a container whose client is about to be killed; a container that is already gone is ignored."""
     await _ask([program, "rm", "--force", name])
 
 

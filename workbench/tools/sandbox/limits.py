@@ -1,4 +1,4 @@
-"""What one sandboxed command may use, and what is left of it when it has ended."""
+"""Limits of one sandboxed command, and the result of a command that has ended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec.structs import asdict
 
 Level = Literal["docker", "bwrap", "landlock", "none"]
 LADDER: tuple[Level, ...] = ("docker", "bwrap", "landlock")
-"""From strongest; ``none`` is never chosen by itself."""
+"""The strongest first; ``none`` is never chosen automatically."""
 
 MEGABYTE = 1 << 20
 
 DEFAULT_IMAGE = "python:3.11-slim"
 """Of a container."""
 PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where a command finds programs."""
+"""Search path for programs."""
 
 
 class Limits(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True):
     disk_bytes: int = 1024 * MEGABYTE
     """All that it writes together: changes of the workspace, temporary files, shared memory, outbox."""
     files: int = 100_000
-    """Files and folders that it may make, where it has a file system of its own."""
+    """Files and folders that it may make, if it has a file system of its own."""
 
     def to_json(self) -> dict[str, int]:
         return asdict(self)
@@ -45,11 +45,11 @@ class FinishedCommand(Struct, frozen=True):
     """A command that has ended, with every process it started."""
 
     exit_code: int
-    """128 + n where signal n ended it; 124 where it timed out."""
+    """128 + n if signal n ended it; 124 if it timed out."""
     stdout: str
     stderr: str
     level: str
-    """The level of the ladder it ran at, ``(weak)`` where that does not cover everything."""
+    """The level of the ladder that it ran at, with ``(weak)`` if that is not complete."""
     timed_out: bool = False
     truncated: bool = False
     """It wrote more than the limit and was ended for that."""

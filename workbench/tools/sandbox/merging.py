@@ -1,4 +1,4 @@
-"""Brings what a command has written into the workspace: what passes the rules, and nothing through a link."""
+"""Merges what a command wrote into the workspace: changes that pass the rules, and nothing through a link."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Entry(Struct, frozen=True):
     name: str
     kind: Literal["folder", "file", "link", "gone", "other"]
     anew: bool = False
-    """A folder that has nothing in common with what was there under its name."""
+    """A new folder, which shares nothing with the old one of that name."""
     mode: int | None = None
     """The permissions of a folder, where they are not those that it has in the command's view."""
 
@@ -254,7 +254,7 @@ class Merge:
             copy_file(new, target, name, mode, owner)
 
     def _remove(self, path: Parts, target: int) -> None:
-        """Remove what is there, but for what no command may remove; its folders stay with it."""
+        """Remove what is there, except for what commands may not remove; its folders stay with it."""
         name = path[-1]
         try:
             is_folder = _is_folder(target, name)

@@ -1,4 +1,4 @@
-"""Runs one command to its end: bounded output, a deadline, and nothing of it left behind."""
+"""Runs one command to its end, with bounded output and a deadline, and ends all its processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Capture(Struct):
         del self.tail[: max(len(self.tail) - (self.limit - self.limit // 2), 0)]
 
     def text(self) -> str:
-        """Decoded as UTF-8; what is none becomes U+FFFD."""
+        """Decoded as UTF-8; invalid bytes become U+FFFD."""
         left_out = self.total - len(self.head) - len(self.tail)
         if not left_out:
             return bytes(self.head + self.tail).decode("utf-8", "replace")

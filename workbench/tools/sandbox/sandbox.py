@@ -29,7 +29,7 @@ class Probe(Struct, frozen=True):
     """What the ladder looks like here."""
 
     level: Level | None
-    """The level that will be used; None when there is none."""
+    """The level that will be used; None if there is none."""
     reasons: Mapping[str, str]
     """Why each level tried cannot be had; empty text for one that can."""
 

@@ -60,7 +60,7 @@ _EVERY = ("{{ x|%s }}", "{{ x|%s('a') }}"), ("{{ x is %s }}", "{{ x is %s('a') }
 
 
 def main(limits: RenderLimits) -> None:
-    """Answer until there is nothing more to read."""
+    """Answer until the input ends."""
     shut_in(limits)
     given, answers, render = sys.stdin.buffer, sys.stdout.buffer, Renderer()
     while (request := _read(given)) is not None:

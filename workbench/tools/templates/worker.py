@@ -1,4 +1,4 @@
-"""The side of a run: starts the worker when the first template needs one, and ends it where it does not answer."""
+"""The run's side: starts the worker for the first template, and ends it if it does not answer."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _apart_of(_pid: int) -> ApartRenderer:
 
 
 class _NoAnswer(Exception):
-    """Why none came, where that is known here."""
+    """Why no answer came, if known."""
 
 
 def _started(limits: RenderLimits) -> subprocess.Popen[bytes]:
@@ -164,7 +164,7 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _exchange(worker: subprocess.Popen[bytes], request: bytes, limits: RenderLimits) -> bytes:
-    """Send a request and read the whole answer. Raises _NoAnswer where the worker ends, is stuck or says too much."""
+    """Send a request and read the whole answer. Raises _NoAnswer if the worker ends, hangs or answers too much."""
     given, answers = _pipe(worker.stdin), _pipe(worker.stdout)
     deadline = time.monotonic() + limits.wall_s
     rest, got = memoryview(request), bytearray()

@@ -31,13 +31,13 @@ class InputsError(Exception):
 
 
 class BadRecord(Struct, frozen=True):
-    """Stands in the place of a record that could not be read; its row fails with this reason."""
+    """A record that could not be read; its row fails with this reason."""
 
     reason: str
 
 
 class Records(Struct, frozen=True):
-    """What was read, each with where it stands."""
+    """The records, each with its place."""
 
     found: tuple[tuple[str, Any], ...]
     digest: str = ""

@@ -105,7 +105,7 @@ class Judges:
         )
 
     def _path(self, name: str) -> Path:
-        """A file that a scorer names: from where the command was given, else beside the cascade."""
+        """A file that a scorer names: relative to the current folder, else beside the cascade."""
         return here if (here := Path(name)).is_file() else self._folder / name
 
     def _text(self, name: str) -> str:
@@ -125,7 +125,7 @@ class Judges:
         await self._toolbox.aclose()
 
     async def score(self, one: Scorer, output: str, row: Row) -> Score | None:
-        """What a scorer says; None where a person does."""
+        """The scorer's verdict; None if a person scores."""
         if one.kind == "person":
             return None
         if one.kind in PURE:
@@ -182,7 +182,7 @@ class Judges:
 
 
 class _ScoringCascade(Struct, frozen=True):
-    """A cascade that judges, and who answers it."""
+    """A cascade that judges, and the model that answers it."""
 
     definition: Definition
     file: Path | None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class BatchError(Exception):
-    """A batch that cannot be run as it was asked for; the message says why."""
+    """A batch that cannot be run as requested; the message says why."""
 
 
 class CannotRun(BatchError):
@@ -71,7 +71,7 @@ class VariantSetup(Struct, frozen=True):
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """Who is asked and how, as far as it makes a cell another one."""
+        """The model and its settings, as far as they distinguish cells."""
         choice, options = self.choice, self.options
         asked = {
             "file": self.variant.cascade,
@@ -183,7 +183,7 @@ def _setup(project: Project, opened: OpenedCascade, variant: Variant, model: str
 
 
 def _edits(opened: OpenedCascade, settings: Mapping[str, Any], model: str) -> list[tuple[tuple[str | int, ...], Any]]:
-    """Where each setting is written. Raises BatchError."""
+    """The path of each setting. Raises BatchError."""
     cascade = opened.cascade
     phases = [phase.name for phase in cascade.phases] if cascade is not None else []
     found: list[tuple[tuple[str | int, ...], Any]] = []
