@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from workbench.language.lint.linter import check
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load
 from workbench.language.problem import Severity
-from workbench.language.read.dot import escaped, read_dot, unescaped
+from workbench.language.read.dot import DotFile, escaped, read_dot, unescaped
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -231,3 +234,52 @@ def test_a_value_that_is_written_is_read_as_it_was(value: str) -> None:
     value = value.replace("\r", "")
     found = read_dot(f"digraph g {{ a [prompt={escaped(value)}] }}").nodes["a"]
     assert found.own["prompt"].value == value
+
+
+VALUES = st.sampled_from(
+    ("x", "summary:high", "15m", "-1", "1.5", '"two words"', r'"\"q\" \n \\"', '""', '"\n"', '"é"')
+)
+
+
+NAMES = st.sampled_from(("a", "b", "node_1", "c", "node"))
+KEYS = st.sampled_from(("label", "k.l", "prompt", "weight", "p"))
+COMMAS = st.sampled_from((",", ",", ",", ";", ""))
+LISTS = st.tuples(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=3), COMMAS)
+STATEMENTS = st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.none() | LISTS, st.sampled_from((";", "", "\n")))
+
+
+def written(statements: list[Any], gap: str) -> str:
+    lines = ["digraph g {"]
+    for names, attributes, end in statements:
+        line = f" {gap}-> ".join(names) + f" {gap}"
+        if attributes is not None:
+            pairs, comma = attributes
+            line += "[" + f"{comma} ".join(f"{key}{gap}={gap}{value}{gap}" for key, value in pairs) + "]"
+        lines.append(line + end)
+    return "\n".join([*lines, "}"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STATEMENTS, min_size=1, max_size=4))
+def test_a_comment_between_two_tokens_changes_nothing(statements: list[Any]) -> None:
+    # Statements without comments are read by another way, which is quicker.
+    def found(gap: str) -> DotFile:
+        return read_dot(written(statements, " " + gap))
+
+    plain, commented = found("    "), found("/**/")
+    assert replace(plain, faults=[]) == replace(commented, faults=[])
+    assert [(f.code, f.start) for f in plain.faults] == [(f.code, f.start) for f in commented.faults]
+
+
+def test_a_pipeline_of_ten_thousand_nodes_is_read() -> None:
+    prompt = "Read what the stages before this one wrote, and add what they missed. " * 2
+    names = [f"stage_{number}" for number in range(10_000)]
+    body = "\n".join(f'{name} [prompt="{prompt}"]' for name in names)
+    text = graph(f"{body}\nstart -> {' -> '.join(names)} -> done")
+    assert len(text) > 1 << 20
+    loaded = opened(text)
+    assert loaded.ok
+    assert not loaded.problems
+    assert loaded.graph is not None
+    assert len(loaded.graph.edges) == 10_001
+    assert loaded.graph.node("stage_9999").span.line == 10_001  # type: ignore[union-attr]

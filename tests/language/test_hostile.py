@@ -36,6 +36,20 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     "a long number": ("a: " + "9" * 100_000, "f.yaml", "too many digits"),
     "a long number in JSON": ('{"a": ' + "9" * 100_000 + "}", "f.json", "too many digits"),
     "comments in JSON": ("//\n" * 300_000, "f.json", "JSON has no comments"),
+    "remarks without end in DOT": ("digraph g {" + "= =\n" * 300_000 + "}", "f.dot", "300 errors; what follows"),
+    "quotes without end in DOT": ('digraph g { a [x="' + '\n\\"' * 300_000, "f.dot", "is never closed"),
+    "brackets in DOT": ("digraph g {" + "a[{" * 300_000, "f.dot", "is never closed"),
+    "values in DOT": ("digraph g { a -> b [" + "x=1," * 210_000 + "] }", "f.dot", "200,000 edges and attributes"),
+    "edges in DOT": ("digraph g {" + "a->b;" * 210_000 + "}", "f.dot", "200,000 edges and attributes"),
+    "defaults in DOT": ("digraph g {" + "".join(f"node[k{i}=1]" for i in range(30_000)), "f.dot", "more than 200 def"),
+    "misspelt ids in DOT": (
+        "digraph g { = \n"
+        + "".join(f"node_{i};" for i in range(4_000))
+        + "".join(f"x{i} -> node_{i};" for i in range(450)),
+        "f.dot",
+        "expected a statement",
+    ),
+    "a large graph in DOT": ("digraph g {" + "a" * (17 << 20), "f.dot", "the limit of a graph in DOT is 16,777,216"),
     "NUL": ("a: \0", "f.yaml", "U+0000 is not allowed"),
     "an escape sequence": ("a: \x1b[2J", "f.yaml", "U+001B is not allowed"),
     "half a surrogate pair": ("a: \ud800", "f.yaml", "not UTF-8 at byte 4"),

@@ -188,7 +188,7 @@ class Graph(Struct, frozen=True, dict=True):
 
     def into(self, id: str) -> tuple[Edge, ...]:
         """The edges to a node, in the order of the file."""
-        return tuple(edge for edge in self.edges if edge.dst == id)
+        return self._into.get(id, ())
 
     @cached_property
     def needs(self) -> Mapping[str, tuple[str, ...]]:
@@ -209,6 +209,13 @@ class Graph(Struct, frozen=True, dict=True):
         for number, edge in enumerate(self.edges):
             out.setdefault(edge.src, []).append((number, edge))
         return {id: tuple(edges) for id, edges in out.items()}
+
+    @cached_property
+    def _into(self) -> Mapping[str, tuple[Edge, ...]]:
+        into: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            into.setdefault(edge.dst, []).append(edge)
+        return {id: tuple(edges) for id, edges in into.items()}
 
 
 def lower(cascade: Cascade, source: Source | None = None) -> Graph:

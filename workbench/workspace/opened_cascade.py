@@ -17,7 +17,7 @@ from workbench.language.load import Loaded
 from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.endings import FILE_ENDINGS
-from workbench.language.read.reading import MAX_BYTES
+from workbench.language.read.reading import MAX_BYTES, MAX_DOT_BYTES
 from workbench.language.read.source import Source
 from workbench.workspace.input_file import CannotOpen
 
@@ -114,7 +114,7 @@ def _first(descriptor: int) -> bytes | None:
 def _to_the_end(descriptor: int, data: bytes, *, endless: bool) -> bytes:
     os.set_blocking(descriptor, True)
     parts, size = [data], len(data)
-    while (size <= MAX_BYTES or not endless) and (part := os.read(descriptor, MAX_BYTES)):
+    while (size <= MAX_DOT_BYTES or not endless) and (part := os.read(descriptor, MAX_BYTES)):
         parts.append(part)
         size += len(part)
     return b"".join(parts)

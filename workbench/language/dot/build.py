@@ -35,6 +35,8 @@ from workbench.language.read.source import Source, value_offsets
 MAX_TURNS = 30
 """Turns of a node that may call tools and does not say how many."""
 SHELL = "linux_shell"
+MOST_COMPARED = 20_000
+"""Comparisons of names (50 us each) in search of the nearest one to a wrong name; of one file."""
 _SEVERITY = {"stylesheet_property": Severity.WARNING, "alias": Severity.INFO}
 _STYLED = ("llm_model", "llm_provider", "reasoning_effort")
 
@@ -234,9 +236,11 @@ class _Builder:
 
     def _implicit(self) -> None:
         declared = [node.id for node in self.read.nodes.values() if node.declared]
+        looked_for = 0
         for node in self.read.nodes.values():
             if not node.declared:
-                meant = nearest_id(node.id, declared)
+                looked_for += len(declared)
+                meant = nearest_id(node.id, declared) if looked_for <= MOST_COMPARED else ""
                 hint = f"did you mean '{meant}'?" if meant else f'declare it: {node.id} [label="…"]'
                 message = f"node '{node.id}' is named only by an edge"
                 self._say(Severity.WARNING, "implicit_node", message, node.start, node.end, hint)

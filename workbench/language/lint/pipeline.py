@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from workbench.language.clean import clean_line
 from workbench.language.dot.attributes import nearest
+from workbench.language.dot.build import MOST_COMPARED
 from workbench.language.dot.conditions import Condition, ConditionFault, parse
 from workbench.language.dot.meeting import meeting
 from workbench.language.dot.variables import OUTPUT, variables
@@ -43,6 +44,7 @@ class _Pipeline:
         self.graph = graph
         self.source = loaded.source
         self.around = around
+        self.compared = 0
         self.names = [node.id for node in graph.nodes]
         self.allowed = {*graph.rules.allow, *around.allow}
 
@@ -86,7 +88,8 @@ class _Pipeline:
         )
 
     def _meant(self, name: str) -> str:
-        meant = nearest(name, self.names)
+        self.compared += len(self.names)
+        meant = nearest(name, self.names) if self.compared <= MOST_COMPARED else ""
         return f"did you mean '{meant}'?" if meant else ""
 
     # -- the whole ----------------------------------------------------------------------------------------------------

@@ -10,12 +10,11 @@ import re
 from bisect import bisect_left
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from workbench.language.problem import Severity
-from workbench.language.read.reading import MAX_DEPTH, MAX_NODES, Fault, too_deep, too_many
+from workbench.language.read.reading import MAX_DEPTH, MAX_NODES, Fault, too_deep
 
 _GAP = r"(?:[ \t\r\f\v]++|\n[ \t]*+\#[^\n]*+|\n|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 """What stands between tokens. A line that begins with ``#`` is a comment too, as it is for the C preprocessor. Without
@@ -24,6 +23,23 @@ _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _WORD = r"(?:(?!->|--)[^\s\[\]{}();,=\"<>])+"
 _KEY = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
 
+_ID = r"[A-Za-z_][A-Za-z0-9_]*+"
+_BLANK = r"[ \t\r\n\f\v]*+"
+
+# What nearly every statement is: a node or one edge, its attributes with commas, no comment within. One match for the
+# head and one for each attribute; a statement that these do not match whole is read step by step.
+_head = re.compile(
+    rf"[ \t\r\n\f\v;]*+({_ID})[ \t]*+(?:->[ \t]*+({_ID})[ \t]*+)?(?:(\[)|;|(?={_BLANK}(?:[A-Za-z_}}])))"
+).match
+_pair = re.compile(
+    rf'{_BLANK}({_ID}(?:\.{_ID})*+)[ \t]*+=[ \t]*+(?:"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+    r"|([A-Za-z_][A-Za-z0-9_.:-]*+|-?\d++(?:\.\d++)?(?![A-Za-z0-9_.])|\d++(?:ms|s|m|h|d)(?![A-Za-z0-9_.])))"
+    rf"{_BLANK}(?:,|(\](?={_BLANK};?{_BLANK}[A-Za-z_}}])))",
+    re.DOTALL | re.ASCII,
+).match
+_KEYWORDS = frozenset(("graph", "node", "edge", "subgraph", "digraph", "strict"))
+
+_subgraph = re.compile(r"subgraph\b").match
 _gap = re.compile(_GAP).match
 _word = re.compile(_WORD).match
 _string = re.compile(_STRING, re.DOTALL).match
@@ -42,8 +58,22 @@ _HASH = "lines that begin with # are read as comments"
 _MEANING = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 
 
-class Attribute(NamedTuple):
-    """One ``key = value`` with its places: offsets into the text, ends exclusive."""
+MAX_VALUES = 200_000
+"""Edges and attributes of a file."""
+MAX_ERRORS = 300
+"""Errors of a file after which the rest is not read."""
+MAX_REMARKS = 400
+"""Warnings and tolerances that are told of one file."""
+MAX_DEFAULTS = 200
+"""Attributes that ``node [..]`` or ``edge [..]`` may set at one place; each node there carries them all."""
+
+
+class Attribute(Struct, frozen=True, gc=False):
+    """One ``key = value`` with its places: offsets into the text, ends exclusive.
+
+    Here and below ``gc=False``: nothing of a file refers back to what holds it, and the collector would otherwise look
+    at each of the 100,000 values of a large one again and again.
+    """
 
     key: str
     value: str
@@ -66,7 +96,7 @@ class DotGroup(Struct):
     label: str = ""
 
 
-class DotNode(Struct):
+class DotNode(Struct, gc=False):
     """A node as the text has it."""
 
     id: str
@@ -76,7 +106,7 @@ class DotNode(Struct):
     declared: bool = False
     own: Attributes = field(default_factory=dict)
     defaults: Attributes = field(default_factory=dict)
-    groups: list[DotGroup] = field(default_factory=list)
+    groups: tuple[DotGroup, ...] = ()
     """The subgraphs that it stands in directly."""
 
     @property
@@ -84,7 +114,7 @@ class DotNode(Struct):
         return {**self.defaults, **self.own} if self.defaults else self.own
 
 
-class DotEdge(Struct):
+class DotEdge(Struct, gc=False):
     """An edge as the text has it."""
 
     src: str
@@ -121,6 +151,26 @@ class _Scope(Struct):
     group: DotGroup | None
 
 
+def _plain_list(text: str, at: int, own: Attributes) -> int:
+    """Read a list of attributes of which there is nothing to say, from behind its bracket; where it ends. 0 for any
+    other list."""
+    while (pair := _pair(text, at)) is not None:
+        key, value, bare, last = pair.groups()
+        if key in own:
+            return 0
+        first, after = pair.span(1)
+        at = pair.end()
+        if bare is None:
+            start, end = pair.span(2)
+            own[key] = Attribute(key, unescaped(value), True, first, after, start - 1, end + 1)
+        else:
+            start, end = pair.span(3)
+            own[key] = Attribute(key, bare, False, first, after, start, end)
+        if last:
+            return at
+    return 0
+
+
 def read_dot(text: str) -> DotFile:
     """Read a text. Never raises for what it holds."""
     return _Reader(text).read()
@@ -128,7 +178,11 @@ def read_dot(text: str) -> DotFile:
 
 def unescaped(raw: str) -> str:
     """The value of a string as it is written: ``\\"``, ``\\\\``, ``\\n`` and ``\\t`` undone, other pairs left."""
-    return _ESCAPE.sub(lambda match: _MEANING[match[1]], raw) if "\\" in raw else raw
+    if "\\" not in raw:
+        return raw
+    if "\\\\" in raw:
+        return _ESCAPE.sub(lambda match: _MEANING[match[1]], raw)
+    return raw.replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t")
 
 
 def escaped(value: str) -> str:
@@ -155,20 +209,43 @@ class _Reader:
         self.at = 0
         self.file = DotFile()
         self.noted: set[str] = set()
+        self.errors = 0
+        self.values = 0
+        """Attributes and edges so far."""
+        self.unclosed = len(text)
+        """From here on no string ends: found once, not looked for again at each quote."""
+        self.last_bracket = text.rfind("]")
         self.hashes = [match.end() for match in _hashes(text)]
         """Where lines begin with #, inside strings too."""
 
     # -- what is said -------------------------------------------------------------------------------------------------
 
+    def say(self, fault: Fault) -> None:
+        """A remark; after very many errors the rest of the text is not read."""
+        faults = self.file.faults
+        if fault.severity is not Severity.ERROR:
+            if len(faults) < MAX_REMARKS:
+                faults.append(fault)
+            return
+        self.errors += 1
+        faults.append(fault)
+        if self.errors == MAX_ERRORS:
+            message = f"{MAX_ERRORS:,} errors; what follows is not read"
+            faults.append(Fault(Severity.ERROR, "L104", message, fault.start, fault.end))
+
+    @property
+    def given_up(self) -> bool:
+        return self.errors >= MAX_ERRORS or "L104" in self.noted
+
     def error(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
         self.file.broken = True
-        self.file.faults.append(Fault(Severity.ERROR, code, message, start, max(end, start + 1), hint))
+        self.say(Fault(Severity.ERROR, code, message, start, max(end, start + 1), hint))
 
     def once(self, code: str, message: str, start: int, end: int) -> None:
         """A tolerance, told once a file."""
         if message not in self.noted:
             self.noted.add(message)
-            self.file.faults.append(Fault(Severity.INFO, code, message, start, end))
+            self.say(Fault(Severity.INFO, code, message, start, end))
 
     # -- the file -----------------------------------------------------------------------------------------------------
 
@@ -208,7 +285,7 @@ class _Reader:
         file.start, file.end = word.span()
         self.at = word.end()
         self.skip()
-        if (quoted := _string(text, self.at)) is not None:
+        if (quoted := self._string(self.at)) is not None:
             file.id = unescaped(quoted[0][1:-1])
             file.start, file.end = quoted.span()
             if _identifier(file.id):
@@ -244,8 +321,12 @@ class _Reader:
     def _statements(self, scope: _Scope, depth: int) -> None:
         """Up to the closing brace, which is read."""
         text, opened = self.text, self.at - 1
-        while True:
+        while not self.given_up:
+            self._plain_statements(scope)
+            begin = self.at
             self.skip()
+            if self.at > begin:
+                continue
             char = text[self.at : self.at + 1]
             if not char:
                 self.error("dot_unterminated", "the brace that opens here is never closed", opened, opened + 1)
@@ -263,6 +344,54 @@ class _Reader:
                 self._statement(word[0], *word.span(), scope, depth)
             else:
                 self._unexpected(scope)
+        self.at = len(text)
+
+    def _plain_statements(self, scope: _Scope) -> None:
+        """Read nodes and edges of which there is nothing to say, up to the first statement that is anything else."""
+        text, nodes, edges = self.text, self.file.nodes, self.file.edges
+        groups = () if scope.group is None else (scope.group,)
+        of_node, of_edge = scope.node, scope.edge
+        room = MAX_VALUES - self.values
+        while room > 0 and (head := _head(text, self.at)) is not None:
+            name, target, bracket = head.groups()
+            if name in _KEYWORDS or target in _KEYWORDS:
+                break
+            own: Attributes = {}
+            at = head.end()
+            if bracket and not (at := _plain_list(text, at, own)):
+                break
+            room -= len(own) + 1
+            self.at = at
+            start, end = head.span(1)
+            if target is not None:
+                first, stop = head.span(2)
+                if name not in nodes:
+                    self._mention(name, start, end, scope)
+                if target not in nodes:
+                    self._mention(target, first, stop, scope)
+                edges.append(DotEdge(name, target, start, stop, own, of_edge))
+            elif name in nodes or len(nodes) >= MAX_NODES:
+                self._declare(name, start, end, own, scope)
+            else:
+                nodes[name] = DotNode(name, start, end, True, own, of_node, groups)
+        self.values = MAX_VALUES - room
+        self._count(0, self.at)
+
+    def _count(self, more: int, at: int) -> None:
+        """Hold what a file may contain against the limit."""
+        self.values += more
+        if self.values > MAX_VALUES:
+            self._too_many(at)
+
+    def _string(self, at: int) -> re.Match[str] | None:
+        """The string that begins here; None where none does, or where it never ends."""
+        # Behind a string that never ends each quote has a backslash before it, so none of them opens one that does.
+        if at >= self.unclosed or self.text[at : at + 1] != '"':
+            return None
+        found = _string(self.text, at)
+        if found is None:
+            self.unclosed = at
+        return found
 
     def _unexpected(self, scope: _Scope) -> None:
         text = self.text
@@ -307,7 +436,7 @@ class _Reader:
         """The id that stands here, legal or made so; None where there is none."""
         text = self.text
         if text[self.at : self.at + 1] == '"':
-            match = _string(text, self.at)
+            match = self._string(self.at)
             if match is None:
                 self._unterminated(self.at)
                 return None
@@ -360,7 +489,7 @@ class _Reader:
             self.at += 2
             self.skip()
             at = self.at
-            if text[at : at + 1] == "{" or text.startswith("subgraph", at):
+            if text[at : at + 1] == "{" or _subgraph(text, at) is not None:
                 members = self._members(names[-1][0], at)
                 groups.append((len(names), members))
                 names += [(each, at, at + 1) for each in members[:1]]
@@ -384,6 +513,7 @@ class _Reader:
             self._mention(*each, scope)
         for (src, begin, _), (dst, _, stop) in pairwise(names):
             self.file.edges.append(DotEdge(src, dst, begin, stop, own, scope.edge))
+        self._count(len(names), start)
         for position, members in groups:
             for member in members[1:]:
                 self._mention(member, self.at, self.at + 1, scope)
@@ -411,19 +541,16 @@ class _Reader:
             if len(nodes) >= MAX_NODES:
                 self._too_many(start)
                 return
-            groups = [scope.group] if scope.group is not None else []
+            groups = () if scope.group is None else (scope.group,)
             nodes[name] = DotNode(name, start, end, True, own, scope.node, groups)
             return
         if scope.group is not None and scope.group not in node.groups:
-            node.groups.append(scope.group)
+            node.groups = (*node.groups, scope.group)
         if not node.declared:
             node.declared, node.start, node.end, node.defaults = True, start, end, scope.node
         elif own:
-            self.file.faults.append(
-                Fault(
-                    Severity.INFO, "declared_twice", f"node '{name}' is declared again; what is later wins", start, end
-                )
-            )
+            again = f"node '{name}' is declared again; what is later wins"
+            self.say(Fault(Severity.INFO, "declared_twice", again, start, end))
         node.own = {**node.own, **own}
 
     def _mention(self, name: str, start: int, end: int, scope: _Scope) -> None:
@@ -433,13 +560,14 @@ class _Reader:
         if len(nodes) >= MAX_NODES:
             self._too_many(start)
             return
-        groups = [scope.group] if scope.group is not None else []
+        groups = () if scope.group is None else (scope.group,)
         nodes[name] = DotNode(name, start, end, False, {}, scope.node, groups)
 
     def _too_many(self, start: int) -> None:
         if "L104" not in self.noted:
             self.noted.add("L104")
-            self.error("L104", too_many(), start, start + 1)
+            message = f"too large: more than {MAX_NODES:,} nodes, or {MAX_VALUES:,} edges and attributes"
+            self.error("L104", message, start, start + 1)
 
     def _subgraph(self, scope: _Scope, depth: int, start: int) -> None:
         self.skip()
@@ -482,12 +610,17 @@ class _Reader:
         while self.text[self.at : self.at + 1] == "[":
             self._attributes(own)
             self.skip()
-        if word == "node":
-            scope.node = {**scope.node, **own}
-        elif word == "edge":
-            scope.edge = {**scope.edge, **own}
-        else:
+        if word == "graph":
             self._of_graph(own, scope)
+            return
+        merged = {**(scope.node if word == "node" else scope.edge), **own}
+        if len(merged) > MAX_DEFAULTS:
+            at = next(iter(own.values())).key_start
+            self.error("dot_defaults", f"more than {MAX_DEFAULTS} defaults for each {word}", at, at + 1)
+        elif word == "node":
+            scope.node = merged
+        else:
+            scope.edge = merged
 
     def _graph_attribute(self, scope: _Scope) -> None:
         """``key = value`` as a statement."""
@@ -510,7 +643,7 @@ class _Reader:
         at = self.at + 1
         seen: set[str] = set()
         before = ","
-        while True:
+        while not self.given_up:
             match = _attribute(text, at)
             if match is not None:
                 key, bare, value, separator = match.group("key", "bare", "text", "end")
@@ -545,7 +678,7 @@ class _Reader:
                     self.once("dot_tolerated", "a comma behind the last attribute is accepted", self.at, self.at + 1)
                 self.at += 1
                 return
-            if not char or (char in "{}" and "]" not in text[self.at :]):
+            if not char or (char in "{}" and self.at > self.last_bracket):
                 self.error("dot_unterminated", "the bracket that opens here is never closed", opened, opened + 1)
                 return
             if char in ",;":
@@ -557,6 +690,7 @@ class _Reader:
                 self._resume_in_list()
             at = self.at
             before = ","
+        self.at = len(text)
 
     def _separated(self, separator: str, at: int) -> None:
         said = "; between attributes is read as a comma" if separator else "attributes without a comma are accepted"
@@ -565,15 +699,16 @@ class _Reader:
     def _set(self, own: Attributes, made: Attribute, seen: set[str]) -> None:
         if made.key in seen:
             message = f"'{made.key}' is written twice; the later value wins"
-            self.file.faults.append(Fault(Severity.WARNING, "key_twice", message, made.key_start, made.key_end))
+            self.say(Fault(Severity.WARNING, "key_twice", message, made.key_start, made.key_end))
         seen.add(made.key)
         own[made.key] = made
+        self._count(1, made.key_start)
 
     def _attribute(self, own: Attributes, ends: str, seen: set[str] | None = None) -> bool:
         """One ``key = value``, told in full what is wrong with it. Whether it could be read."""
         text = self.text
         key_start = self.at
-        if (quoted := _string(text, self.at)) is not None:
+        if (quoted := self._string(self.at)) is not None:
             key, self.at = unescaped(quoted[0][1:-1]), quoted.end()
             if not re.fullmatch(_KEY, key):
                 self._no_value(key_start, self.at)
@@ -617,7 +752,7 @@ class _Reader:
         text, start = self.text, self.at
         char = text[start : start + 1]
         if char == '"':
-            match = _string(text, start)
+            match = self._string(start)
             if match is None:
                 self._unterminated(start)
                 return None
@@ -681,7 +816,7 @@ class _Reader:
         text = self.text
         while self.at < len(text):
             char = text[self.at]
-            if char == '"' and (match := _string(text, self.at)) is not None:
+            if char == '"' and (match := self._string(self.at)) is not None:
                 self.at = match.end()
                 continue
             if char in "}":
@@ -696,7 +831,7 @@ class _Reader:
         while self.at < len(text):
             char = text[self.at]
             if char == '"':
-                match = _string(text, self.at)
+                match = self._string(self.at)
                 if match is not None and "\n" not in match[0]:
                     self.at = match.end()
                     continue

@@ -10,6 +10,8 @@ from workbench.language.problem import Severity
 from workbench.language.read.source import Layout, NoLayout
 
 MAX_BYTES = 1 << 20
+MAX_DOT_BYTES = 16 << 20
+"""Of a text in DOT: 10,000 nodes with a prompt of 1,500 characters each."""
 MAX_DEPTH = 100
 MAX_NODES = 100_000
 

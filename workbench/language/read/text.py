@@ -8,7 +8,7 @@ import re
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.endings import DOT_ENDINGS
 from workbench.language.read.json import read_json
-from workbench.language.read.reading import MAX_BYTES, Fault, Reading
+from workbench.language.read.reading import MAX_BYTES, MAX_DOT_BYTES, Fault, Reading
 from workbench.language.read.source import Format, Source
 from workbench.language.read.yaml import read_yaml
 
@@ -38,22 +38,23 @@ def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem
 
 def unread_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
     """The characters of a file and the format they are in, without data; and why they cannot be read further."""
-    text, refused = _text(text)
+    text, refused = _text(text, file)
     bom = _BOM if text.startswith(_BOM) else ""
     text = text.removeprefix(_BOM)
     source = Source(text, file, _format(text, file), bom=bom)
     return source, [] if refused is None else [_problem(source, refused)]
 
 
-def _text(text: str | bytes) -> tuple[str, Fault | None]:
+def _text(text: str | bytes, file: str) -> tuple[str, Fault | None]:
     """The characters, and why they are not read further."""
-    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        shown = text[:4096].decode("utf-8", "replace") if isinstance(text, bytes) else text[:4096]
-        return _whole(shown), Fault(
-            Severity.ERROR, "L104", f"too large: {size:,} bytes, the limit is {MAX_BYTES:,}", 0, 0
-        )
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if len(raw) > MAX_BYTES:
+        shown = raw[:4096].decode("utf-8", "replace")
+        dot = _format(shown.removeprefix(_BOM), file) == "dot"
+        limit, of = (MAX_DOT_BYTES, " of a graph in DOT") if dot else (MAX_BYTES, "")
+        if len(raw) > limit:
+            message = f"too large: {len(raw):,} bytes, the limit{of} is {limit:,}"
+            return shown, Fault(Severity.ERROR, "L104", message, 0, 0)
     try:
         return raw.decode("utf-8"), None
     except UnicodeDecodeError as fault:
@@ -61,10 +62,6 @@ def _text(text: str | bytes) -> tuple[str, Fault | None]:
         hint = "it looks like UTF-16; save it as UTF-8" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
         shown = raw.decode("utf-8", "replace")
         return shown, Fault(Severity.ERROR, "L105", f"not UTF-8 at byte {fault.start + 1}", at, at + 1, hint)
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8", "replace")
 
 
 def _format(text: str, file: str) -> Format:
