@@ -104,7 +104,7 @@ def remedy_of(error: Mapping[str, Any]) -> FaultAdvice:
 
 
 def name_of(error: Mapping[str, Any]) -> str:
-    """``rate limit (HTTP 429)``: the kind in words, with the status where that is the reason."""
+    """``rate limit (HTTP 429)``: the kind in words, with the status if that is the reason."""
     kind, status = str(error.get("kind", "failed")).replace("_", " "), error.get("status")
     return f"{kind} (HTTP {status})" if isinstance(status, int) and status >= 300 else kind
 

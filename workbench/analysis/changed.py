@@ -65,19 +65,19 @@ class ChangedPart(Struct, frozen=True):
     """In short: ``in full, 1,812 tokens``; of a text that was reworded, what stood around the first difference."""
     now: str
     rule: Rule
-    """What decided; line 0 where nothing in the file did."""
+    """The deciding rule; line 0 if nothing in the file decided."""
     recorded_rule: bool = False
     """The rule stands in the recorded text alone: it is no longer in the file."""
     rule_was: str = ""
-    """The value of the rule in the recorded text and in the file; both empty where they are equal."""
+    """The value of the rule in the recorded text and in the file; both empty if they are equal."""
     rule_now: str = ""
     old: int = -1
-    """Index of the entry in the recorded request; -1 where it is not there, and for settings."""
+    """Index of the entry in the recorded request; -1 if it is missing there, and for settings."""
     new: int = -1
 
     @property
     def rule_words(self) -> str:
-        """``was 3, is 1``; empty where the rule itself is what it was."""
+        """``was 3, is 1``; empty if the rule is unchanged."""
         return f"was {self.rule_was}, is {self.rule_now}" if self.rule_was or self.rule_now else ""
 
     def where(self, file: str) -> str:
@@ -108,7 +108,7 @@ class ChangedCall(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """``1 message masked, 1 reworded, the model``; empty where only the digests differ."""
+        """``1 message masked, 1 reworded, the model``; empty if only the digests differ."""
         messages = Counter(self._deed(part) for part in self.parts if part.kind not in _SETTINGS)
         said = [f"{count} {deed}" for deed, count in messages.items()]
         if messages:
@@ -138,7 +138,7 @@ _DONE: Mapping[str, str] = {
 
 
 def changed_call(recording: Recording, definition: Definition, stop: Stop) -> ChangedCall | None:
-    """What changed, at a ``before_call`` stop; None where the recording has no call there."""
+    """The change at a ``before_call`` stop; None if the recording has no call there."""
     call, assembly = recording.state.call_at(stop.place), stop.assembly
     if call is None or assembly is None:
         return None
@@ -147,7 +147,7 @@ def changed_call(recording: Recording, definition: Definition, stop: Stop) -> Ch
 
 
 def recorded_definition(run: RunState) -> Definition | None:
-    """The cascade that a run was pinned to; None where its journal holds none that can be read."""
+    """The cascade that a run was pinned to; None if its journal holds no readable one."""
     try:
         return Definition.of(run.cascade_text, run.cascade_file) if run.cascade_text else None
     except DefinitionError:
@@ -162,8 +162,9 @@ def compared(
     recorded: Definition | None,
     sole: SoleChange | None = None,
 ) -> ChangedCall:
-    """What lies between two requests. ``recorded`` is the definition of the old one, for the values of its rules;
-    ``sole`` is named instead of a rule that is what it was, where nothing but the file can have made a difference."""
+    """The differences of two requests. ``recorded`` is the definition of the old one, for the values of its rules;
+    ``sole`` is named instead of an unchanged rule, if it is the only change of the file.
+    """
     return ChangedCall(place, old, new, tuple(_Comparison(place, old, new, today, recorded, sole).parts()))
 
 
@@ -233,7 +234,7 @@ class _Comparison:
         return ChangedPart(kind, words, was, now, rule, is_recorded, before, after, old, new)
 
     def _pointed(self, rule: Rule) -> Rule:
-        """The same rule, at the first line of its text that is another one, where the text goes on over lines."""
+        """The same rule, at the first line of its text that changed, if the text has several lines."""
         path = path_of(rule.path)
         if not rule.line or self.recorded is None or not path:
             return rule
@@ -249,7 +250,7 @@ class _Comparison:
         return Rule(rule.path, self.today.source.inner_span(path, at + 1, 1).line)
 
     def _values(self, rule: Rule, is_recorded: bool) -> tuple[str, str]:
-        """What a rule says in the recorded text and in today's; nothing for what is no single value."""
+        """The value of a rule in the recorded text and in today's; empty if it is no single value."""
         path = path_of(rule.path)
         if self.recorded is None or not path:
             return "", ""
@@ -286,7 +287,7 @@ class _Comparison:
             yield self._part("tools", _tools_words(before, after), was, now, self.rule("tackle"))
 
     def _parameter_rule(self, name: str) -> Rule:
-        """Where a parameter of the request is written: in the phase, else in the cascade, else with the model."""
+        """The place of a request's parameter: in the phase, else in the cascade, else with the model."""
         known = [(name,), ("parameters", name), *((("enforce",),) if name == "response_format" else ())]
         for field in known:
             rule = rule_of(self.today, self.place.phase, *field)
@@ -303,7 +304,7 @@ class _Comparison:
 
 
 def rule_of(definition: Definition, phase: str, *field: str) -> Rule:
-    """The rule of a phase's field: its line, else that of the phase; line 0 where the phase is not in the file."""
+    """The rule of a phase's field: its line, else that of the phase; line 0 if the phase is not in the file."""
     for index, each in enumerate(definition.cascade.phases):
         if each.name == phase:
             paths: tuple[Path, ...] = (("phases", index, *field), ("phases", index))
@@ -314,7 +315,7 @@ def rule_of(definition: Definition, phase: str, *field: str) -> Rule:
 
 
 _FIELDS = {Kind.SYSTEM: ("tackle",), Kind.RETRY: ("rules",), Kind.PROMPT: ("rules",), Kind.CLOSING: ("rules",)}
-"""Where a message comes from whose rule is written nowhere."""
+"""Origins of messages whose rule is not written anywhere."""
 
 
 def _sides(change: Change, old: Entry | None, new: Entry | None) -> tuple[str, str]:
@@ -353,7 +354,7 @@ def _window(text: str, start: int, width: int) -> str:
 
 
 def _value(definition: Definition, path: Path) -> str:
-    """A value of the file in words; nothing for objects, lists and long texts, whose change is shown elsewhere."""
+    """A value of the file in words; empty for objects, lists and long texts, whose change is shown elsewhere."""
     value = definition.source.data
     for part in path:
         try:
@@ -365,7 +366,7 @@ def _value(definition: Definition, path: Path) -> str:
 
 
 def _text(definition: Definition, path: Path) -> str | None:
-    """A text of the file; None for what is none."""
+    """A text of the file; None for other values."""
     value = definition.source.data
     for part in path:
         try:

@@ -37,7 +37,7 @@ class ReportedUsage(Struct, frozen=True):
     cached: int | None
     written: int | None
     cost: float | None
-    """Of the input, at the same prices as the prediction; None where a number is missing."""
+    """Cost of the input, at the same prices as the prediction; None if a number is missing."""
 
 
 class Breach(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Breach(Struct, frozen=True):
     rewritten: int
     """Tokens that would have been read from the cache, and are read anew."""
     turns: float | None
-    """How many turns it must last to pay: ``break_even``. None when a price is unknown."""
+    """Turns after which it pays: ``break_even``. None when a price is unknown."""
     left: int
     """Calls of this visit that follow it in the run."""
     price: Price
@@ -63,7 +63,7 @@ class AssembledCall(Struct, frozen=True):
     """One call as one side saw it."""
 
     call: CallState
-    """As it was recorded."""
+    """The call as recorded."""
     strategy: str
     entries: Sequence[Entry]
     digest: str
@@ -78,7 +78,7 @@ class AssembledCall(Struct, frozen=True):
     breach: Breach | None = None
     reported: ReportedUsage | None = None
     step: Step | None = None
-    """What its context has that the one before in this visit had not, where that is known."""
+    """What its context adds to the one before in this visit, if known."""
 
     @property
     def fell_back(self) -> bool:
@@ -98,7 +98,7 @@ class Totals(Struct, frozen=True):
     fresh: int
     written: int
     cost: float | None
-    """US dollars of the calls whose price is known; None when none is."""
+    """US dollars of the calls with a known price; None if there is none."""
     cost_low: float | None
     cost_high: float | None
     """The same where the provider counts as few, and as many, tokens for what is a guess as it may. They do not bound
@@ -142,9 +142,9 @@ class RecordedOutcome(Struct, frozen=True):
     spent: CostSum
     """Of the whole run, with the runs inside it."""
     missing: int = 0
-    """Runs inside it of which nobody knows what they took."""
+    """Child runs whose figures are unknown."""
     seconds: float | None = None
-    """Without its pauses; None until it has ended, and where an imported file names no times."""
+    """Duration without pauses; None until it has ended, and if an imported file names no times."""
     paused: float = 0.0
 
 
@@ -178,18 +178,18 @@ class ComparisonSide(Struct, frozen=True):
 
     @property
     def reported(self) -> tuple[AssembledCall, ...]:
-        """The calls for which a provider's own numbers stand beside the prediction."""
+        """The calls for which a provider's own numbers exist beside the prediction."""
         return tuple(one for one in self.seen if one.reported is not None)
 
 
 class CallPair(Struct, frozen=True):
-    """The same call on both sides; one is None where only the other made it."""
+    """The same call on both sides; one is None if only the other side made it."""
 
     place: Place
     a: AssembledCall | None
     b: AssembledCall | None
     outline: Outline = Outline()
-    """How the two contexts differ, in numbers; nothing where only one side made the call, or both send the same."""
+    """How the two contexts differ, in numbers; empty if only one side made the call, or both send the same."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -222,7 +222,7 @@ def _sign(a: float, b: float) -> int:
 
 
 def answer_text(call: CallState) -> str:
-    """What a model answered: the text, then the tools that it calls; empty where no answer came."""
+    """A model's answer: the text, then the tools that it calls; empty without an answer."""
     if call.answer is None:
         return ""
     calls = (f"→ {one.name} {one.arguments}" for one in call.answer.tool_calls)
@@ -247,13 +247,13 @@ class Comparison(Struct, frozen=True):
 
     @property
     def outputs(self) -> tuple[str, str] | None:
-        """What both runs came to in the end; None for a what-if."""
+        """The final outputs of both runs; None for a what-if."""
         if self.a.outcome is None or self.b.outcome is None:
             return None
         return self.a.outcome.output, self.b.outcome.output
 
     def answers(self, pair: CallPair) -> tuple[str, str] | None:
-        """What was answered on both sides; None where one did not make the call, and for a what-if."""
+        """The answers on both sides; None if one side did not make the call, and for a what-if."""
         if not self.both_ran or pair.a is None or pair.b is None:
             return None
         return answer_text(pair.a.call), answer_text(pair.b.call)
@@ -350,7 +350,7 @@ def as_recorded(
 
 
 class KnownPrices:
-    """Remembers prices for as long as one look at a run takes: a long run asks for the same one at every call."""
+    """Remembers prices while a run is analysed: a long run asks for the same one at every call."""
 
     def __init__(self, prices: Prices) -> None:
         self._prices = prices
@@ -443,6 +443,6 @@ def _breach(
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of those that are known; None when none is."""
+    """The sum of the known numbers; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

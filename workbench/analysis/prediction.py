@@ -1,4 +1,4 @@
-"""What was predicted of a call, what the provider reported, and by how much the two differ."""
+"""Compares the prediction of a call with the provider's report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PredictedUsage(Struct, frozen=True):
     """Tokens of the whole history, sent or not."""
     grade: Grade
     scale: float | None
-    """Expected over estimated tokens, by what was reported before; None where nothing was scaled."""
+    """Expected tokens divided by estimated ones, by what was reported before; None if nothing was scaled."""
     cached: int | None
     fresh: int | None
     """Tokens that the provider reads at the full price."""
@@ -27,7 +27,7 @@ class PredictedUsage(Struct, frozen=True):
     """US dollars of the input."""
     low: int | None = None
     high: int | None = None
-    """Between these the tokens lie; no upper end where a part of the request is unknown."""
+    """The upper bound of the tokens; None if a part of the request is unknown."""
     cost_low: float | None = None
     cost_high: float | None = None
     """The same for the cost."""
@@ -66,7 +66,7 @@ class Overhead(NamedTuple):
 
 
 class Residual(Struct, frozen=True):
-    """Reported beside predicted. None is unknown, never 0."""
+    """Reported minus predicted numbers. None is unknown, never 0."""
 
     predicted: PredictedUsage
     tokens: int
@@ -82,7 +82,7 @@ class Residual(Struct, frozen=True):
 
     @property
     def covered(self) -> bool | None:
-        """Whether the cost lies where the prediction says that it does; None where one of both is not known."""
+        """Whether the cost lies in the predicted interval; None if one of the two is unknown."""
         low, high = self.predicted.cost_low, self.predicted.cost_high
         if low is None or self.cost is None:
             return None
@@ -90,7 +90,7 @@ class Residual(Struct, frozen=True):
 
     @classmethod
     def of(cls, call: CallState) -> Residual | None:
-        """None as long as no provider counted: the call is not answered, or its answer says nothing."""
+        """None until a provider has counted: the call has no answer, or its answer states nothing."""
         usage = call.usage
         if usage.input is None:
             return None

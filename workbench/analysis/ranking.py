@@ -40,9 +40,9 @@ class RankedCandidate(Struct, frozen=True):
     score: float | None
     """0 to 100, as the evaluator or a person gave it."""
     assumed_score: bool
-    """The evaluator gave none: 100 stood in for its winner, 50 for the others."""
+    """The evaluator gave none: 100 for its winner and 50 for the others were used."""
     quality: float | None
-    """What was weighed against cost: the score, or that of a validator."""
+    """The quality that was weighed against cost: the score, or that of a validator."""
     seconds: float | None
     incumbent: bool
     """The winner of the round before, which is compared again."""
@@ -51,7 +51,7 @@ class RankedCandidate(Struct, frozen=True):
     on_front: bool = False
     """No other candidate is at least as good for at most as much money."""
     won: bool = False
-    """In this round: it was chosen, or nobody chose and it stands in."""
+    """In this round it was chosen, or it stands in for a missing choice."""
     decided: bool = True
     """Someone or a rule preferred the winner of this round; else it no candidate was chosen: this one stands in."""
     stands: bool = False
@@ -99,13 +99,13 @@ def evaluator_calls(state: RunState, contest: CandidateRounds, of: Round) -> tup
 
 
 def question_of(state: RunState, contest: CandidateRounds) -> Event | None:
-    """The question by which a person is to choose among these candidates now."""
+    """The open question by which a person chooses among these candidates."""
     key = contest.place.visit_key
     return next((q for q in state.questions if q.place.visit_key == key and q.data.get("candidates")), None)
 
 
 def judged(state: RunState, contest: CandidateRounds, of: Round) -> Mapping[str, Any]:
-    """What an evaluator said of the round that a person is asked about now; empty where that is not so."""
+    """The evaluator's verdict on the round that a person is asked about; empty otherwise."""
     question = question_of(state, contest)
     if question is None or of is not contest.rounds[-1]:
         return {}
@@ -193,7 +193,7 @@ def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, fl
 
 
 def _front(rows: Sequence[RankedCandidate]) -> set[int]:
-    """The Pareto frontier of those with a quality, where no policy asked for it; empty for fewer than two."""
+    """The Pareto frontier of candidates with a quality, if no policy asked for one; empty for fewer than two."""
     scored = {row.entrant.index: row.quality for row in rows if row.quality is not None}
     if len(scored) < 2:
         return set()

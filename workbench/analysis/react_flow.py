@@ -35,7 +35,7 @@ class _Position(Struct, frozen=True):
 
 
 class _EdgeStart(Struct, frozen=True):
-    """Where the next edge starts."""
+    """The start of the next edge."""
 
     node: str
     won: bool = False
@@ -97,7 +97,7 @@ class _Drawing(Struct):
     def node(
         self, id: str, type: str, at: _Position, data: dict[str, Any], place: int | None = None, **more: Any
     ) -> None:
-        """``place``: where it stands among the nodes, for a group whose members are there already."""
+        """``place``: its index among the nodes, for a group whose members were added before it."""
         inside = {"parentNode": at.parent, "extent": "parent"} if at.parent else {}
         body = {"id": id, "type": type, "position": {"x": at.x, "y": at.y}, **inside, "data": data, **more}
         self.nodes.insert(len(self.nodes) if place is None else place, body)

@@ -1,4 +1,4 @@
-"""The one value of a cascade's text that is not what it was, where it is a single one: then it made what differs."""
+"""Finds the only changed value of a cascade's text, if there is exactly one: then it caused the difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.language.problem import Path, path_of, path_text
 
 
 class SoleChange(Struct, frozen=True):
-    """Where it stands."""
+    """The place of the value."""
 
     path: Path
     rule: Rule

@@ -41,7 +41,7 @@ class VariantKey(NamedTuple):
     mutation: str = ""
 
     def words(self) -> str:
-        """``baseline``, ``augment: …``, with the model where it differs."""
+        """``baseline``, ``augment: …``, with the model if it differs."""
         change = f"{self.mutation_type}: {self.mutation}" if self.mutation_type else "baseline"
         return f"{change} ({self.model})" if self.model else change
 
@@ -56,14 +56,14 @@ class Variant(Struct):
     chance: float = 0.0
     """Rounds that it would win if the winner were drawn by lot."""
     costs: list[float] = field(default_factory=list)
-    """US dollars, of candidates whose cost is known."""
+    """US dollars of the candidates with a known cost."""
     tokens: list[int] = field(default_factory=list)
     applied: str = ""
     """The instructions that its newest win was given."""
 
     @property
     def cost(self) -> float | None:
-        """Mean; None where none is known."""
+        """Mean; None if none is known."""
         return sum(self.costs) / len(self.costs) if self.costs else None
 
     @property
@@ -78,7 +78,7 @@ class Variant(Struct):
 
     @property
     def least(self) -> float:
-        """The lower end of that interval; 0 where it never stood."""
+        """The lower end of that interval; 0 if it never took part."""
         return self.interval[0]
 
     @property
@@ -105,7 +105,7 @@ class PhaseAnalysis(Struct, frozen=True):
     """The most convincing first."""
     traits: tuple[Trait, ...]
     undecided: int
-    """Rounds beside these in which one stood that nobody chose."""
+    """Further rounds without a decision, in which one candidate went on."""
     winner_cost: float | None
     loser_cost: float | None
     """Mean US dollars of a candidate."""
@@ -172,7 +172,7 @@ class _RoundOfRun(NamedTuple):
     run_id: str
     round: Round
     costs: Mapping[int, float]
-    """US dollars by candidate, where they are known by now."""
+    """US dollars by candidate, as far as they are known."""
 
     def cost(self, *, won: bool) -> list[float]:
         return [cost for index, cost in self.costs.items() if (index == self.round.winner) is won]

@@ -21,7 +21,7 @@ BASELINE = "snowball"
 FILE = "file"
 """Means what the file says."""
 RECORDED = "recorded"
-"""Prices a run by its own models, as it was."""
+"""Prices a run by its own models."""
 MESSAGES = range(1, 14)
 """Invariants of the messages and tools of a request, which no strategy mends by sending less."""
 DOMINATES = 1.5
@@ -40,7 +40,7 @@ class Pricing(Struct, frozen=True):
     """The prices and cache rules to predict with."""
 
     label: str
-    """The provider, with its model where one is named; ``recorded`` for the runs' own."""
+    """The provider, with its model if one is named; ``recorded`` for the runs' own."""
     prices: Prices
 
 
@@ -49,7 +49,7 @@ class Candidate(Struct, frozen=True):
 
     label: str
     strategy: Strategy | None
-    """None for what each run's file says."""
+    """None for the strategy that each run's file sets."""
 
 
 class Trial(Struct, frozen=True):
@@ -62,7 +62,7 @@ class Trial(Struct, frozen=True):
     cost: float | None
     """Relative to the baseline; None when a price is unknown on either side."""
     invalid: int = 0
-    """Requests that break an invariant which the run as it was recorded keeps at that call."""
+    """Requests that break an invariant which the recorded run keeps at that call."""
     fell_back: int = 0
     """Calls for which the heuristic selects, because the run holds no answer of a selecting model."""
 
@@ -81,7 +81,7 @@ class Spread(Struct, frozen=True):
 
 
 class KnownSum(Struct, frozen=True):
-    """A number added up over the runs for which it is known, beside the baseline's over the same runs."""
+    """A number summed over the runs for which it is known, beside the baseline's over the same runs."""
 
     value: float
     """Tokens, or US dollars of the input."""
@@ -95,7 +95,7 @@ class KnownSum(Struct, frozen=True):
 
     @property
     def ratio(self) -> float | None:
-        """Relative to the baseline; None where that is nothing."""
+        """Relative to the baseline; None if that is 0."""
         return self.value / self.base if self.base else None
 
     @classmethod
@@ -118,10 +118,10 @@ class StrategyResult(Struct, frozen=True):
     trials: tuple[Trial, ...]
     tokens: Spread
     cost: Spread | None
-    """Over the runs whose prices are known."""
+    """Over the runs with known prices."""
     tokens_sum: KnownSum
     cost_sum: KnownSum | None
-    """US dollars of the input, over the runs whose prices are known."""
+    """US dollars of the input, over the runs with known prices."""
     peak: int
     """Tokens of the largest request."""
     invalid: int
@@ -130,7 +130,7 @@ class StrategyResult(Struct, frozen=True):
     """Valid, and no other valid strategy sends no more tokens and costs no more, with one of the two being less; by
     the medians, at the same prices."""
     is_cheapest: bool = False
-    """Valid, and none costs less in the sum at the same prices."""
+    """It is valid, and no other costs less in the sum at the same prices."""
 
     @property
     def unknown(self) -> int:
@@ -151,7 +151,7 @@ class Excluded(Struct, frozen=True):
 
 
 class RanUnder(Struct, frozen=True):
-    """What stored runs say of a strategy, beyond what is predicted: those of the same text of the cascade."""
+    """What stored runs of the same cascade text tell about a strategy, beyond the prediction."""
 
     live: int = 0
     """Runs that models answered."""
@@ -160,7 +160,7 @@ class RanUnder(Struct, frozen=True):
     scores: tuple[float, ...] = ()
     """That people gave these, and 100 and 0 for thumbs up and down."""
     offline: int = 0
-    """Runs that scripted replies answered, which say nothing of quality."""
+    """Runs that scripted replies answered, which tell nothing about quality."""
 
 
 class Dominant(Struct, frozen=True):
@@ -168,7 +168,7 @@ class Dominant(Struct, frozen=True):
 
     run: str
     share: float
-    """Of the baseline's cost; where no price is known, of its tokens."""
+    """Share of the baseline's cost; if no price is known, of its tokens."""
 
 
 class Sweep(Struct, frozen=True):
@@ -176,21 +176,21 @@ class Sweep(Struct, frozen=True):
 
     runs: tuple[str, ...]
     excluded: tuple[Excluded, ...]
-    """Runs that have nothing to compare, or whose recorded messages no provider would take."""
+    """Runs with nothing to compare, or whose recorded messages no provider would accept."""
     rows: tuple[StrategyResult, ...]
     suspect: tuple[Excluded, ...] = ()
-    """Runs whose recorded messages no provider would take, compared all the same because there is no other."""
+    """Runs whose recorded messages no provider would accept, compared all the same because there is no other."""
     pricings: tuple[str, ...] = (RECORDED,)
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By run, the models that its calls were sent to."""
     prices: Mapping[str, Mapping[str, Price]] = field(default_factory=dict)
     """By pricing, the prices in force for each of these models."""
     ran: Mapping[str, RanUnder] | None = None
-    """By label, the stored runs that ran under a strategy; None where nobody looked."""
+    """By label, the stored runs under a strategy; None if they were not looked up."""
 
     @property
     def never_live(self) -> tuple[str, ...]:
-        """The strategies of which nobody knows how good their answers are: no model ever answered under them."""
+        """The strategies under which no model has answered yet, so that the quality of their answers is unknown."""
         if self.ran is None:
             return ()
         labels = dict.fromkeys(row.label for row in self.rows)
@@ -221,12 +221,12 @@ class Sweep(Struct, frozen=True):
         )
 
     def cheapest_by_median(self, pricing: str) -> StrategyResult | None:
-        """The valid strategy whose median cost is least; None while no cost is known."""
+        """The valid strategy with the lowest median cost; None while no cost is known."""
         known = [(row.cost.median, row) for row in self.at(pricing) if row.cost is not None and not row.invalid]
         return min(known, key=lambda one: one[0])[1] if known else None
 
     def dominant(self, pricing: str) -> Dominant | None:
-        """The run that decides the sums alone; None where none does, and for a single run."""
+        """The run that alone decides the sums; None if none does, and for a single run."""
         base = next((row for row in self.at(pricing) if row.label == BASELINE), None)
         if base is None or len(base.trials) < 2:
             return None
@@ -303,7 +303,7 @@ def sweeping(
 
 
 def _invalid(side: ComparisonSide) -> str:
-    """Why no provider would take what was recorded of a run; empty where one would."""
+    """Why no provider would accept the recorded messages of a run; empty if one would."""
     found = [(one, problem) for one in side.seen if (problem := next(filter(_is_of_messages, one.problems), None))]
     if not found:
         return ""
@@ -330,7 +330,7 @@ def _trial(subject: Subject, candidate: Candidate, base: ComparisonSide, counter
 
 
 def _added(values: Iterable[float | None]) -> float | None:
-    """The sum; None where a number is missing."""
+    """The sum; None if a number is missing."""
     found = list(values)
     return None if None in found else sum(one for one in found if one is not None)
 

@@ -34,7 +34,7 @@ class Reassembled(Struct, frozen=True):
     """One call under a strategy."""
 
     call: CallState
-    """As it was recorded."""
+    """The call as recorded."""
     assembly: Assembly
     prediction: Prediction
     low: Forecast
@@ -77,8 +77,9 @@ def reassembling(
     prices: Prices,
     past: PastCalls | None = None,
 ) -> Iterator[Reassembled]:
-    """The same one after the other: what is dropped on the way takes no memory. ``past``: ``past_of`` the run, where
-    it is at hand already."""
+    """Reassembles calls one after the other: a call that the caller drops takes no memory. ``past``: ``past_of`` the
+    run, if at hand.
+    """
     phases = {phase.name: (index, phase) for index, phase in enumerate(definition.cascade.phases)}
     past = past_of(state) if past is None else past
     taught = past
@@ -229,7 +230,7 @@ def _lines(branch: str) -> list[str]:
 
 
 def _tool_text(call: CallState) -> str:
-    """The system message that described the tools, as it was."""
+    """The system message that described the tools, as recorded."""
     for entry in call.entries:
         if entry.item.kind is Kind.SYSTEM:
             return entry.item.message.text
@@ -296,7 +297,7 @@ def _record(state: RunState, other: VisitState) -> VisitRecord:
 
 
 def _winner(state: RunState, visit: VisitState) -> VisitState:
-    """Whose messages count: the visit's own, or those of the candidate that won."""
+    """The visit whose messages count: the visit itself, or the candidate that won."""
     branches = [str(evaluation.get("branch", "")) for evaluation in visit.evaluations]
     if not branches:
         return visit

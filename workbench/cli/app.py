@@ -1,4 +1,4 @@
-"""Starts the app for ``open`` and ``demo``. Imports what the first frame needs, and nothing else."""
+"""Starts the app for ``open`` and ``demo``. Imports only what the first frame needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Opening(Struct, frozen=True):
     """What to open; empty texts leave the choice to the settings."""
 
     file: Path | None
-    """None to choose from what the folder holds."""
+    """None to choose from the files of the folder."""
     root: Path | None = None
     """The workspace; None for the one of the current folder."""
     input: Mapping[str, Any] | None = None
@@ -45,7 +45,7 @@ class Opening(Struct, frozen=True):
     """A program to record."""
 
     def store(self) -> Store:
-        """Where the runs are. Raises SettingsError."""
+        """The store of the runs. Raises SettingsError."""
         from workbench.workspace.project import Project
 
         return Project.at(self.root).store

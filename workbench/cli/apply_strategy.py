@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def apply_change(
     change: FileChange, strategy: str, body: Mapping[str, Any] | None, *, yes: bool, printer: Printer
 ) -> None:
-    """Show what changes in the file, ask, write, and say which file it was.
+    """Show the change of the file, ask, write, and name the file.
 
     ``body``: the JSON to print with it under ``apply``; None to print for a person. Raises Failure.
     """

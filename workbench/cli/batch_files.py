@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_results_file(file: Path) -> None:
-    """Raises Failure for a name whose ending is none that results are written to."""
+    """Raises Failure for a file name with an ending that results cannot be written to."""
     if file.suffix.lower() not in WRITTEN:
         raise Failure(Exit.USAGE, f"results go to a file that ends in {', '.join(WRITTEN)}", file=str(file))
 

@@ -124,7 +124,7 @@ _KNOWN = (
 
 
 def as_failure(error: Exception) -> Failure | None:
-    """The same complaint in the one form; None for what nobody expected. Imports nothing."""
+    """The error in the common form; None for an unexpected exception. Imports nothing."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, click.ClickException):

@@ -1,4 +1,6 @@
-"""What ``fork`` and ``run --reuse`` share: where to start from, what is pinned, and a changed request shown."""
+"""Shared by ``fork`` and ``run --reuse``: the starting point, the pinned calls, and the display of a
+changed request.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,7 @@ def rerun_file(
 
 
 class _SpeakAfterReplay:
-    """Ends the silence over what is replayed: ForkGate asks nobody before its point."""
+    """Ends the silence during a replay: ForkGate asks no one before its point."""
 
     def __init__(self, progress: Progress, behind: Gate) -> None:
         self._progress = progress
@@ -189,7 +191,7 @@ def _chooser(project: Project, way: RunOptions) -> Callable[[Definition, Options
 
 
 def _definition(project: Project, past: StoredRun, wanted: str) -> Definition | None:
-    """The text to run: the pinned one (None), or today's file. Says so where they differ."""
+    """The text to run: the pinned one (None), or today's file. Says so if they differ."""
     state = past.recording.state
     file = project.root / state.cascade_file
     if not state.cascade_file or not file.is_file():

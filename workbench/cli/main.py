@@ -104,7 +104,7 @@ class Workbench(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read the command line; --help writes its text meanwhile."""
+        """Read the command line; --help prints its text at the same time."""
         with _unread_output():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -148,7 +148,7 @@ class Workbench(click.Group):
         sys.exit(int(code))
 
     def _told(self, error: Exception, *, as_json: bool) -> int:
-        """Say what ended a command, and give its exit code; where the terminal has vanished there is nobody to tell."""
+        """Print the error that ended a command, and return its exit code; prints nothing if the terminal is gone."""
         from workbench import terminal
 
         failure = as_failure(error) or _unforeseen(error)
@@ -181,7 +181,7 @@ def _unread_output() -> Iterator[None]:
 
 
 def _open_streams() -> None:
-    """Put /dev/null where the shell closed a stream: else the next file that is opened takes its number."""
+    """Open /dev/null for each stream that the shell closed: else the next opened file takes its number."""
     for name, number, flags in (("stdin", 0, os.O_RDONLY), ("stdout", 1, os.O_WRONLY), ("stderr", 2, os.O_WRONLY)):
         if getattr(sys, name) is None and os.open(os.devnull, flags) == number:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115

@@ -117,7 +117,7 @@ def project_here(**flags: Any) -> Project:
 
 
 def team_server_of(project: Project) -> TeamServer:
-    """The server that runs are shipped to. Raises Failure where the settings name none."""
+    """The server that runs are shipped to. Raises Failure if the settings name none."""
     if project.team_server is None:
         hint = "WORKBENCH_USE_CLICKHOUSE_SERVER=true and WORKBENCH_CLICKHOUSE_HOST=HOST name it"
         raise Failure(Exit.USAGE, "there is no team's server in the settings", hint=hint)
@@ -130,9 +130,10 @@ def session_argument(function: F) -> F:
 
 
 def find_run(project: Project, session: str | None) -> str:
-    """The run id behind a name, or of the newest run that is not inside of another.
+    """The run id behind a name, or of the newest run without a parent.
 
-    Raises UnknownRun, and Failure where there is no run at all."""
+    Raises UnknownRun, and Failure if there is no run at all.
+    """
     if session:
         return project.store.find(session)
     runs = project.store.runs()

@@ -48,9 +48,9 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 _BESIDE = 120
-"""Columns of two texts beside each other where there is no terminal to fit."""
+"""Width of two columns of text if no terminal sets it."""
 _LINES = 2
-"""Lines that are shown of each, where they are not to be whole."""
+"""Lines shown of each text, unless it is shown whole."""
 _DRAWN = 100
 """Columns that a drawing takes at most."""
 _NARROWEST = 20
@@ -65,14 +65,15 @@ class Printer:
         terminal = not plain and self.stream.isatty() and os.environ.get("TERM") != "dumb"
         forced = not plain and os.environ.get("FORCE_COLOR", "0") not in ("", "0")
         self.plain = not terminal
-        """Words instead of signs, nothing cut."""
+        """Words instead of symbols, nothing cut."""
         self.colour = (terminal or forced) and not os.environ.get("NO_COLOR")
-        """Without it, what is bold or dim stays so. FORCE_COLOR sets it for logs of CI servers, which show colours
-        though they are no terminal."""
+        """Without it, bold and dim stay. FORCE_COLOR sets it for logs of CI servers, which show colours without a
+        terminal.
+        """
         keys = ("fg", "bold", "dim") if self.colour else ("bold", "dim") if terminal else ()
         self._styles = {token: {key: style[key] for key in keys if key in style} for token, style in STYLES.items()}
         self.width = max(shutil.get_terminal_size().columns, _NARROWEST) if terminal else None
-        """Columns that there are; None where nothing has to fit."""
+        """Available columns; None if nothing has to fit."""
         self._told: tuple[str, ...] = ()
 
     def show(self, blocks: Iterable[Block]) -> None:
@@ -131,7 +132,7 @@ class Printer:
                 self.line(Cell(_fitted(one.text, width), one.token), gutter, right)
 
     def _side(self, side: MessageSide | None, width: int, *, whole: bool) -> Iterator[Cell]:
-        """One side of a row: who, why and how large, then the text that went out."""
+        """One side of a row: role, reason and size, then the text as sent."""
         if side is None:
             yield Cell("(not here)", "dim")
             return
@@ -152,7 +153,7 @@ class Printer:
             yield Cell(f"  {more:,} more line{'' if more == 1 else 's'}", "dim")
 
     def line(self, *pieces: Piece) -> None:
-        """One line of text, its pieces joined as they are; folded between words where the terminal is too narrow."""
+        """One line of text made of its pieces; folded between words if the terminal is too narrow."""
         found = [self._cell(piece) for piece in pieces]
         text = "".join(cell.text for cell in found)
         if self.width is None or width_of(text) <= self.width:
@@ -172,8 +173,9 @@ class Printer:
         indent: str = "",
         below: Sequence[str] = (),
     ) -> None:
-        """Aligned columns under their titles; none of the rows may have more fields than there are columns. ``below``:
-        a text to print whole under each row, where it is not empty."""
+        """Aligned columns under their titles; no row may have more fields than there are columns. ``below``: a text to
+        print whole under each row, unless it is empty.
+        """
         body = [
             [self._at_most(column, self._cell(field)) for column, field in zip(columns, row, strict=True)]
             for row in rows
@@ -191,7 +193,7 @@ class Printer:
             self.line(Cell(f"{indent}too narrow for: {', '.join(filter(None, left))} (--plain shows all)", "dim"))
 
     def block(self, text: str, *, indent: str = "") -> None:
-        """A text of several lines, whole; each is folded between words where the terminal is too narrow."""
+        """A text of several lines; long lines are folded between words."""
         for line in clean(text).split("\n"):
             whole = f"{indent}{line}".rstrip()
             if self.width is None or width_of(whole := whole.expandtabs()) <= self.width:
@@ -205,7 +207,7 @@ class Printer:
     def _widths(
         self, columns: Sequence[Column], titles: Sequence[int], filled: Sequence[int], before: int
     ) -> list[int | None]:
-        """How wide each column is, None for those that are left out: first what no row has anything in."""
+        """The width of each column, None for those left out: first the columns that are empty in all rows."""
         widths = [max(title, held) for title, held in zip(titles, filled, strict=True)]
         if self.width is None:
             return list(widths)
@@ -259,7 +261,7 @@ def _between(cells: Iterable[Cell], start: int, end: int) -> Iterator[Cell]:
 
 
 def _fitted(text: str, width: int) -> str:
-    """A text in exactly so many columns: cleaned, on one line, cut with an ellipsis or filled with blanks."""
+    """A text in exactly this many columns: cleaned, on one line, cut with an ellipsis or filled with blanks."""
     text = cut_to(_flat(text), width)
     return text + " " * (width - width_of(text))
 
@@ -297,5 +299,5 @@ def _write(value: Any, line: str = "\n") -> None:
 
 
 def talk(text: str, style: str = "") -> None:
-    """One line on stderr, for the person beside the data."""
+    """One line on stderr, for the person; stdout is data."""
     Printer(stream=sys.stderr).line(Cell(text, style))

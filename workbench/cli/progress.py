@@ -236,7 +236,7 @@ def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
 
 
 def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
-    """What is about to be sent, and what is wrong with it."""
+    """The request about to be sent, and its problems."""
     grade = Grade(data.get("grade", "exact"))
     sent, own = expected_of(data), data.get("tokens_sent", 0)
     full = sent + round((data.get("tokens_full", 0) - own) * (sent / own if own else 1.0))
@@ -252,7 +252,7 @@ def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
 
 
 _SAID = {"unsaved": "error", "saved": "", "spans": "warning"}
-"""Notices whose message is a line, and its style."""
+"""Notices whose message is printed as a line, and its style."""
 _LINES = {
     "context_assembled": _context_assembled,
     "phase_started": _phase_started,
@@ -269,7 +269,7 @@ _LINES = {
     "warning": _warning,
     "phase_finished": _phase_finished,
 }
-"""How an event reads, by its kind; the others say nothing to a person who waits."""
+"""The line of an event, by its kind; other events print none."""
 
 
 def closing_line(

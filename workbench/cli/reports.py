@@ -28,7 +28,7 @@ class Case(Struct, frozen=True):
     name: str
     file: str
     failures: tuple[str, ...] = ()
-    """What was found, in words; empty where the test passed."""
+    """The findings in words; empty if the test passed."""
     notes: tuple[str, ...] = ()
     """What does not fail the test: warnings."""
 
@@ -91,7 +91,7 @@ def junit(suite: str, cases: Iterable[Case]) -> str:
 
 
 def write_report(text: str) -> None:
-    """A report on stdout, and nothing at all, not even a line, where there is nothing to report."""
+    """A report on stdout, and not even an empty line if there is nothing to report."""
     if text:
         click.echo(text)
 

@@ -191,7 +191,7 @@ class Verdict(Struct):
                 self.stop(signal.SIGPIPE)
 
     def exit_code(self, status: str, until: Until | None) -> int:
-        """0 for success, and for a run that was held where the user asked for it."""
+        """0 for success, and for a run that was paused as the user requested."""
         if self.signal:
             return 128 + self.signal
         if status == "success" or (until is not None and until.reached):
@@ -227,7 +227,7 @@ def drive(work: Coroutine[Any, Any, Result], verdict: Verdict) -> Result:
 
 
 def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way: RunOptions) -> int:
-    """Run a cascade file; the exit code. Raises what opening the file raises, and Failure where it cannot run."""
+    """Run a cascade file; the exit code. Raises the errors of opening the file, and Failure if it cannot run."""
     if way.session and not SESSION_ID.fullmatch(way.session):
         raise Failure(Exit.USAGE, f"'{way.session}' is no session id", hint="letters, digits, '.', '_' and '-'")
     opened = project.open(file)
@@ -355,7 +355,7 @@ def _driven(
 
 
 def _totals(project: Project, run_id: str) -> str:
-    """Calls, tokens, cost and time of a run; empty where its journal could not be written."""
+    """Calls, tokens, cost and time of a run; empty if its journal could not be written."""
     try:
         return totals_line(project.store.summary(run_id))
     except UnknownRun:
@@ -380,21 +380,21 @@ def _way_on(project: Project, way: RunOptions, verdict: Verdict, status: str, fa
 
 
 def _name_the_largest(project: Project, run_id: str) -> None:
-    """Where a request was too long: which messages took most of it."""
+    """For a request that was too long: the messages with the most tokens."""
     for call in project.store.state(run_id).calls[-1:]:
         for number, entry in largest(call):
             talk(f"  #{number} {entry.item.message.role}, {origin(entry)}: {count(entry.tokens_sent)} tokens", "dim")
 
 
 def _name_the_model(project: Project, run_id: str) -> None:
-    """Where a model is not there: the line that names it, and names that are like it."""
+    """For a missing model: the line that names it, and similar names."""
     state = project.store.state(run_id)
     for call in state.calls[-1:]:
         talk(model_words(state, call, PriceTable(project.settings.prices)))
 
 
 def _print_output(text: str) -> None:
-    """The output as it is where a program reads it, harmless where a person does."""
+    """The output: unchanged for a program, made safe for a terminal."""
     sys.stdout.write((clean(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""What the shell completes beside sessions and files: settings, their values, and phases and places of a run."""
+"""Shell completion beside sessions and files: settings, their values, and phases and places of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 _MOST_CALLS = 500
-"""Calls of a run that is read for a completion: of a longer one nobody wants to wait for."""
+"""Limit of calls of a run that is read for a completion: a longer one would take too long."""
 
 
 class SettingName(click.ParamType[Any]):
@@ -34,7 +34,7 @@ class SettingName(click.ParamType[Any]):
 
 
 class SettingValue(click.ParamType[Any]):
-    """A value of the setting before it, where there are few."""
+    """A value of the setting before it, if there are few."""
 
     name = "value"
 
@@ -86,5 +86,5 @@ def _run(project: Project, ctx: click.Context) -> RunSummary | None:
 
 
 def _fitting(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    """Those that begin as what is written, each once."""
+    """The values that begin with the typed text, each once."""
     return [CompletionItem(word) for word in dict.fromkeys(words) if word.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""Going through changed snapshots in a terminal: one key each, nothing written before it is accepted."""
+"""Reviews changed snapshots in a terminal: one key each, nothing written before it is accepted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TerminalReview:
         self._key = key
 
     def go(self, changed: Sequence[SnapshotResult]) -> list[SnapshotResult]:
-        """Show each and do what is asked; those that stay as they are."""
+        """Show each and carry out the decision; returns those left unchanged."""
         review = Review(self._snapshots, changed)
         for number, verdict in enumerate(changed, 1):
             if verdict.name in review.decided:

@@ -1,4 +1,4 @@
-"""A run as a checkpoint of files that engines of phase graphs read: where it stands, what is done, what each said."""
+"""A run as a checkpoint folder for engines of phase graphs: its position, the finished phases, their outputs."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ def checkpoint_files(state: RunState, ending: str) -> Iterator[tuple[PurePosixPa
 
 
 def _checkpoint(state: RunState, last: dict[str, VisitState]) -> dict[str, Any]:
-    """Where a run stands. One that has ended stands at the last phase that ran; one that was stopped, at the phase that
-    it was in."""
+    """The position of a run: the last phase of one that ended, the open phase of one that was stopped."""
     current = next(reversed(last), "")
     done = [phase for phase, visit in last.items() if visit.status == "success"]
     tries = {phase: max(visit.attempts, len(visit.tool_tries)) for phase, visit in last.items()}

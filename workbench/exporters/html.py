@@ -1,4 +1,4 @@
-"""A run as one HTML page that needs nothing else: its tree, every call's context with reasons, tokens, cost, images."""
+"""A run as one self-contained HTML page: its tree, every call's context with reasons, tokens, cost, images."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def run_html(state: RunState, images: Images) -> str:
-    """The whole page. What a model, a tool or a file said is escaped and stripped of control characters; the page may
-    load nothing and run nothing."""
+    """The whole page. Text of models, tools and files is escaped and stripped of control characters; the page may load
+    nothing and run nothing.
+    """
     return "\n".join(_Page(state, images).lines()) + "\n"
 
 
@@ -220,7 +221,7 @@ class _Page:
         )
 
     def _body(self, label: str, entry: Entry) -> str:
-        """The message, folded; what was sent of it first, where that is less."""
+        """The message, folded; if less was sent, that text comes first."""
         parts = self._message(entry.item.message)
         if entry.sent is not None and entry.sent != entry.item.message:
             parts = f"as sent:{self._message(entry.sent)}in full:{parts}"

@@ -36,22 +36,22 @@ _TEXTS = frozenset(
         "gen_ai.tool.call.result",
     }
 )
-"""Attributes that hold what was said; the conventions let a user keep them back."""
+"""Attributes with the text of messages; the conventions let a user withhold them."""
 _EXPORTERS = {
     "http/protobuf": "opentelemetry.exporter.otlp.proto.http.trace_exporter",
     "grpc": "opentelemetry.exporter.otlp.proto.grpc.trace_exporter",
 }
 _DELAY_MS = 1000
-"""Until spans that have ended are sent, where ``OTEL_BSP_SCHEDULE_DELAY`` says nothing else."""
+"""Delay before ended spans are sent, unless ``OTEL_BSP_SCHEDULE_DELAY`` sets it."""
 _BATCH = 32
-"""Spans of a request, where ``OTEL_BSP_MAX_EXPORT_BATCH_SIZE`` says nothing else: each may hold a whole context."""
+"""Spans of a request, unless ``OTEL_BSP_MAX_EXPORT_BATCH_SIZE`` sets it: each may hold a whole context."""
 _LOOK_SECONDS = 0.05
 """Between two looks whether the endpoint is away."""
 _ENDS = ("call_finished", "tool_finished", "phase_finished", "candidate_finished")
 
 
 def endpoint_of(env: Mapping[str, str]) -> str:
-    """Where spans go by the standard variables; empty where they go nowhere."""
+    """The endpoint by the standard variables; empty without one."""
     if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or env.get("OTEL_TRACES_EXPORTER") == "none":
         return ""
     return next((value for name in ENDPOINTS if (value := env.get(name, "").strip())), "")
@@ -102,7 +102,7 @@ class SpanSender:
     def __init__(self, env: Mapping[str, str]) -> None:
         """``env``: the variables of the process, which the exporter reads, too."""
         self.fault = ""
-        """Why nothing is sent; empty while all is well."""
+        """Why nothing is sent; empty while there is no fault."""
         self._env = env
         self._runs: dict[str, LiveRun] = {}
         self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -120,7 +120,9 @@ class SpanSender:
         self._queue.put(lambda: self._take(event, images, earlier, say))
 
     def finish(self, seconds: float) -> None:
-        """Wait until what was taken is sent, so long at most, and not at all for an endpoint that is away."""
+        """Wait until all taken events are sent, at most this many seconds, and not at all for an
+        unreachable endpoint.
+        """
         done = threading.Event()
 
         def flush() -> None:

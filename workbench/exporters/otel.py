@@ -48,9 +48,9 @@ class Span(Struct, frozen=True):
     start: int
     end: int
     attributes: dict[str, Any]
-    """What is unknown or empty is left out."""
+    """Unknown and empty values are left out."""
     failure: str = ""
-    """Why it failed; empty where it did not."""
+    """Why it failed; empty if it did not."""
 
     def otlp(self) -> dict[str, Any]:
         """As OTLP JSON writes it."""
@@ -93,7 +93,7 @@ class CallTimes(Struct):
 
 
 SCOPE = "workbench"
-"""Who made the spans."""
+"""The instrumentation scope of the spans."""
 
 
 def service_of(state: RunState) -> str:
@@ -102,7 +102,7 @@ def service_of(state: RunState) -> str:
 
 
 def spans_of_run(state: RunState, events: Sequence[Event], images: Images) -> dict[str, Any]:
-    """The run as one OTLP JSON document. Spans of what has not ended end where they began."""
+    """The run as one OTLP JSON document. A span without an end ends where it began."""
     times = CallTimes()
     for event in events:
         times.take(event)
@@ -360,7 +360,7 @@ def _said(labels: Labels) -> dict[str, Any]:
 
 
 def _arguments(written: str) -> dict[str, Any]:
-    """The arguments of a call as the object that they are, and as they were written where that is another text."""
+    """The arguments of a call as an object, and as text if the written text differs."""
     try:
         value = json.loads(written)
     except (ValueError, RecursionError):
@@ -378,7 +378,7 @@ def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _output_type(asked: Any) -> str | None:
-    """The kind of output that a request asks for; None where it leaves that open."""
+    """The kind of output that a request sets; None if it sets none."""
     form = asked.get("type") if isinstance(asked, Mapping) else None
     return None if form is None else "json" if str(form).startswith("json") else "text"
 
@@ -388,7 +388,7 @@ def _of_parts(parts: Sequence[Sequence[Entry]]) -> list[Message]:
 
 
 def _reasoning(message: Message) -> Iterator[dict[str, Any]]:
-    """What the model thought: the words as the conventions want them, and the provider's block beside them."""
+    """The model's reasoning: the text in the conventions' form, with the provider's block."""
     blocks = message.extra.get("reasoning")
     for block in blocks if isinstance(blocks, list) else []:
         told = block if isinstance(block, dict) else {"text": str(block)}
@@ -402,12 +402,12 @@ def _failure(status: str, reason: str) -> str:
 
 
 def _json(value: Any) -> str | None:
-    """JSON text of a list; None where it is empty."""
+    """JSON text of a list; None if it is empty."""
     return json.dumps(value, ensure_ascii=True) if value else None
 
 
 def _nanoseconds(at: str) -> int:
-    """Since 1970; 0 where the journal has no time."""
+    """Nanoseconds since 1970; 0 if the journal has no time."""
     if not at:
         return 0
     passed = datetime.fromisoformat(at) - _EPOCH

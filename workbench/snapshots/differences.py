@@ -1,5 +1,4 @@
-"""What is different between a frozen run and the same run today: in words, with the rule and the line, first things
-first."""
+"""Finds the differences between a frozen run and the same run today: in words, with rule and line, in order."""
 
 from __future__ import annotations
 
@@ -54,14 +53,14 @@ class Difference(Struct, frozen=True):
     words: str
     """``call research/turn 3: message 5 (turn 1's result) was sent in full, is now masked``."""
     rule: Rule = field(default_factory=Rule)
-    """What decided; its line is of today's file, or of the frozen text where the rule is gone."""
+    """The deciding rule; its line is of today's file, or of the frozen text if the rule is gone."""
     frozen_rule: bool = False
     at: str = ""
     """The place in full, for programs; empty for what concerns the whole run."""
     details: tuple[str, ...] = ()
     """What else differs in the same request."""
     call: ChangedCall | None = None
-    """Both requests, where one changed."""
+    """Both requests, if one changed."""
     file: str = ""
     """The cascade file of a run that this one started; empty for the run's own."""
 
@@ -138,7 +137,7 @@ class _Comparison:
 
     @cached_property
     def old_state(self) -> RunState:
-        """The frozen run; worked out only where something is different."""
+        """The frozen run, computed only if something differs."""
         return self.old.recording.state
 
     @cached_property
@@ -281,7 +280,7 @@ class _Comparison:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def _left(self, diverged: bool) -> Iterator[Difference]:
-        """What was expected and did not come."""
+        """Expected rows that did not come."""
         if self.requests:
             names = [self._named(at) for at in self.requests]
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -351,7 +350,7 @@ def _check_field(row: Row) -> tuple[str, ...]:
 
 
 def place_words(place: Place, purpose: str) -> str:
-    """``research/turn 3``, with visit, attempt and call where they are not the first."""
+    """``research/turn 3``, with visit, attempt and call if they are not the first."""
     parts = [f"{place.branch}/{place.phase}" if place.branch else place.phase]
     if place.visit > 1:
         parts.append(f"visit {place.visit}")

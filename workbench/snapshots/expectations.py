@@ -21,7 +21,7 @@ class Expectations(Struct, frozen=True):
     final_state: Mapping[str, Any] = field(default_factory=dict)
     completion_status: str = ""
     routes: tuple[Row, ...] = ()
-    """``{"at": "triage/1", "to": "fix_now", "rule": "route_to"}``; ``to`` is empty where the run ends."""
+    """``{"at": "triage/1", "to": "fix_now", "rule": "route_to"}``; ``to`` is empty if the run ends."""
     checks: tuple[Row, ...] = ()
     tool_calls: tuple[Row, ...] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Expectations(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], where: str = "expectations") -> Expectations:
-        """Raises SnapshotError with the place of what is missing or of another type."""
+        """Raises SnapshotError with the place of a missing or mistyped value."""
         return cls(
             tuple(_list(body, "phases_executed", str, where)),
             _map(body, "final_state", where),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class SnapshotError(Exception):
-    """A snapshot that cannot be read, made or replayed; ``str`` is one line, its place first where it has one."""
+    """A snapshot that cannot be read, made or replayed; ``str`` is one line that begins with its place, if
+    it has one.
+    """
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, column: int = 0, hint: str = "") -> None:
         super().__init__(message)

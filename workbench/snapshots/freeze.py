@@ -73,7 +73,7 @@ def _turn(call: CallState, recording: Recording) -> dict[str, Any]:
 
 
 async def freeze(kept: RecordedRun, label: Label, captured_at: str, redact: Redact, base: Ports) -> Snapshot:
-    """The snapshot of a run. Raises SnapshotError where it has not ended, or does not replay to the same end."""
+    """The snapshot of a run. Raises SnapshotError if it has not ended, or does not replay to the same end."""
     kept = _settled(kept)
     cleaned, secrets = _redacted(kept, redact)
     started = _started(cleaned)
@@ -115,7 +115,7 @@ def is_session(events: Sequence[Event]) -> bool:
 
 
 def command_of(events: Sequence[Event]) -> str:
-    """The command of such a session, as a shell has it. Raises SnapshotError where it had none."""
+    """The command of such a session, in shell syntax. Raises SnapshotError if it had none."""
     command = str((events[0].data.get("imported") or {}).get("file", ""))
     if not command:
         raise SnapshotError("this session had no command that could be run again", hint="workbench attach -- COMMAND")

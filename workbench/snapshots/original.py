@@ -63,7 +63,7 @@ class Original(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Original:
-        """Raises SnapshotError with the place of what is missing."""
+        """Raises SnapshotError with the place of a missing value."""
         expected, execution = body.get("expectations"), body.get("execution")
         if not isinstance(expected, dict) or not isinstance(expected.get("phases_executed"), list):
             raise SnapshotError("'expectations.phases_executed' is missing or no list")
@@ -105,7 +105,7 @@ def _text(value: object) -> str:
 
 
 class _Model:
-    """Says what was said, phase by phase, in order."""
+    """Repeats the recorded answers, phase by phase, in order."""
 
     name = "recorded"
 
@@ -141,7 +141,7 @@ def _block(tool: str, arguments: str) -> str:
 
 
 class _Tools:
-    """Gives what the tools gave; runs none."""
+    """Repeats the recorded results; runs no tool."""
 
     def __init__(self, registry: Tools, model: _Model) -> None:
         self._registry = registry
@@ -162,7 +162,7 @@ class _Tools:
         return True
 
     async def settled(self, branch: str, winner: str) -> None:
-        """Nothing is open: no tool runs."""
+        """Does nothing: no tool runs, so none is open."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
         results = self._model.results.get(place, [])

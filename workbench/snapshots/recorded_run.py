@@ -56,7 +56,7 @@ class RecordedRun(Struct, frozen=True, dict=True):
         return replace(self, events=_lean(self.events), children=children)
 
     def to_json(self) -> dict[str, Any]:
-        """``recording``, and where there are any ``children`` and ``images`` (base64)."""
+        """``recording``, and if there are any, ``children`` and ``images`` (base64)."""
         body: dict[str, Any] = {"run_id": self.run_id, "recording": [_row(event) for event in self.events]}
         if self.children:
             body["children"] = {run_id: [_row(e) for e in events] for run_id, events in self.children.items()}
@@ -68,7 +68,7 @@ class RecordedRun(Struct, frozen=True, dict=True):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], where: str = "workbench") -> RecordedRun:
-        """Raises SnapshotError with the place of what is missing or no event."""
+        """Raises SnapshotError with the place of a missing value or an invalid event."""
         run_id = str(body.get("run_id", ""))
         events = _events(body.get("recording"), run_id, f"{where}.recording")
         children = {

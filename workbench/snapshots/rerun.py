@@ -1,4 +1,4 @@
-"""The engine, run again with a recording behind every port: no model is called, no tool runs, nobody is asked."""
+"""Runs the engine again with a recording behind every port: it calls no model, runs no tool and asks no person."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RecordedCounter:
     def __init__(
         self, recordings: Sequence[Recording], counts: Mapping[CountKey, tuple[int, Grade]], real: Counter
     ) -> None:
-        """``real`` counts what is new."""
+        """``real`` counts new texts."""
         self._real = real
         self.anew: dict[CountKey, tuple[int, Grade]] = dict(counts)
         """What the recording's requests do not tell: given beforehand, and counted since."""

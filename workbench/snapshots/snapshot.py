@@ -1,4 +1,4 @@
-"""A frozen run: what was answered, and what must hold. Reading and writing its JSON."""
+"""A frozen run: its recorded answers, and its expectations. Reads and writes its JSON."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def parsed(text: str) -> Mapping[str, Any]:
 
 
 def _is_cut_off(error: json.JSONDecodeError, text: str) -> bool:
-    """Whether what is wrong with a text is that it ends: between values, or inside of one."""
+    """Whether a text is invalid because it was cut off: between values, or inside of one."""
     rest = text[error.pos :].rstrip()
     if "string" in error.msg or "escape" in error.msg:
         return error.msg.startswith("Unterminated string") or len(rest) <= _ESCAPE
@@ -133,7 +133,7 @@ _ESCAPE = len("\\u0000")
 
 
 def _must_be_whole(snapshot: Snapshot) -> None:
-    """What is expected was recorded: a file that lost a part of its recording would fail for the wrong reason."""
+    """Every expectation was recorded: a file that lost a part of its recording would fail for the wrong reason."""
     recording = _readable(snapshot.kept)
     known = {str(place) for place, call in recording.calls.items()}
     for row in snapshot.expectations.requests:

@@ -14,14 +14,14 @@ _CLOSING = {"[": "]", "{": "}", "(": ")", '"': '"', "'": "'"}
 
 
 class GridError(ValueError):
-    """What is no part of a grid; the message says what it may be."""
+    """An invalid part of a grid; the message says what is allowed."""
 
 
 class Variant(Struct, frozen=True):
     """One column of a batch."""
 
     cascade: str
-    """The file, as it was named."""
+    """The file as named by the user."""
     settings: tuple[tuple[str, Any], ...] = ()
     """``model``, ``input.NAME``, ``PHASE.FIELD`` or a field of the cascade, with its value."""
     strategy: str = ""

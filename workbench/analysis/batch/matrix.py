@@ -1,4 +1,4 @@
-"""What is known of a batch: its plan, what its cells came to, and the table of inputs and variants that they make."""
+"""The state of a batch: its plan, the results of its cells, and their table of inputs and variants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DONE = ("success", "failed", "blocked", "diverged")
 OPEN, UNFIT = "open", "unfit"
 """A cell that no run has ended, and one of a row that no run can be made of."""
 MEASURES = ("cost", "tokens", "seconds")
-"""What variants are compared by beside their scores; less is better."""
+"""Measures by which variants are compared beside their scores; less is better."""
 
 
 class PlannedVariant(Struct, frozen=True):
@@ -27,7 +27,7 @@ class PlannedVariant(Struct, frozen=True):
     label: str
     cascade: str
     model: str = ""
-    """Who answers the phases that name no model."""
+    """The model of phases that name none."""
     strategy: str = ""
 
 
@@ -62,9 +62,9 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     run: str = ""
     session: str = ""
     cost: float | None = None
-    """None where it is not known of all calls."""
+    """None unless it is known of all calls."""
     spent: float = 0.0
-    """What is known of it."""
+    """The known part of it."""
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float | None = None
@@ -78,7 +78,7 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
 
 
 class Matrix:
-    """The table: rows and variants, each with as many results as it was repeated."""
+    """The table of rows and variants, with one result for each repetition."""
 
     def __init__(self, plan: Plan, results: Mapping[str, CellResult]) -> None:
         self.plan = plan
@@ -161,7 +161,7 @@ class Matrix:
 
 
 class VariantTotals(Struct, frozen=True):
-    """A column in sums. ``scores``: by scorer the mean over rows, and over how many; None where none is known."""
+    """Sums of a column. ``scores``: by scorer the mean over rows, and their number; None if none is known."""
 
     label: str
     cells: int

@@ -1,4 +1,4 @@
-"""The rows of a batch: which columns of a record are the input of a run, and what is wrong with a row."""
+"""The rows of a batch: the columns of a record that are a run's input, and the problems of a row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 INPUT = "input"
-"""A column that holds the whole input, where its value is an object."""
+"""A column whose object is the whole input."""
 EXPECTED = "expected"
 """The column that scorers compare with, unless they name another one."""
 NAMES = ("id", "name")
@@ -23,12 +23,12 @@ class Row(Struct, frozen=True):
     number: int
     """From 1."""
     where: str = ""
-    """File and line, or what else says where it stands."""
+    """File and line, or another description of its place."""
     input: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
     """All of the record: what scorers may look at."""
     fault: str = ""
-    """Why no run can be made of it; empty where one can."""
+    """Why it cannot become a run; empty if it can."""
 
     @property
     def name(self) -> str:
@@ -38,13 +38,14 @@ class Row(Struct, frozen=True):
 
     @property
     def expected(self) -> Any:
-        """What the output should be; None where nobody said."""
+        """The expected output; None if unknown."""
         return self.columns.get(EXPECTED)
 
 
 def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> Row:
-    """A record as a row. ``declared`` are the inputs of the cascade: each must be there, and what else there is, is
-    kept for scorers. A cascade that declares none takes every column but ``id``, ``name`` and ``expected``."""
+    """A record as a row. ``declared`` are the inputs of the cascade: each must be present; further columns are kept for
+    scorers. A cascade that declares none takes every column but ``id``, ``name`` and ``expected``.
+    """
     if not isinstance(record, Mapping):
         return Row(number, where, fault=f"a row is an object, this is {_kind(record)}")
     record = {str(key): value for key, value in record.items()}

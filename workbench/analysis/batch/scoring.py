@@ -1,4 +1,4 @@
-"""Scorers that need nothing but the output and the row, and how the answer of any scorer is read."""
+"""Scorers that need only the output and the row, and the parser for the answer of any scorer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MATCH_S = 2.0
 
 
 class ScorerError(ValueError):
-    """What is no scorer; the message says what it may be."""
+    """An invalid scorer; the message says what is allowed."""
 
 
 class Scorer(Struct, frozen=True):
-    """How outputs are judged: ``KIND`` or ``KIND:ARGUMENT``, after ``NAME=`` where a person gave it a name."""
+    """How outputs are judged: ``KIND`` or ``KIND:ARGUMENT``, after ``NAME=`` if the user named it."""
 
     kind: str
     argument: str = ""
@@ -63,7 +63,7 @@ def _named(kind: str, argument: str) -> str:
 
 
 class Score(Struct, frozen=True, omit_defaults=True):
-    """What a scorer says of one output. ``value`` is None where it could not tell, and ``fault`` says why."""
+    """A scorer's verdict on one output. ``value`` is None if it could not tell, and ``fault`` says why."""
 
     value: float | None = None
     reason: str = ""

@@ -80,7 +80,7 @@ def command(file: Path, phase: str, min_runs: int, apply: bool, output: Path | N
 
 
 class CannotApply(Exception):
-    """A suggestion that cannot be written into the file; the message says why. The file is as it was."""
+    """A suggestion that cannot be written into the file; the message says why. The file is unchanged."""
 
 
 def apply_suggestions(project: Project, file: Path, best: Sequence[tuple[str, Variant]]) -> list[str]:
@@ -132,7 +132,7 @@ def _instructions(phase: Phase, variant: Variant) -> str:
 
 
 def _with_model(source: Source, path: tuple[str | int, ...], phase: Phase, model: str) -> str:
-    """The text with one model for every candidate, of which there are as many as before."""
+    """The text with one model for every candidate; their number stays."""
     text = replace(source, (*path, "model"), model)
     soundings = phase.soundings
     if soundings is None or not soundings.models:
@@ -143,7 +143,7 @@ def _with_model(source: Source, path: tuple[str | int, ...], phase: Phase, model
 
 
 def _apply(project: Project, file: Path, found: Sequence[PhaseAnalysis]) -> None:
-    """Write what is suggested into the file. Raises Failure where a part of it cannot be written."""
+    """Write the suggestions into the file. Raises Failure if one of them cannot be written."""
     shown = project.shown(file)
     best = [(one.phase, one.best) for one in found if one.best is not None]
     if not best:

@@ -1,4 +1,4 @@
-"""``workbench candidates``: what ran side by side in a run, who won and why."""
+"""``workbench candidates``: the candidates of a run, the winner and the reason."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def command(
 
 
 def _hint(project: Project, state: RunState, phase: str | None) -> str:
-    """Where candidates are: in other phases of the run, else in another run."""
+    """Other phases or runs with candidates."""
     phases = dict.fromkeys(contest.place.phase for contest in state.contests)
     if phase is not None and phases:
         return f"there are candidates of {', '.join(phases)}"

@@ -1,4 +1,4 @@
-"""``workbench check``: what is wrong with cascade files, for people, editors and CI."""
+"""``workbench check``: the problems of cascade files, for people, editors and CI."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _report(form: str, problems: list[Problem], by_file: dict[str, list[Problem]
 
 
 def _named(path: Path) -> list[Path]:
-    """The file itself, or the cascades of a folder. Raises CannotOpen where there are none."""
+    """The file itself, or the cascades of a folder. Raises CannotOpen if there are none."""
     if not path.is_dir():
         return [path]
     try:
@@ -140,7 +140,7 @@ def _unreadable(fault: CannotOpen, json: bool) -> None:
 
 
 def _problems(project: Project, file: Path, allow: tuple[str, ...]) -> tuple[Problem, ...]:
-    """What is wrong with a cascade, a file of offline replies, or the definition of a tool. Raises CannotOpen."""
+    """The problems of a cascade, a file of offline replies, or the definition of a tool. Raises CannotOpen."""
     if file.name.endswith(SUFFIX):
         return check_replies(project, file)
     if file.name.endswith(TOOL):

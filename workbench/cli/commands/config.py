@@ -1,4 +1,4 @@
-"""``workbench config``: the settings, where each came from, and whether the files that set them are sound."""
+"""``workbench config``: the settings, the origin of each, and checks of the files that set them."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def set_(name: str, value: str, workspace: bool) -> None:
 
 
 def _taken(project: Project, id: str, keys: str) -> str:
-    """Why a command cannot have these keys; empty where it can."""
+    """Why a command cannot have these keys; empty if it can."""
     others = {other: theirs for other, theirs in project.settings.keys.items() if other != id}
     return next((wrong for wrong in resolve({**others, id: keys})[1] if command_of(wrong) == id), "")
 
 
 def _no_theme(project: Project, name: str) -> str:
-    """Why there is no theme of a name; empty where there is."""
+    """Why a theme is missing; empty if it exists."""
     found = load_themes(theme_folders(project.folders.config))
     if name in found.by_name or name in BUILTIN_THEMES:
         return ""

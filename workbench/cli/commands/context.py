@@ -1,4 +1,4 @@
-"""``workbench context``: what a model call saw, entry by entry, why, and exactly what was sent."""
+"""``workbench context``: the entries that a model call saw, with reasons, and the request as sent."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def command(
 
 
 def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None) -> list[CallState]:
-    """The calls that were asked for. Raises Failure, which lists the calls of the run, when there are none."""
+    """The requested calls. Raises Failure, which lists the calls of the run, if there are none."""
     if at is not None:
         return _at(state, at)
     calls = state.calls

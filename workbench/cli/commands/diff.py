@@ -141,7 +141,7 @@ def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Compar
 
 
 def _chosen(comparison: Comparison, at: str | None) -> CallPair | None:
-    """The call whose messages are shown: the one asked for, else the first that differs on both sides."""
+    """The call whose messages are shown: the requested one, else the first that differs on both sides."""
     if at is None:
         return next((pair for pair in comparison.differing if pair.a is not None and pair.b is not None), None)
     found = [pair for pair in comparison.pairs if at in (call_name(pair.place), str(pair.place), _short(pair))]

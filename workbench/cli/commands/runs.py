@@ -1,4 +1,4 @@
-"""``workbench runs``: the stored runs of this workspace, newest first, as far as they match a filter."""
+"""``workbench runs``: the stored runs of this workspace that match a filter, newest first."""
 
 from __future__ import annotations
 

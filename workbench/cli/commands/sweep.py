@@ -155,7 +155,7 @@ def _run_live(
     json: bool,
     printer: Printer,
 ) -> None:
-    """Say what the runs will cost, ask, run them. Exits with 1 where one of them did not succeed."""
+    """State the cost of the runs, ask, run them. Exits with 1 if one of them did not succeed."""
     labels: list[str] = []
     for one in lives:
         if one.isdigit() and not int(one):
@@ -254,7 +254,7 @@ def _apply(
 
 
 def _cheapest(found: Sweep) -> str:
-    """The strategy that costs least in the sum at every provider. Raises Failure where there is no such one."""
+    """The strategy that costs least in the sum at every provider. Raises Failure if there is none."""
     cheapest = {pricing: found.cheapest(pricing) for pricing in found.pricings}
     labels = list(dict.fromkeys(row.label for row in cheapest.values() if row is not None))
     if not labels:

@@ -1,4 +1,4 @@
-"""What of the stored runs can be read over HTTP: the list, one run, and its events as they are written."""
+"""Reads stored runs over HTTP: the list, one run, and its events as they are written."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _number(request: web.Request, name: str, default: int, most: int) -> int:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do work in a thread, so that the server goes on answering meanwhile."""
+    """Do work in a thread, so that the server keeps answering."""
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 

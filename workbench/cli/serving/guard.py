@@ -1,5 +1,6 @@
-"""Who gets an answer: the token, or a read-only link to the run that is asked for, from this machine's own pages. Pure,
-so that every refusal can be tested."""
+"""Decides which requests are answered: with the token, or with a read-only link to the requested run, from this
+machine's own pages. Pure, so that every refusal can be tested.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Sent with every answer: nothing from elsewhere is loaded, no other page may frame or read this one."""
+"""Sent with every answer: the page loads nothing from elsewhere, and no other page may frame or read it."""
 
 
 class Request(Struct, frozen=True):
@@ -46,7 +47,7 @@ class Request(Struct, frozen=True):
     upgrade: bool = False
     """A web socket is asked for."""
     shared: bool = False
-    """A read-only link that works opens what is asked for."""
+    """A valid read-only link allows the request."""
 
 
 class Refusal(Struct, frozen=True):
@@ -57,7 +58,7 @@ class Refusal(Struct, frozen=True):
 
 
 def unfit(token: str) -> str:
-    """Why a token that somebody chose cannot be used; empty where it can."""
+    """Why a token chosen by the user cannot be used; empty if it can."""
     if len(token) < LEAST_TOKEN:
         return f"has fewer than {LEAST_TOKEN} characters"
     if len(token) > MOST_TOKEN:

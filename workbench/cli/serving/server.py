@@ -133,7 +133,7 @@ def page(title: str, host: str, most: int, size: int = 15, run: str = "") -> str
 
 
 def static_folder() -> Path:
-    """Where the terminal's script, style and fonts lie: inside of an installed package."""
+    """Folder of the terminal's script, style and fonts: inside an installed package."""
     found = find_spec("textual_serve")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("textual-serve is not installed")
@@ -200,7 +200,7 @@ class WebApplication:
         return await handler(request)
 
     async def _is_shared(self, request: web.Request) -> bool:
-        """Whether a read-only link opens what is asked for: the page of its run, and what the API says of that run."""
+        """Whether a read-only link allows the request: the page of its run, and the API's data of that run."""
         token = request.query.get("link", "") or _bearer(request)
         name = request.match_info.get("run", "")
         if not token or not name or not request.path.startswith(SHARED):
@@ -277,8 +277,9 @@ class WebApplication:
 
 
 def request_log() -> logging.Logger:
-    """Where the server says what went wrong with a request: a line on stderr for a fault of ours, and nothing for what
-    is no HTTP, whose sender was told."""
+    """Logs faults of requests: a line on stderr for a fault of ours, nothing for invalid HTTP, whose sender got an
+    answer.
+    """
     log = logging.Logger("workbench.serve")
     log.addHandler(_Lines())
     return log
@@ -293,7 +294,7 @@ class _Lines(logging.Handler):
 
 
 async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:
-    """Hand a message of the page to the app; what is none is left out."""
+    """Pass a message of the page to the app; an invalid one is dropped."""
     try:
         kind, *rest = json.loads(text)
     except (ValueError, TypeError):
