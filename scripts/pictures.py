@@ -11,7 +11,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -150,6 +151,22 @@ _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
 
 async def take(picture: Picture, folder: Path, provider: str) -> str:
     """The picture as SVG, without fonts from elsewhere. ``provider``: the base URL of the one that fails."""
+    async with played(picture, folder, provider) as (app, pilot):
+        await pilot.pause(0.2)
+        return drawn(app, folder, provider)
+
+
+def drawn(app: WorkbenchApp, folder: Path, provider: str) -> str:
+    """What stands on the screen as SVG, without fonts from elsewhere and without names of this machine."""
+    svg = _FONTS.sub("", app.export_screenshot(title="", simplify=True))
+    svg = svg.replace(str(folder), "~/cascades".ljust(len(str(folder)), "\N{NO-BREAK SPACE}"))
+    svg = svg.replace(folder.name, "cascades".ljust(len(folder.name), "\N{NO-BREAK SPACE}"))
+    return svg.replace(urlsplit(provider).netloc, "localhost:40000")
+
+
+@asynccontextmanager
+async def played(picture: Picture, folder: Path, provider: str) -> AsyncIterator[tuple[WorkbenchApp, Pilot[int]]]:
+    """The app on the example of a picture, once its keys were pressed and everything rests."""
     file = folder / picture.example
     for name, text in picture.files.items():
         (folder / name).write_text(text, "utf-8")
@@ -192,11 +209,7 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
                 if key in _RUNS:
                     await _until(pilot, lambda: _rests(app))
         await app.workers.wait_for_complete()
-        await pilot.pause(0.2)
-        svg = _FONTS.sub("", app.export_screenshot(title="", simplify=True))
-        svg = svg.replace(str(folder), "~/cascades".ljust(len(str(folder)), "\N{NO-BREAK SPACE}"))
-        svg = svg.replace(folder.name, "cascades".ljust(len(folder.name), "\N{NO-BREAK SPACE}"))
-        return svg.replace(urlsplit(provider).netloc, "localhost:40000")
+        yield app, pilot
 
 
 def _watched(project: Project, program: Path) -> Session:
@@ -266,17 +279,17 @@ def main(names: Sequence[str]) -> int:
         if names and picture.name not in names:
             continue
         with tempfile.TemporaryDirectory() as folder, Loopback() as provider:
-            svg = asyncio.run(take(picture, _examples(Path(folder)), provider.url))
+            svg = asyncio.run(take(picture, examples(Path(folder)), provider.url))
         (FOLDER / f"{picture.name}.svg").write_text(svg, "utf-8")
         print(f"docs/pictures/{picture.name}.svg")
     if not names or "serve" in names:
         with tempfile.TemporaryDirectory() as folder:
-            picture_of_serve.take(_examples(Path(folder)), FOLDER / "serve.png")
+            picture_of_serve.take(examples(Path(folder)), FOLDER / "serve.png")
         print("docs/pictures/serve.png")
     return 0
 
 
-def _examples(folder: Path) -> Path:
+def examples(folder: Path) -> Path:
     """A copy of the examples that answers at once and was saved when the header says."""
     copy = copy_examples(folder)
     for file in copy.glob("*.yaml"):

@@ -98,6 +98,22 @@ def test_a_run_took_the_sum_of_its_stretches(stretches: list[tuple[int, list[int
     assert elapsed.whole(finished=False, imported=False) is None
 
 
+def test_a_pause_that_has_a_recorded_time_is_no_time_of_the_run() -> None:
+    """A run that repeats a recording, and pauses 100 seconds at the first request that is another."""
+    elapsed = Elapsed()
+    moments = (
+        ("run_started", 1000),
+        ("call_finished", 2),
+        ("paused", 3),
+        ("call_finished", 1104),
+        ("run_finished", 1105),
+    )
+    for seq, (kind, moment) in enumerate(moments, 1):
+        data = {"seconds": 100.0} if kind == "paused" else {}
+        elapsed.take(Event(seq, at(moment), "r", kind, data=data))
+    assert (elapsed.seconds, elapsed.paused) == (5.0, 100.0)
+
+
 def test_a_journal_whose_times_go_back_has_no_negative_duration() -> None:
     elapsed = Elapsed()
     for number, moment in enumerate([0, 10, -3600, -3590]):

@@ -249,6 +249,16 @@ def test_a_session_given_twice_means_its_newest_run(tmp_path: Path) -> None:
     assert [run.run_id for run in store.matches("demo")] == [OTHER, RUN]
 
 
+def test_a_run_is_found_by_the_end_of_its_session_as_the_header_shows_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for run_id, session in ((RUN, "log-triage-7f3a"), (OTHER, "router-91c0")):
+        event = Writer(run_id).event("run_started", session_id=session)
+        _saved(store, [Event(1, "2027-01-01T00:00:00.000000Z", run_id, "run_started", event.place, event.data)])
+    assert (store.find("7f3a"), store.find("triage-7f3a"), store.find("91c0")) == (RUN, RUN, OTHER)
+    with pytest.raises(UnknownRun):
+        store.find("f3a")
+
+
 def test_images_are_kept_by_digest_and_checked(tmp_path: Path) -> None:
     store = Store(tmp_path)
     data = b"\x89PNG..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,23 @@ REPLIES = "\n".join(
 )
 
 
-async def compared(it: Bench, specs: str) -> CompareSheet:
-    """Run to the end, press D and name two strategies."""
+async def picked(it: Bench) -> SidePicker:
+    """Run to the end, and press D: the picker of both sides."""
     await it.press("r")
     await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
     await it.press("D")
-    await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
-    it.screen.query_one(LineInput).value = specs
+    await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
+    picker = it.app.screen
+    assert isinstance(picker, SidePicker)
+    return picker
+
+
+async def compared(it: Bench, specs: str) -> CompareSheet:
+    """Run to the end, press D and name two strategies."""
+    picker = await picked(it)
+    await it.press("w")
+    await it.until(lambda: picker.query(LineInput), "nothing was asked")
+    picker.query_one(LineInput).value = specs
     await it.press("enter")
     await it.until(lambda: isinstance(it.app.screen, CompareSheet), "the comparison did not open")
     sheet = it.app.screen
@@ -174,9 +185,10 @@ async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_pa
         await it.until(lambda: it.presenter.state.run.session_id == "other-1a2b", "no second run")
         await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
         await it.press("D")
-        await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
-        entry = it.screen.query_one(LineInput)
-        entry.value = ""
+        await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
+        picker = it.app.screen
+        await it.press("w")
+        await it.until(lambda: picker.query(LineInput), "nothing was asked")
         await it.type("this vs log_")
         await it.until(lambda: "log_triage-7f3a" in screen_text(it.app), "nothing was offered")
         await it.press("right", "enter")
@@ -196,16 +208,40 @@ async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_pa
 
 async def test_a_side_that_is_neither_strategy_nor_run_is_named(tmp_path: Path) -> None:
     async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-        await it.press("r")
-        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
-        await it.press("D")
-        await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
-        it.screen.query_one(LineInput).value = "file vs mashed(after=3)"
+        picker = await picked(it)
+        await it.press("w")
+        await it.until(lambda: picker.query(LineInput), "nothing was asked")
+        for wrong, said in (("file vs mashed(after=3)", "'mashed'"), ("file vs nothing-like-it", "nothing-like-it")):
+            picker.query_one(LineInput).value = wrong
+            await it.press("enter")
+            await it.until(partial(is_said, it, said), f"{wrong}: nothing was said")
+            assert picker.query_one(LineInput).value == wrong, "what was written is lost"
+
+
+def is_said(it: Bench, text: str) -> bool:
+    """Whether the line below the field says so."""
+    return text in "\n".join(screen_text(it.app).splitlines()[-3:])
+
+
+async def test_one_key_and_enter_compare_and_the_cheaper_side_is_swapped_to_be_applied(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await picked(it)
         await it.press("enter")
-        await it.until(lambda: "'mashed'" in screen_text(it.app), "nothing was said")
-        assert it.app.screen is it.screen
-        await it.until(lambda: it.screen.query(LineInput), "what was written is lost")
-        assert it.screen.query_one(LineInput).value == "file vs mashed(after=3)"
+        await it.until(lambda: isinstance(it.app.screen, CompareSheet), "the comparison did not open")
+        sheet = it.app.screen
+        assert isinstance(sheet, CompareSheet)
+        await it.until(lambda: len(sheet.view.rows), "the comparison was not worked out")
+        a, b = sheet.a, sheet.b
+        assert b.spec == "file"
+        await it.press("v")
+        await it.until(lambda: (sheet.a, sheet.b) == (b, a), "the sides did not change places")
+        await it.until(lambda: f"B {a.spec}" in screen_text(it.app), "the swap is not shown")
+        await it.press("s")
+        await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
+        picker = it.app.screen
+        assert isinstance(picker, SidePicker)
+        await it.press("g", *["j"] * [one.name for one in picker._choices].index("file"), "enter")
+        await it.until(lambda: (sheet.a, sheet.b) == (a, b), "what is A, taken as B, swaps the two")
 
 
 async def test_the_plot_draws_both_sides_over_the_calls(tmp_path: Path) -> None:

@@ -141,6 +141,18 @@ async def test_r_on_a_live_run_offers_one_beside_it(tmp_path: Path) -> None:
         assert first.running
 
 
+async def test_a_rerun_of_a_live_run_opens_beside_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await step(it)
+        first = it.session
+        await it.press("R")
+        await it.until(lambda: it.session is not first, "nothing opened beside it")
+        await it.until(lambda: it.presenter.state.run.finished, "it did not run again")
+        assert it.presenter.state.run.parent["kind"] == "rerun"
+        assert first.running
+
+
 async def test_a_save_reaches_the_hidden_tabs_of_the_file(tmp_path: Path) -> None:
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await step(it)

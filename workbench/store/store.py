@@ -258,14 +258,15 @@ class Store:
         return run
 
     def matches(self, name: str) -> list[RunSummary]:
-        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so, else the
-        server's runs of that name.
+        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so, else all
+        whose session id ends in ``-NAME`` (as the header shows it), else the server's runs of that name.
         """
         runs = self.runs()
         exact = [run for run in runs if name in (run.session_id, run.run_id)]
         close = exact or [
             run for run in runs if name and (run.run_id.startswith(name) or run.session_id.startswith(name))
         ]
+        close = close or [run for run in runs if name and run.session_id.endswith(f"-{name}")]
         if len(close) == 1 and self._may_have_grown(close[0]) and (again := self._bring(self, close[0].run_id)):
             return [self.summary(again)]
         return close or [self.summary(run_id) for run_id in filter(None, [name and self._bring(self, name)])]
@@ -282,7 +283,7 @@ class Store:
             raise SessionTaken(f"a run is already named '{session_id}' ({taken.status}): give another name{again}")
 
     def find(self, name: str) -> str:
-        """The run that a name means: the newest of a session id, a run id, or the only one whose id begins so.
+        """The run that a name means: the newest of a session id, a run id, or the only one whose id begins or ends so.
 
         Raises UnknownRun, which names the candidates when there are several.
         """

@@ -89,6 +89,10 @@ class Navigation(Protocol):
         ``said``, with edits made there."""
         ...
 
+    def rerun_here(self, run_id: str) -> None:
+        """In what is shown: run the file again with the recorded answers of a run."""
+        ...
+
     def step_tab(self, by: int) -> None:
         """Show the tab so many places to the right."""
         ...

@@ -148,6 +148,10 @@ class Navigator:
         """In what is shown: start a fork of a run that pauses at a stop of the call at a place."""
         self._host.bench.controllers.editing.fork_here(run_id, place, said, edits, stop)
 
+    def rerun_here(self, run_id: str) -> None:
+        """In what is shown: run the file again with the recorded answers of a run."""
+        self._host.bench.controllers.editing.rerun_here(run_id)
+
     def freeze_run(self, run_id: str) -> None:
         """Show a stored run, and freeze it as a test."""
         self.show_run(run_id, lambda: self._host.bench.controllers.testing.freeze())

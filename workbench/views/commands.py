@@ -45,7 +45,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "view.again": ("Find next", "search again"),
     "view.before": ("Find previous", "search again"),
     "view.filter": ("Filter rows", "search only"),
-    "view.clear": ("Clear filter or search", "escape reset"),
+    "view.clear": ("Clear filter, search or why", "escape reset close"),
     "view.copy": ("Copy row or message", "clipboard yank"),
     "view.edit": ("Edit file", "cascade yaml editor"),
     "view.external": ("Edit file in $EDITOR", "open vim emacs code"),
@@ -135,6 +135,8 @@ _NAMES: dict[str, tuple[str, str]] = {
     # Compare, sweep, candidates
     "compare.next": ("Next difference", ""),
     "compare.previous": ("Previous difference", ""),
+    "compare.swap": ("Swap sides", "exchange reverse"),
+    "sides.swap": ("Swap sides", "exchange reverse"),
     "compare.apply": ("Apply strategy B", "write file"),
     "compare.plot": ("Plot tokens and cost", "chart graph"),
     "compare.sweep": ("Sweep strategies", "try many grid"),

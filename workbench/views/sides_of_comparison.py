@@ -8,7 +8,10 @@ from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
 from workbench.workspace.comparing import ComparedRun, SideChoice
 
+FILE_CHANGES = SideChoice("changes", "changes", "the file now, beside the file when this run began", ComparedRun(""))
+"""Not two contexts but two texts of the file."""
 KINDS = {
+    "changes": "what you changed in the file",
     "record": "this run",
     "file": "this run",
     "named": "strategies of the file",

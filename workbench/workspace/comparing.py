@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -140,7 +141,7 @@ class SideChoice(Struct, frozen=True):
     """What a side of a comparison can be."""
 
     kind: str
-    """``record``, ``file``, ``named``, ``built-in`` or ``run``."""
+    """``record``, ``file``, ``named``, ``built-in`` or ``run``; ``changes`` for the texts of the file."""
     name: str
     words: str
     side: ComparedRun
@@ -158,16 +159,15 @@ OTHER_RUNS = 50
 
 
 def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
-    """What a run can be compared with. Raises StoreError, DefinitionError."""
+    """What a run can be compared with; strategies only where its cascade can still be loaded. Raises StoreError."""
     state = project.store.state(run_id)
-    named = definition_of(state).cascade.strategies
-    found = [
-        SideChoice("record", THIS, "this run as it was recorded", ComparedRun(run_id)),
-        SideChoice("file", FILE, "what the file said when it ran", ComparedRun(run_id, FILE)),
-    ]
-    found += [SideChoice("named", name, spec, ComparedRun(run_id, name)) for name, spec in named.items()]
-    given = set(named.values())
-    found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in BUILT_IN.items() if s not in given]
+    found = [SideChoice("record", THIS, "this run as it was recorded", ComparedRun(run_id))]
+    with suppress(DefinitionError):
+        named = definition_of(state).cascade.strategies
+        given = set(named.values())
+        found.append(SideChoice("file", FILE, "what the file said when it ran", ComparedRun(run_id, FILE)))
+        found += [SideChoice("named", name, spec, ComparedRun(run_id, name)) for name, spec in named.items()]
+        found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in BUILT_IN.items() if s not in given]
     runs = [run for run in project.store.runs() if not run.depth and run.run_id != run_id]
     runs.sort(key=lambda run: run.cascade_id != state.cascade_id)
     for run in runs[:OTHER_RUNS]:

@@ -44,6 +44,8 @@ class SharedLink(Struct, frozen=True):
 
 class _Kept(Struct):
     links: tuple[SharedLink, ...] = ()
+    port: int = PORT
+    """Where ``workbench serve`` listened last in this workspace."""
 
 
 class SharedLinks:
@@ -59,6 +61,16 @@ class SharedLinks:
         now = datetime.now(UTC)
         return tuple(link for link in (kept.links if kept is not None else ()) if not link.is_over(now))
 
+    @property
+    def port(self) -> int:
+        """Where the links lead: the port of the server that runs here, or that ran last."""
+        kept = self._file.read_or_none()
+        return kept.port if kept is not None else PORT
+
+    def serves_at(self, port: int) -> None:
+        """Remember where the server listens, for the links that are made from now on. Raises OSError."""
+        self._file.write(_Kept(tuple(self.all()), port))
+
     def make(self, run_id: str, session_id: str, days: float = DAYS) -> tuple[SharedLink, str]:
         """A new link to a run, and its token. Raises OSError if it cannot be kept."""
         token, now = secrets.token_urlsafe(24), datetime.now(UTC)
@@ -66,7 +78,7 @@ class SharedLinks:
         link = SharedLink(
             f"k{secrets.token_hex(3)}", run_id, session_id, _digest(token), now.isoformat(timespec="seconds"), until
         )
-        self._file.write(_Kept((*self.all(), link)))
+        self._file.write(_Kept((*self.all(), link), self.port))
         return link, token
 
     def revoke(self, ids: Sequence[str]) -> Sequence[SharedLink]:
@@ -76,7 +88,7 @@ class SharedLinks:
         links = self.all()
         gone = [link for link in links if {link.id, link.session_id, link.run_id} & set(ids)]
         if gone:
-            self._file.write(_Kept(tuple(link for link in links if link not in gone)))
+            self._file.write(_Kept(tuple(link for link in links if link not in gone), self.port))
         return gone
 
     def opened_by(self, token: str) -> SharedLink | None:

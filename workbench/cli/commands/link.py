@@ -15,13 +15,21 @@ from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of
 @click.command(short_help="A read-only link to a run, for somebody else.")
 @session_argument
 @click.option("--call", "place", metavar="PLACE", help="Point at this call: PHASE/VISIT/ATTEMPT/TURN/CALL.")
-@click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Port of 'serve'.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help=f"Port of 'serve'. Default: its last one here, else {PORT}."
+)
 @click.option("--days", type=click.FloatRange(0.01, 365), default=DAYS, show_default=True, help="How long it works.")
 @click.option("--list", "listed", is_flag=True, help="List the links that work.")
 @click.option("--revoke", multiple=True, metavar="ID", help="Revoke a link, or all links of a run by its session.")
 @as_json
 def command(
-    session: str | None, place: str | None, port: int, days: float, listed: bool, revoke: tuple[str, ...], json: bool
+    session: str | None,
+    place: str | None,
+    port: int | None,
+    days: float,
+    listed: bool,
+    revoke: tuple[str, ...],
+    json: bool,
 ) -> None:
     """Print a link that shows one run, and nothing else, in a browser, while 'workbench serve' runs. The link cannot
     open the app, start anything or read another run. It works until it is revoked, or for --days.
@@ -65,7 +73,7 @@ def command(
         link, token = links.make(state.run_id, state.session_id, days)
     except OSError as fault:
         raise Failure(Exit.FAILED, f"links cannot be kept: {fault.strerror}") from fault
-    address = address_of(link, token, port, place or "")
+    address = address_of(link, token, port or links.port, place or "")
     if json:
         write_json(
             {"id": link.id, "url": address, "run_id": link.run_id, "session_id": link.session_id, "until": link.until}

@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -96,6 +97,8 @@ async def _serve(words: list[str], opened: list[str], project: Project, token: s
         loop.add_signal_handler(number, end, int(number))
     try:
         await web.SockSite(runner, bound).start()
+        with suppress(OSError):  # Without it, 'workbench link' has to be told the port.
+            links.serves_at(port)
         _announce(port, token)
         await stop.wait()
     finally:

@@ -99,12 +99,15 @@ class Elapsed:
             return
 
     def _pause(self, at: datetime, since: datetime, seconds: object) -> None:
-        """Add a pause until ``at``. A pause in a fork's recorded past does not count. Candidates can be paused at the
-        same time.
+        """Add a pause until ``at``. Candidates can be paused at the same time.
+
+        A run that repeats a recording gives its own pauses the recorded times, which are older than its start: such a
+        pause counts in full. Pauses of the recording itself are never repeated.
         """
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or at <= since:
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool):
             return
-        start, end = max(at - timedelta(seconds=seconds), since).timestamp(), at.timestamp()
+        began = at - timedelta(seconds=seconds)
+        start, end = (began if at <= since else max(began, since)).timestamp(), at.timestamp()
         self.paused += max(end - start, 0.0) - self.pauses.within(start, end)
         self.pauses.add(start, end)
 

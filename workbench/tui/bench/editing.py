@@ -21,7 +21,6 @@ from workbench.workspace.playground import Playground, PlaygroundError, subject_
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
-    from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.running import Running
     from workbench.tui.bench.stage import Stage
     from workbench.workspace.session import Session
@@ -165,31 +164,33 @@ class Editing:
         self._running.begun()
 
     def rerun(self) -> None:
-        """Run the file as it is now; calls whose requests are unchanged keep their answers."""
-        if (ready := self._ready()) is None:
+        """Run the file as it is now; calls whose requests are unchanged keep their answers. In a tab of its own while
+        the run that is shown is active."""
+        if (live := self._stage.live()) is None:
             return
-        session, presenter = ready
+        session, presenter = live
+        services, run_id = self._stage.services, presenter.state.run.run_id
+        if not run_id:
+            services.say(told("There is no run yet: {run.start} makes one."))
+        elif asks_for_trust(services, session, self.rerun):
+            return
+        elif session.running:
+            navigation = services.navigation
+            navigation.beside(lambda: navigation.rerun_here(run_id), run_id)
+        else:
+            self.rerun_here(run_id)
+
+    def rerun_here(self, run_id: str) -> None:
+        """The same with a stored run in what is shown, where no run is active."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
         services = self._stage.services
-        if asks_for_trust(services, session, self.rerun):
-            return
         presenter.stepping = False
         try:
-            session.rerun(presenter.state.run.run_id, Mode.CONTINUE)
+            session.rerun(run_id, Mode.CONTINUE)
         except RuntimeError as fault:
             services.say(str(fault), "error")
             return
         services.say("Re-running with the recorded answers; pauses at the first changed request.")
         self._running.begun()
-
-    def _ready(self) -> tuple[Session, Presenter] | None:
-        """The session and its presenter, where a run is shown and none is going on; else says what is missing."""
-        if (live := self._stage.live()) is None:
-            return None
-        session, presenter = live
-        if session.running:
-            self._stage.services.say(told("A run is active. Press {run.stop} to stop it first."), "warning")
-            return None
-        if not presenter.state.run.run_id:
-            self._stage.services.say(told("There is no run yet: {run.start} makes one."))
-            return None
-        return live

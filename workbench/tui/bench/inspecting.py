@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workbench.context.strategy import SpecError
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.store.faults import StoreError
 from workbench.tui.bench.tabs import Tab
@@ -16,6 +15,7 @@ from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.flow import FlowSheet
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sides import SidePicker
 from workbench.views import documents
 from workbench.views.candidates import no_candidates
 from workbench.views.cells import flat
@@ -26,7 +26,7 @@ from workbench.views.keys import told
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
 from workbench.views.wire import as_curl, as_python, body_of, destination
-from workbench.workspace.comparing import source_of, spec_fault
+from workbench.workspace.comparing import ComparedRun, side_choices
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from workbench.views.model import Rows
     from workbench.views.result import FoundPlace
     from workbench.views.timeline import Bar
+    from workbench.workspace.comparing import SideChoice
+    from workbench.workspace.project import Project
 
 
 def graph_of(run: RunState) -> Graph:
@@ -46,8 +48,6 @@ def graph_of(run: RunState) -> Graph:
     return Definition.of(run.cascade_text, run.cascade_file).graph
 
 
-CHANGES = ("then", "now")
-"""What the comparison takes for the file as the run has it and as it is: it opens when the file has changed."""
 NO_CALL = "There is no call yet: {run.over} runs to the first one."
 
 
@@ -93,6 +93,16 @@ class Inspecting:
         self._panes.show_detail(presenter)
         if mode == "why" and before == self._detail_text(presenter):
             self._say("No rule decided about this row.")
+
+    def show_message(self) -> None:
+        """Close why, the wire or the differences: the detail pane shows the selected message again."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        if presenter.detail_mode != "message":
+            presenter.detail_mode = "message"
+            self._panes.show_detail(presenter)
+        elif presenter.state.compare:
+            self.mark_differences()
 
     def _leave_summary(self, presenter: Presenter) -> None:
         """What is about a call shows it, in the place of the summary of the run."""
@@ -149,43 +159,37 @@ class Inspecting:
 
     # -- another strategy --------------------------------------------------------------------------------------------
 
-    def ask_sides(self, value: str = "") -> None:
-        """Ask for two strategies, or for another run, and compare them on the run that is shown."""
+    def ask_sides(self) -> None:
+        """Choose two strategies, or another run, and compare them on the run that is shown."""
         live = self._stage.live()
         if live is None or not live[1].state.run.calls:
             self._say("There is no call to compare yet.")
             return
-        session, presenter = live
-        cascade = presenter.file.cascade if presenter.file is not None else None
-        first = next(iter(cascade.strategies), "snowball") if cascade is not None else "snowball"
-        project, run_id = session.project, presenter.state.shown.run_id
-        strategies = tuple(cascade.strategies) if cascade is not None else ()
+        project, run_id = live[0].project, live[1].state.shown.run_id
+        self._stage.in_background(partial(self._find_sides, project, run_id), "compare")
 
-        def words() -> list[str]:
-            runs = [run.session_id or run.run_id for run in project.store.runs()]
-            return ["this", "file", *CHANGES, *strategies, "snowball", "selective+mask(after=3)", *runs]
+    def _find_sides(self, project: Project, run_id: str) -> None:
+        """In a thread: the list names stored runs."""
+        try:
+            choices = side_choices(project, run_id)
+        except StoreError as fault:
+            self._stage.later(self._say, str(fault), "error")
+            return
+        self._stage.later(self._pick_sides, project, run_id, choices)
 
-        def done(text: str) -> str | None:
-            if text == " vs ".join(CHANGES):
-                self._show_changes(presenter)
-                return None
-            a, vs, b = text.partition(" vs ")
-            if not vs or not a.strip() or not b.strip():
-                return "Two strategies or runs, as in: file vs selective+mask(after=3), or: this vs OTHER-RUN"
-            self._stage.in_background(partial(self._compare, run_id, (a, b)), "compare")
-            return None
+    def _pick_sides(self, project: Project, run_id: str, choices: Sequence[SideChoice]) -> None:
+        if (presenter := self._stage.presenter) is None or not self._stage.is_free:
+            return
 
-        usual = " vs ".join(CHANGES) if presenter.state.changed else f"{first} vs file"
+        def chosen(a: ComparedRun, b: ComparedRun) -> None:
+            self._stage.services.push_screen(CompareSheet(project, a, b))
 
-        def check(text: str) -> str:
-            for side in (part.strip() for part in text.split(" vs ")):
-                known = {"", *CHANGES, "this", "file", *strategies}
-                if side not in known and ("(" in side or "+" in side) and (fault := spec_fault(project, run_id, side)):
-                    return fault
-            return ""
-
-        options: dict[str, Any] = {"words": words, "between": " vs ", "check": check}
-        self._stage.ask("compare", value=value or usual, done=done, **options)
+        by_kind = {one.kind: one.side for one in reversed(choices)}
+        first = by_kind.get("named") or by_kind.get("built-in") or by_kind["record"]
+        second = by_kind.get("file") or by_kind.get("run") or by_kind["record"]
+        changes = partial(self._show_changes, presenter) if presenter.state.changed else None
+        picker = SidePicker(project, choices, first, second, chosen, changes)
+        self._stage.services.push_screen(picker)
 
     def _show_changes(self, presenter: Presenter) -> None:
         """What was changed in the file since the run that is shown began."""
@@ -195,24 +199,6 @@ class Inspecting:
         none = ("The file is as it was when this run began.",)
         lines = diff_lines(before, after) if before != after else []
         self._show(TextRows(lines, title, copy=after, empty=none))
-
-    def _compare(self, run_id: str, sides: tuple[str, str]) -> None:
-        """In a thread: find both sides, and open the comparison."""
-        if (live := self._stage.live()) is None:
-            return
-        project = live[0].project
-        try:
-            a, b = (source_of(project, side, run_id) for side in sides)
-        except (SpecError, DefinitionError, StoreError) as fault:
-            self._stage.later(self._not_compared, " vs ".join(sides), str(fault))
-            return
-        self._stage.later(self._stage.services.push_screen, CompareSheet(project, a, b))
-
-    def _not_compared(self, written: str, reason: str) -> None:
-        """Say why, and give what was written back to be mended, unless the person went on to something else."""
-        self._say(reason, "error")
-        if self._stage.is_free and self._stage.presenter is not None:
-            self.ask_sides(written)
 
     # -- candidates --------------------------------------------------------------------------------------------------
 

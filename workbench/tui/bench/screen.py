@@ -385,11 +385,13 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.controllers.inspecting.edit(outside=outside)
 
     def action_clear(self) -> None:
-        """Show all rows again; else take the marks of a search away; else leave the zoom."""
+        """Show all rows again; else take the marks of a search away; else leave the zoom; else show the message."""
         if self.clear_found():
             self.offer_keys()
         elif self.is_zoomed:
             self.zoom()
+        else:
+            self.controllers.inspecting.show_message()
 
     def action_flow(self) -> None:
         self.controllers.inspecting.flow()

@@ -89,11 +89,12 @@ class Annotator:
 
         def work() -> None:
             try:
-                link, token = SharedLinks(project).make(run_id, session_id)
+                links = SharedLinks(project)
+                link, token = links.make(run_id, session_id)
             except OSError as fault:
                 later(services.say, f"links cannot be kept: {fault.strerror}", "error")
                 return
-            address = address_of(link, token, place=str(place) if place != Place() else "")
+            address = address_of(link, token, links.port, str(place) if place != Place() else "")
             until = f"works while 'workbench serve' runs, until {link.until[:10]}"
             later(services.copy, address, f"a read-only link to {name} ({link.id}, {until})")
 

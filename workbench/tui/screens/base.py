@@ -3,7 +3,7 @@ filter with the same keys in every list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -24,6 +24,8 @@ class WorkbenchScreen(Screen[ScreenResultType]):
     """What a search says it looked through."""
     CLEARS: ClassVar[str] = "view.clear"
     """The command that shows all rows of a list again."""
+    WORDS: ClassVar[Mapping[str, str]] = {}
+    """What the footer calls commands that mean something of their own here, by id."""
     _asked_in: RowView | None = None
     """The list that the prompt is about."""
 
@@ -48,7 +50,9 @@ class WorkbenchScreen(Screen[ScreenResultType]):
 
     def offer(self, commands: Iterable[str], fixed: Iterable[str] = ()) -> None:
         """Show commands in the footer, and fixed ones at its right end."""
-        self.footer.offer(hints(commands, self.services.keys), hints(fixed, self.services.keys))
+        offered = hints(commands, self.services.keys)
+        offered = tuple((id, key, self.WORDS.get(id, word)) for id, key, word in offered)
+        self.footer.offer(offered, hints(fixed, self.services.keys))
 
     # -- messages ----------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         "compare.previous",
         "list.open",
         "compare.sides",
+        "compare.swap",
         "compare.apply",
         "compare.ttl",
         "compare.plot",
@@ -210,6 +211,11 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self._work_out()
 
         self.app.push_screen(SidePicker(self._project, choices, self.a, self.b, chosen))
+
+    def action_swap(self) -> None:
+        """A becomes B, and B becomes A."""
+        self.a, self.b = self.b, self.a
+        self._work_out()
 
     def action_ttl(self) -> None:
         """Ask how long a cache keeps what was sent, and work both sides out again."""

@@ -2,73 +2,126 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
 
+from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
-from workbench.views.sides_of_comparison import SideRows
-from workbench.workspace.comparing import ComparedRun, SideChoice, spec_fault
+from workbench.views.sides_of_comparison import FILE_CHANGES, SideRows
+from workbench.workspace.comparing import ComparedRun, SideChoice, source_of, spec_fault
 from workbench.workspace.project import Project
 
 
 class SidePicker(Sheet):
-    """Enter takes a row as B; A is chosen beside it, and a strategy can be written."""
+    """Enter takes a row as B; A is chosen beside it, and both can be written."""
 
-    OFFERED: ClassVar[tuple[str, ...]] = ("list.open", "sides.first", "sides.write", "sheet.find", "sheet.close")
+    OFFERED: ClassVar[tuple[str, ...]] = (
+        "list.open",
+        "sides.first",
+        "sides.swap",
+        "sides.write",
+        "sheet.find",
+        "sheet.close",
+    )
+    WORDS: ClassVar[Mapping[str, str]] = {"list.open": "compare with A"}
     PALETTE: ClassVar[tuple[str, ...]] = ("sides", "sheet", "list")
     SEARCHED: ClassVar[str] = "list"
     BINDINGS: ClassVar[list[BindingType]] = bindings("sides")
 
     def __init__(
-        self, project: Project, choices: tuple[SideChoice, ...], a: ComparedRun, b: ComparedRun, chosen: Any
+        self,
+        project: Project,
+        choices: Sequence[SideChoice],
+        a: ComparedRun,
+        b: ComparedRun,
+        chosen: Callable[[ComparedRun, ComparedRun], object],
+        changes: Callable[[], object] | None = None,
     ) -> None:
-        """``chosen`` is called with both sides once B is taken."""
-        super().__init__(SideRows(choices, a, b))
+        """``chosen`` is called with both sides once B is taken. ``changes`` shows what was changed in the file: a row
+        of its own, with the cursor on it."""
+        self._choices = (*((FILE_CHANGES,) if changes is not None else ()), *choices)
+        super().__init__(SideRows(self._choices, a, b))
         self.view.selecting = True
-        self._project, self._choices, self._chosen = project, choices, chosen
+        self._project, self._chosen, self._changes = project, chosen, changes
         self.a, self.b = a, b
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        at = next((i for i, one in enumerate(self._choices) if one.side == self.b), 0)
+        self.call_after_refresh(self.view.move_to, 0 if self._changes is not None else at)
 
     def _at(self) -> SideChoice | None:
         at = self.view.cursor
         return self._choices[at] if 0 <= at < len(self._choices) else None
 
     def action_first(self) -> None:
-        """Make the row side A."""
-        if (one := self._at()) is not None:
-            self.a = one.side
-            self._rows = SideRows(self._choices, self.a, self.b)
-            self.view.show(self._rows)
+        """Make the row side A; what was A becomes B where the row was B."""
+        one = self._at()
+        if one is not None and one.kind != "changes":
+            self._mark(one.side, self.a if one.side == self.b else self.b)
 
-    def action_write(self) -> None:
-        """Ask for a strategy, which becomes B. What is wrong with it is said while it is written."""
+    def action_swap(self) -> None:
+        """A becomes B, and B becomes A."""
+        self._mark(self.b, self.a)
+
+    def _mark(self, a: ComparedRun, b: ComparedRun) -> None:
+        self.a, self.b = a, b
+        self._rows = SideRows(self._choices, a, b)
+        self.view.show(self._rows)
+
+    def action_write(self, value: str = "") -> None:
+        """Ask for a strategy, which becomes B, or for both sides. What is wrong is said while it is written."""
+
+        def side(text: str) -> ComparedRun:
+            known = next((one.side for one in self._choices if one.name == text.strip()), None)
+            return known if known is not None else source_of(self._project, text, self.a.run)
 
         def check(text: str) -> str:
+            parts = [part for part in text.split(" vs ") if "(" in part or "+" in part]
             try:
-                return spec_fault(self._project, self.a.run, text) if text.strip() else ""
+                return next(filter(None, (spec_fault(self._project, self.a.run, part) for part in parts)), "")
             except (StoreError, DefinitionError) as fault:
                 return str(fault)
 
         def done(text: str) -> str | None:
-            if wrong := check(text) or ("" if text.strip() else "A strategy, as in: selective+mask(after=3)"):
-                return wrong
-            self._take(ComparedRun(self.a.run, text.strip()))
+            first, both, second = text.partition(" vs ")
+            if not first.strip() or (both and not second.strip()):
+                return "A strategy, as in: selective+mask(after=3), or two sides: file vs OTHER-RUN"
+            try:
+                sides = [side(part) for part in ((first, second) if both else (first,))]
+            except SpecError as fault:
+                return check(text) or str(fault)
+            except (StoreError, DefinitionError) as fault:
+                return str(fault)
+            self._take(sides[0] if both else self.a, sides[-1])
             return None
 
-        words = [one.name for one in self._choices if one.side.spec]
-        self.ask("strategy", placeholder="selective+mask(after=3)", words=lambda: words, check=check, done=done)
+        words = [one.name for one in self._choices if one.kind != "changes"]
+        placeholder = "selective+mask(after=3), or: file vs masked"
+        self.ask(
+            "sides", value=value, placeholder=placeholder, words=lambda: words, between=" vs ", check=check, done=done
+        )
 
-    def _take(self, side: ComparedRun) -> None:
+    def _take(self, a: ComparedRun, b: ComparedRun) -> None:
         self.dismiss()
-        self._chosen(self.a, side)
+        self._chosen(a, b)
 
     @on(RowView.Opened)
     def _row_opened(self, event: RowView.Opened) -> None:
         event.prevent_default()
-        if (one := self._at()) is not None:
-            self._take(one.side)
+        one = self._at()
+        if one is None:
+            return
+        if one.kind == "changes" and self._changes is not None:
+            self.dismiss()
+            self._changes()
+        else:
+            # What is A becomes B: the two change places.
+            self._take(self.b if one.side == self.a else self.a, one.side)
