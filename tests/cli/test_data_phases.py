@@ -270,6 +270,22 @@ def test_map_cascade_runs_a_cascade_for_each_item(cli: Cli, workspace: Path) -> 
     )
 
 
+def test_the_mode_of_map_cascade_says_which_results_count(cli: Cli, workspace: Path) -> None:
+    (workspace / "each.json").write_text(CHILD)
+    items = phase("items", "python_data", code="result = ['bob', 'ann', 'cat']")
+
+    def over(mode: str) -> str:
+        all_items = "{{ outputs.items.result }}"
+        step = phase("map", "map_cascade", cascade="each.json", map_over=all_items, input_key="who", mode=mode)
+        return cascade(items, step)
+
+    first = ran(cli, over("first_valid"))
+    assert (first["result"]["result"], first["count"], len(first["results"])) == ("ANN", 1, 1)
+    every = ran(cli, over("aggregate"))
+    assert ([each["result"] for each in every["results"]], "result" in every) == (["ANN", "CAT"], False)
+    assert "1 of 3 failed" in failed(cli, over("all_or_nothing"))
+
+
 def test_a_model_step_in_yaml_answers_a_table(cli: Cli, workspace: Path) -> None:
     (workspace / "c.replies.yaml").write_text(
         'replies:\n  rate_llm:\n    - text: \'[{"name": "ann", "tier": "gold"}]\'\n'

@@ -15,7 +15,7 @@ from tests.importers.examples import ANSWER, ARGUMENTS, ASK, EXAMPLES, OPENAI, R
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
 from workbench.importers.exchanges import Exchanges
-from workbench.importers.formats.plain_yaml import plain_yaml
+from workbench.importers.formats.plain_yaml import NotPlain, plain_yaml
 from workbench.importers.formats.vcr import PackedBodies
 from workbench.importers.reading import read_file
 from workbench.importers.streams import whole_response
@@ -198,6 +198,16 @@ def test_a_cassette_holds_what_json_holds() -> None:
     text = "[{2026-01-01: 2026-01-02, 1: .nan, a: &a [1, yes, ~, 1.5], b: *a, c: !!binary aGk=, d: 0x1}]"
     expected = {"2026-01-01": "2026-01-02", "1": ".nan", "a": [1, True, None, 1.5], "b": [1, True, None, 1.5]}
     assert plain_yaml(text) == [expected | {"c": b"hi", "d": 1}]
+
+
+def test_an_alias_counts_what_it_repeats_and_nothing_before_it() -> None:
+    before = "x" * 100_000
+    repeated = ", ".join(["*small"] * 1_000)
+    whole = plain_yaml(f"[{{long: {before}, small: &small [1, 2], more: [{repeated}]}}]")
+    assert whole[0]["more"] == [[1, 2]] * 1_000
+    bomb = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
+    with pytest.raises(NotPlain, match="its aliases stand for more"):
+        plain_yaml(f"a0: &a0 [{'y' * 100}]\n{bomb}")
 
 
 @pytest.mark.parametrize(

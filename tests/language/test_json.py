@@ -37,6 +37,12 @@ def test_what_is_accepted_is_what_the_standard_library_accepts(text: str) -> Non
         assert problems[0].code in ("L101", "L103", "L105")
 
 
+def test_many_lists_beside_each_other_are_not_deep() -> None:
+    text = f"[{', '.join(['[{}]'] * 500)}]"
+    assert problems_of(text) == []
+    assert [problem.code for problem in problems_of("[" * 500 + "]" * 500)] == ["L104"]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
