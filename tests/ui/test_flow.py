@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from tests.engine.support import play
 from tests.ui.bench import bench
 from tests.ui.support import TRIAGE, triage_story
+from tests.ui.test_graphs import REVIEW, graph_session
 from tests.ui.test_hostile import ALL, assert_harmless, hostile_story
+from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.definition import Definition
 from workbench.engine.journal.state import RunState
 from workbench.tui.screens.flow import FlowSheet
+from workbench.views.flow import MOST_NODES, FlowDrawing
+from workbench.views.flow_layout import HIGH, laid_out
 from workbench.views.graph import FlowRows
+from workbench.views.model import Rows
 from workbench.views.numbers import spent_words
 
 GRAPH = Definition.of(TRIAGE, "log_triage.yaml").graph
 
 
-def lines(rows: FlowRows, width: int = 120) -> list[str]:
+def lines(rows: Rows, width: int = 120) -> list[str]:
     return [rows.row(i, width).text.rstrip() for i in range(len(rows))]
 
 
@@ -43,6 +51,96 @@ def test_before_a_run_there_is_the_graph_alone() -> None:
     found = lines(FlowRows(GRAPH, None))
     assert found[0].split() == ["○", "intake"]
     assert not any("taken" in line for line in found)
+
+
+PIPELINE = Definition.of(REVIEW, "review.dot").graph
+
+
+def played() -> RunState:
+    told = {"plan": ["a"] * 2, "code": ["b"] * 2, "docs": ["c"] * 2, "check": ["no\noutcome=fail", "outcome=success"]}
+    return play(REVIEW, told, answers=["a"]).state
+
+
+def test_the_drawing_has_every_node_once_with_its_kind_its_visits_and_its_edges_with_their_conditions() -> None:
+    drawing = FlowDrawing(PIPELINE, played())
+    text = "\n".join(lines(drawing))
+    for node in PIPELINE.nodes:
+        assert text.count(f" {node.id} ") == 1, (node.id, text)
+    for words in ("fan parallel", "meet join", "route conditional", "ask gate", "×2", "[A] Approve", "[R] Revise"):
+        assert words in text, (words, text)
+    assert "if outcome=success, weight 2" in text
+    assert "again, if outcome=fail" in text
+    assert text.count("▼") == len(PIPELINE.edges)
+    assert "━" in text
+    assert "╌" in text
+
+
+def test_no_box_and_no_line_of_a_drawing_covers_another_box() -> None:
+    """Random graphs: boxes lie apart, and lines pass beside boxes and end above the one they lead to."""
+    for seed in range(60):
+        chance = Random(seed)
+        names = [f"n{number}" for number in range(chance.randint(1, 14))]
+        widths = {name: chance.randint(9, 30) for name in names}
+        edges = [(chance.choice(names), chance.choice(names)) for _ in range(chance.randint(0, 24))]
+        layout = laid_out(widths, edges, names[0], [chance.choice((0, 0, 12, 40)) for _ in edges])
+        cells: dict[tuple[int, int], str] = {}
+        for name, box in layout.boxes.items():
+            for x in range(box.x, box.x + box.width):
+                for y in range(box.y, box.y + HIGH):
+                    assert (x, y) not in cells, f"seed {seed}: {name} covers {cells[x, y]}"
+                    cells[x, y] = name
+        assert len(layout.edges) == len(edges)
+        for edge in layout.edges:
+            for (ax, ay), (bx, by) in pairwise(edge.points):
+                assert ax == bx or ay == by, f"seed {seed}: a line is not straight"
+                for x in range(min(ax, bx), max(ax, bx) + 1):
+                    for y in range(min(ay, by), max(ay, by) + 1):
+                        assert (x, y) not in cells, f"seed {seed}: {edges[edge.number]} runs into {cells[x, y]}"
+            x, y = edge.points[-1]
+            assert cells[x, y + 1] == edges[edge.number][1], f"seed {seed}: a line ends elsewhere"
+            x, y = edge.points[0]
+            assert cells[x, y - 1] == edges[edge.number][0], f"seed {seed}: a line begins elsewhere"
+
+
+async def test_keys_and_the_mouse_go_from_node_to_node_of_the_drawing(tmp_path: Path) -> None:
+    async with bench(tmp_path, session=graph_session(tmp_path), given={}) as it:
+        it.session.stepper.breakpoints = [Breakpoint("fan")]
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.held is not None)
+        await it.press("v")
+        sheet = it.app.screen
+        assert isinstance(sheet, FlowSheet)
+        drawing = sheet.flow_pane.drawing
+        assert drawing is not None
+        assert drawing.selected == "fan", "the node where the run is paused is not the first that is looked at"
+        await it.press("down")
+        first = drawing.selected
+        await it.press("right" if first == "code" else "left")
+        assert {first, drawing.selected} == {"code", "docs"}
+        box, pane = drawing.layout.boxes["plan"], sheet.flow_pane
+        row = box.y + 1 - round(pane.scroll_y) + pane.head_count
+        await it.pilot.click(pane, offset=(box.middle - drawing.shift, row))
+        assert drawing.selected == "plan"
+        await it.press("v")
+        assert "└" in it.text()
+        assert sheet.flow_pane.drawing is None
+        await it.press("v", "enter")
+        await it.until(lambda: len(it.app.screen_stack) == 1)
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.phase == "plan"
+
+
+async def test_a_graph_of_more_nodes_than_fit_is_an_outline(tmp_path: Path) -> None:
+    line = " -> ".join(["start", *(f"n{number}" for number in range(MOST_NODES)), "done"])
+    nodes = "".join(f'n{number} [prompt="x"] ' for number in range(MOST_NODES))
+    text = f"digraph p {{ start [shape=Mdiamond] done [shape=Msquare] {nodes} {line} }}"
+    async with bench(tmp_path, session=graph_session(tmp_path, text, "replies: {}", "p.dot"), given={}) as it:
+        await it.press("v")
+        assert isinstance(it.app.screen, FlowSheet)
+        assert it.app.screen.flow_pane.drawing is None
+        assert "▶ n3" in it.text()
+        await it.press("v")
+        await it.until(lambda: "shown as an outline" in it.text())
 
 
 async def test_v_opens_the_flow_and_enter_goes_to_the_last_call_of_a_phase(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "sweep": SweepSheet,
     "sides": SidePicker,
     "breakpoints": BreakpointSheet,
+    "flow": FlowSheet,
     "dialog": Dialog,
     "batch": BatchScreen,
     "runs": RunsScreen,

@@ -30,6 +30,7 @@ REASONS: dict[str, ReasonText] = {
     "snowball": ReasonText("snowball", "All that finished phases said is carried along."),
     "entities": ReasonText("entities: {0}", "Values and outputs that the task depends on."),
     "preamble": ReasonText("fidelity {0}", "A generated message about the run so far."),
+    "preamble_of": ReasonText("fidelity {0}: {1} of {2} tokens", "A generated message about the run, and its budget."),
     "preamble_budget": ReasonText("dropped: preamble budget {0}", "The preamble would not have fitted; oldest first."),
     "preamble_cut": ReasonText("shortened: preamble budget {0}", "Its fixed lines alone would not have fitted."),
     "thread": ReasonText("thread {0}", "The phase goes on with this conversation."),

@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from html import escape
 
 from workbench.analysis.prediction import PredictedUsage
+from workbench.analysis.ways import ways_on
 from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.dollars import money
 from workbench.engine.contracts import Images
+from workbench.engine.definition import Definition
 from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
+from workbench.language.graph import Graph
 
 MAX_TEXT = 100_000
 """Characters of one message; the store has the rest."""
@@ -58,6 +61,8 @@ class _Page:
         self.numbers = {id(call): number for number, call in enumerate(state.calls, 1)}
         self._before: dict[str, CallState] = {}
         """The last call that was shown, by branch."""
+        self._graph: Graph | None = None
+        """Of the text that the run began with, once it is needed."""
         self._pictures: set[str] = set()
         """Digests of the images that stand on the page: each does once."""
 
@@ -137,6 +142,7 @@ class _Page:
         yield f'<h2 id="v{number}">{text(" · ".join(filter(None, (visit.phase, visit.branch))))} {status}</h2>'
         if visit.reason:
             yield f"<p>{text(visit.reason)}</p>"
+        yield from self._ways(visit)
         for tool in visit.tool_tries:
             yield from self._tool(tool)
         for call in visit.calls:
@@ -145,6 +151,23 @@ class _Page:
             verdict = "passed" if check.get("valid") else "failed"
             words = f"{check.get('name', '')} {verdict}: {check.get('reason', '')}".rstrip(": ")
             yield f'<p class="{"dim" if check.get("valid") else "bad"}">{text(words)}</p>'
+
+    def _ways(self, visit: VisitState) -> Iterator[str]:
+        """What followed a node of a pipeline, and each edge out of it with the reason."""
+        if not visit.route_rule or not visit.outcome:
+            return
+        if self._graph is None:
+            self._graph = Definition.of(self.state.cascade_text, self.state.cascade_file).graph
+        found = ways_on(self._graph, visit)
+        yield f"<p>{text(f'→ {found.to}: {found.why}' if found.to else found.why)}</p>"
+        if found.ways:
+            yield "<ul>"
+            for way in found.ways:
+                condition = f" if {way.condition}" if way.condition else ""
+                values = ", ".join(f"{key} is '{value}'" for key, value in way.values.items())
+                words = f"→ {way.to}{condition}{f' ({values})' if values else ''}: {way.why}, line {way.line}"
+                yield f'<li class="{"" if way.taken else "dim"}">{text(words)}</li>'
+            yield "</ul>"
 
     # -- calls -------------------------------------------------------------------------------------------------------
 

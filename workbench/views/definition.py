@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from workbench.language.decomposition.waves import waves_of
+from workbench.language.dot.meeting import meeting
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Problem, Severity
 from workbench.views.cells import Row, Span, crop, fit, flat, joined, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import plural
+from workbench.views.text import wrapped
 from workbench.views.tree import PhaseOutline
 
 if TYPE_CHECKING:
     from workbench.context.strategy import Strategy
-    from workbench.language.graph import Graph
+    from workbench.language.graph import Graph, Node
     from workbench.language.model.cascade import Cascade, ContextSource, Phase, Soundings
     from workbench.language.read.source import Source
 
@@ -38,14 +42,15 @@ def outline(
     waves: dict[str, int] = {}
     if graph is not None and graph.scheduling == "dataflow":
         waves = {name: number for number, wave in enumerate(waves_of(graph), 1) for name in wave}
+    kinds = {node.id: kind_word(node) for node in graph.nodes} if graph is not None else {}
     into: dict[str, list[str]] = defaultdict(list)
     for phase in cascade.phases:
         for handoff in phase.handoffs:
             into[handoff.target].append(phase.name)
-    return tuple(
+    found = tuple(
         PhaseOutline(
             phase.name,
-            "tool" if phase.deterministic else "llm",
+            kinds.get(phase.name) or ("tool" if phase.deterministic else "llm"),
             source.span(("phases", index)).line,
             tuple(into[phase.name]),
             errors[index],
@@ -54,6 +59,65 @@ def outline(
         )
         for index, phase in enumerate(cascade.phases)
     )
+    return nested(found, graph) if graph is not None and graph.format == "dot" else found
+
+
+KIND_WORDS = {"human": "gate", "route": "conditional", "subgraph": "manager"}
+"""Kinds of node by the words that people have for them, where those differ."""
+
+
+def kind_word(node: Node) -> str:
+    """What a node is, in one word: gate, tool, parallel, join, manager, child, conditional, start, exit, llm."""
+    return "child" if node.kind == "subgraph" and node.rules.once else KIND_WORDS.get(node.kind, node.kind)
+
+
+MOST_NESTED = 1_000
+"""Nodes from which on branches are not put below their parallel node: to find them takes a walk for each."""
+
+
+def nested(phases: Sequence[PhaseOutline], graph: Graph) -> tuple[PhaseOutline, ...]:
+    """The phases of a pipeline with those of each branch behind their parallel node. A node that several branches come
+    by stands in the first; one that can be reached without the parallel node is in none."""
+    parallel = [node.id for node in graph.nodes if node.kind == "parallel"]
+    if not parallel or len(graph.nodes) > MOST_NESTED:
+        return tuple(phases)
+    inside: dict[str, tuple[str, str]] = {}
+    sizes: dict[str, int] = {}
+    for id in parallel:
+        outside, meets = _reached(graph, graph.start, {id}), meeting(graph, id)
+        branches = [(edge.dst, _reached(graph, edge.dst, {id, meets} | outside)) for edge in graph.out(id)]
+        size = len(set().union(*(found for _, found in branches)))
+        for target, found in branches:
+            for name in found:
+                # The parallel node around the fewest is the innermost.
+                if name not in inside or (inside[name][0] != id and size < sizes[inside[name][0]]):
+                    inside[name] = (id, target)
+        sizes[id] = size
+    below: dict[str, list[PhaseOutline]] = defaultdict(list)
+    for phase in phases:
+        below[inside.get(phase.name, ("", ""))[0]].append(phase)
+
+    def placed(parent: str, depth: int) -> Iterator[PhaseOutline]:
+        targets = [edge.dst for edge in graph.out(parent)]
+        of_branch = {phase.name: inside.get(phase.name, ("", ""))[1] for phase in below[parent]}
+        order = {target: place for place, target in enumerate(targets)}
+        for phase in sorted(below[parent], key=lambda one: order.get(of_branch[one.name], 0)):
+            yield replace(phase, depth=depth, branch=of_branch[phase.name], parallel=parent)
+            if phase.name in below:
+                yield from placed(phase.name, depth + 1)
+
+    return tuple(placed("", 0))
+
+
+def _reached(graph: Graph, start: str, without: Set[str]) -> set[str]:
+    """The nodes that a walk from one can come to without some others; the first included, unless it is one of them."""
+    found, waiting = set[str](), [start]
+    while waiting:
+        here = waiting.pop()
+        if here and here not in found and here not in without:
+            found.add(here)
+            waiting += [edge.dst for edge in graph.out(here)]
+    return found
 
 
 def phase_lines(cascade: Cascade | None, source: Source, name: str) -> tuple[int, int]:
@@ -85,28 +149,14 @@ class Fact(NamedTuple):
     is_input: bool = False
 
 
-class CardRows(Rows):
-    """What is known of a phase that made no call: the inputs of a run, what the phase may use and sees, each with its
-    line of the file."""
+class Card(Rows):
+    """Lines about a phase, each with its line of the file, below a hint."""
 
-    def __init__(
-        self,
-        cascade: Cascade,
-        phase: Phase,
-        hint: str,
-        default_model: str = "",
-        status: str = "",
-        *,
-        source: Source | None = None,
-        given: Mapping[str, Any] | None = None,
-    ) -> None:
-        """``status`` is how its last visit ended; empty where it has not run. ``source`` is the file, for lines;
-        ``given`` what the next run gets, None where none can begin here."""
-        state = f" · {status}, no model call" if status else " · not run yet"
-        self.title = (("Context", "title"), (f"  {flat(phase.name)}", "name"), (state, "dim"))
+    def __init__(self, name: str, state: str, hint: str, facts: Iterable[Fact]) -> None:
+        """``state``: what stands beside the name."""
+        self.title = (("Context", "title"), (f"  {flat(name)}", "name"), (state, "dim"))
         self.hint = hint
-        facts = [*(_inputs(cascade, given) if given is not None else ()), *_facts(cascade, phase, default_model)]
-        self.facts = tuple(fact._replace(line=_line_of(cascade, phase, source, fact.fields)) for fact in facts)
+        self.facts = tuple(facts)
 
     def heads(self, width: int) -> Sequence[Row]:
         return (Row(crop(((f" {self.hint}", "dim"),), width)),)
@@ -123,6 +173,46 @@ class CardRows(Rows):
         line: tuple[Span, ...] = ((f"L{fact.line} ", "faint"),) if fact.line else ()
         left = crop(((f" {fit(fact.label, 12)}", "head"), *fact.spans), max(1, width - width_of(line) - 1))
         return Row(justify(left, line, width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """A fact in as many lines as it needs."""
+        fact = self.facts[index]
+        room = width - 13 - 8
+        if room < NARROWEST or width_of(fact.spans) <= room:
+            return ()
+        first = self.row(index, width)
+        lines = wrapped(fact.spans, room)
+        blank: Span = (" " * 13, "plain")
+        right: tuple[Span, ...] = ((f"L{fact.line} ", "faint"),) if fact.line else ()
+        head: tuple[Span, ...] = ((f" {fit(fact.label, 12)}", "head"), *lines[0])
+        rest = (Row(crop((blank, *line), width), first.tone) for line in lines[1:])
+        return (Row(justify(head, right, width), first.tone), *rest)
+
+
+NARROWEST = 20
+"""Cells below which nothing is wrapped."""
+
+
+class CardRows(Card):
+    """What is known of a phase that made no call: the inputs of a run, what the phase may use and sees."""
+
+    def __init__(
+        self,
+        cascade: Cascade,
+        phase: Phase,
+        hint: str,
+        default_model: str = "",
+        status: str = "",
+        *,
+        source: Source | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``status`` is how its last visit ended; empty where it has not run. ``source`` is the file, for lines;
+        ``given`` what the next run gets, None where none can begin here."""
+        state = f" · {status}, no model call" if status else " · not run yet"
+        facts = [*(_inputs(cascade, given) if given is not None else ()), *phase_facts(cascade, phase, default_model)]
+        facts = [fact._replace(line=_line_of(cascade, phase, source, fact.fields)) for fact in facts]
+        super().__init__(phase.name, state, hint, facts)
 
 
 def _line_of(cascade: Cascade, phase: Phase, source: Source | None, fields: Sequence[str]) -> int:
@@ -145,7 +235,8 @@ def _inputs(cascade: Cascade, given: Mapping[str, Any]) -> Iterable[Fact]:
         yield Fact(label, ((f"{flat(name)} = ", "dim"), value), is_input=True)
 
 
-def _facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[Fact]:
+def phase_facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[Fact]:
+    """What a phase may use and sees."""
     if phase.deterministic:
         if (rule := phase.for_each_row) is not None:
             what = flat(rule.cascade) if rule.cascade is not None else f"'{flat(rule.instructions or '')}'"

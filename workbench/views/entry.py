@@ -131,12 +131,16 @@ def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
     why = f"{part.action}: {part.reason}" if part.reason else str(part.action)
     tone = "faint" if gone else "dim"
     name = ACTION_SIGN.get(part.action)
+    # A name that is longer than its column takes what the reason beside it leaves.
+    origin, why = flat(part.origin), flat(why)
+    column, room = ROLE + 1 + columns.source, ROLE + 1 + columns.source + columns.why + LINE
+    cells = max(column, min(cell_len(origin) + 1, room - cell_len(why) - 1))
     left: list[Span] = [
-        (f"{columns.indent[:-1]}{' ' * ROLE}  ", "plain"),
+        (columns.indent, "plain"),
         sign(name) if name is not None else BLANK,
-        (" ", "plain"),
-        (fit(f"  {flat(part.origin)}", columns.source), tone),
-        (fit(flat(why), columns.why + LINE), tone),
+        BLANK,
+        (fit(fit(origin, cells - 1), cells), tone),
+        (fit(why, room - cells), tone),
     ]
     went = UNKNOWN if gone else count(part.tokens_sent, grade)
     return columns.row(left, (count(part.tokens_full, grade), "faint"), (went, tone))

@@ -742,12 +742,19 @@ BREAKPOINT_KEYS: tuple[Key, ...] = (
     Key("breakpoints.delete", "d,delete", "delete", "breakpoints", "Delete the breakpoint", "Breakpoints", "delete"),
 )
 
+FLOW_KEYS: tuple[Key, ...] = (
+    Key("flow.left", "left,h", "side('left')", "flow", "The node at the left", "Flow", "left"),
+    Key("flow.right", "right,l", "side('right')", "flow", "The node at the right", "Flow", "right"),
+    Key("flow.outline", "v", "outline", "flow", "From the drawing to the outline and back", "Flow", "outline"),
+)
+
 SIDE_CONTEXTS: dict[str, tuple[str, ...]] = {
     "compare": ("list", "sheet"),
     "sides": ("list", "sheet"),
     "candidates": ("list", "sheet"),
     "sweep": ("list", "sheet"),
     "breakpoints": ("list", "sheet"),
+    "flow": ("list", "sheet"),
 }
 """For ``CONTEXTS``."""
 
@@ -843,8 +850,24 @@ EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
 
 
 KEYS: tuple[Key, ...] = (
-    Key("run.over", "n,f10", "step('over')", "bench", "Step to the next call", "Run", "step"),
-    Key("run.into", "i,f11", "step('into')", "bench", "Step to the next stop at any depth", "Run", "into"),
+    Key(
+        "run.over",
+        "n,f10",
+        "step('over')",
+        "bench",
+        "Step to the next call; in a graph to the next node or task",
+        "Run",
+        "step",
+    ),
+    Key(
+        "run.into",
+        "i,f11",
+        "step('into')",
+        "bench",
+        "Step to the next stop at any depth: into turns, branches, children",
+        "Run",
+        "into",
+    ),
     Key("run.out", "o", "out", "bench", "Step out of this phase; from a nested run, look at its caller", "Run", "out"),
     Key("run.step_out", "shift+f11,f23", "step('out')", "bench", "Step to the end of this phase", "Run"),
     Key(
@@ -875,7 +898,7 @@ KEYS: tuple[Key, ...] = (
         "B",
         "breakpoint_prompt",
         "bench",
-        "Set a breakpoint by phase, turn, tool or condition",
+        "Set a breakpoint by phase, turn, edge, outcome, tool or condition",
         "Run",
     ),
     Key(
@@ -922,6 +945,7 @@ KEYS: tuple[Key, ...] = (
         "Look",
         "why",
     ),
+    Key("view.ways", "W", "detail('ways')", "bench", "Why the run went on where it did: each edge", "Look", "why way"),
     Key(
         "view.wire",
         "w",
@@ -997,6 +1021,7 @@ KEYS: tuple[Key, ...] = (
     *MESSAGE_KEYS,
     *SIDE_KEYS,
     *BREAKPOINT_KEYS,
+    *FLOW_KEYS,
     *REVIEW_KEYS,
     *ROOM_KEYS,
     *ANNOTATION_KEYS,
@@ -1083,7 +1108,16 @@ FOOTERS: dict[str, tuple[str, ...]] = {
 """What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
 
 PANE_FOOTERS: dict[str, tuple[str, ...]] = {
-    "tree": ("view.previous", "view.next", "tree.fold", "tree.unfold", "run.breakpoint", "view.find", "pane.zoom"),
+    "tree": (
+        "view.previous",
+        "view.next",
+        "tree.fold",
+        "tree.unfold",
+        "view.ways",
+        "run.breakpoint",
+        "view.find",
+        "pane.zoom",
+    ),
     "context": (
         "view.why",
         "list.open",

@@ -46,10 +46,13 @@ ENDS = 2
 """Calls that show at both ends of a folded list, and on both sides of the selected one."""
 
 
-def label_width(longest: int, width: int) -> int:
-    """Cells of the names: as many as the longest one takes, so that the numbers stand near it."""
-    least = 20 if width >= WIDE else 18
-    return max(least, min(longest + GAP, width - _room(width) - 1 - (LEAST_BAR + 2 if width < WIDE else 0)))
+def label_width(longest: int, width: int, *, whole: bool = False) -> int:
+    """Cells of the names: as many as the longest one takes, so that the numbers stand near it. ``whole``: rather than
+    be cut, names take the cells of the bars of a narrow tree."""
+    least, most = 20 if width >= WIDE else 18, width - _room(width) - 1
+    beside_bars = most - (LEAST_BAR + 2 if width < WIDE else 0)
+    wanted = min(longest + GAP, beside_bars)
+    return max(least, min(longest + 1, most) if whole and wanted < longest + 1 else wanted)
 
 
 def bar_width(label: int, width: int) -> int:
@@ -173,6 +176,12 @@ class PhaseOutline(Struct, frozen=True):
     warnings: int = 0
     wave: int = 0
     """Which wave of a decomposition it is in, from 1; 0 in a walk."""
+    depth: int = 0
+    """How many parallel nodes of a pipeline it is inside of."""
+    branch: str = ""
+    """The first node of the branch that it is on; empty on the main walk."""
+    parallel: str = ""
+    """The parallel node that begins that branch."""
 
 
 class TreeView(Struct, frozen=True):
@@ -239,6 +248,12 @@ class Node(Struct, frozen=True):
     total: RunState | None = None
     """Of the total row: the run."""
 
+    @property
+    def visit_key(self) -> VisitKey | None:
+        """The visit that it stands for; None for any other row."""
+        kind, *key = self.id[-4:] if len(self.id) > 3 else ("",)
+        return (key[0], key[1], int(key[2])) if kind == "visit" else None
+
 
 class Nodes:
     """Makes the nodes that show, top to bottom."""
@@ -263,11 +278,15 @@ class Nodes:
             visits[visit.phase].append(visit)
         known = [phase.name for phase in self.view.outline]
         unknown = [PhaseOutline(name) for name in visits if name not in known]
-        wave = 0
+        wave, branches = 0, set[tuple[str, str]]()
         for phase in sorted((*self.view.outline, *unknown), key=lambda one: one.wave):
             if phase.wave != wave:
                 wave = phase.wave
                 yield Node(("wave", str(wave)), 0, ((f"wave {wave}", "head"),))
+            if phase.branch and (phase.parallel, phase.branch) not in branches:
+                branches.add((phase.parallel, phase.branch))
+                name = (f"branch {flat(phase.branch)}", "head")
+                yield Node(("branch", phase.parallel, phase.branch), phase.depth, (name,))
             yield from self._phase(phase, visits.get(phase.name, []))
         yield from self._walks()
         yield from self._rest()
@@ -302,11 +321,13 @@ class Nodes:
         calls = [call for visit in visits for call in visit.calls]
         here = view.selected is not None and view.selected.phase == phase.name and not view.selected_run
         here = here or any(self._holds_selected(visit) for visit in visits)
-        unfolded = bool(visits) and view.unfolds(id, status == "running" or here)
+        below = bool(visits) and (phase.kind in ("llm", "tool") or len(own) > 1 or any(map(_holds_more, visits)))
+        unfolded = below and view.unfolds(id, status == "running" or here)
         held = view.held is not None and view.held.phase == phase.name and not view.held_run
         mark = sign("paused") if held else self._mark(status)
         name: Span = (flat(phase.name), "plain" if visits else "dim")
-        kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if phase.kind != "llm" else ()
+        says_more = phase.kind not in ("llm", phase.name)
+        kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if says_more else ()
         note: tuple[Span, ...] = ((" (handoff)", "faint"),) if not visits and phase.from_ else ()
         times = f"×{len(own)} " if len(own) > 1 else ""
         if visits and self.run is not None:
@@ -316,10 +337,10 @@ class Nodes:
         sent = count(sums.tokens_in, sums.grade_in) if sums is not None and sums.tokens_in else ""
         yield Node(
             id,
-            0,
+            phase.depth,
             (mark, (" ", "plain"), name, *kind, *self._marks(phase), *note),
             ((times, "dim"), (sent, "dim")) if visits else (),
-            bool(visits),
+            below,
             unfolded,
             calls[-1].place if calls else None,
             phase.name,
@@ -328,7 +349,7 @@ class Nodes:
             took=_wall(own or visits),
         )
         if unfolded:
-            yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)])
+            yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)], phase.depth + 1)
 
     def _walks(self) -> Iterator[Node]:
         """What settled a contest of whole walks: it belongs to no phase."""
@@ -392,17 +413,17 @@ class Nodes:
             marks.append((f" ⚠{phase.warnings}", "warning"))
         return marks
 
-    def _visits(self, own: Sequence[VisitState], candidates: Sequence[VisitState]) -> Iterator[Node]:
+    def _visits(self, own: Sequence[VisitState], candidates: Sequence[VisitState], depth: int) -> Iterator[Node]:
         if len(own) <= 1:
             winners = self._winners((*own, *candidates)) | self._walk_winners()
             for candidate in candidates:
-                yield from self._folded(candidate, f"candidate {candidate.branch}", 1, winners)
+                yield from self._folded(candidate, f"candidate {candidate.branch}", depth, winners)
             for visit in own:
-                yield from self._inside(visit, 1)
+                yield from self._inside(visit, depth)
             return
         for visit in own:
             mine = [candidate for candidate in candidates if candidate.visit == visit.visit]
-            yield from self._folded(visit, f"visit {visit.visit}", 1, candidates=mine)
+            yield from self._folded(visit, _visit_label(visit), depth, candidates=mine)
 
     def _folded(
         self,
@@ -435,6 +456,7 @@ class Nodes:
             calls=tuple(visit.calls),
             sums=sums,
             took=visit.seconds,
+            brief=(self._mark(visit.status), (f" {flat(label).removeprefix('branch ')}", "plain"), *won),
         )
         if unfolded:
             for candidate in candidates:
@@ -650,6 +672,20 @@ def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
     return known
 
 
+def _holds_more(visit: VisitState) -> bool:
+    """Whether there are rows below it."""
+    failed = any(not check.get("valid", True) for check in visit.checks)
+    return bool(visit.calls or visit.tool_tries or visit.children or failed)
+
+
+def _visit_label(visit: VisitState) -> str:
+    """Which visit it is: by its number, on a branch by that too, which is called ``fan#2.code`` the second time."""
+    if not visit.branch or visit.wave:
+        return f"visit {visit.visit}"
+    again = f" visit {visit.visit}" if visit.visit > 1 else ""
+    return f"branch {visit.branch}{again}"
+
+
 def _is_candidate(visit: VisitState) -> bool:
     """Whether it is an execution among several; what runs beside others on a branch of its own is none."""
     return bool(visit.branch) and not visit.parallel
@@ -705,7 +741,9 @@ class TreeRows(Rows):
         return any(node.calls for node in self.nodes)
 
     def _label(self, width: int) -> int:
-        return label_width(self._longest if width >= WIDE else self._briefest, width)
+        # The kind of a node stands behind its name.
+        whole = any(phase.kind not in ("llm", "tool") for phase in self.view.outline)
+        return label_width(self._longest if width >= WIDE else self._briefest, width, whole=whole)
 
     def _bar(self, node: Node, cells: int) -> tuple[Span, ...]:
         """When it ran, within the time of its phase; of a phase the tokens of its calls, one after the other."""
@@ -755,6 +793,14 @@ class TreeRows(Rows):
         if run:
             return self.index_of(("child", run))
         return next((i for i, node in enumerate(self.nodes) if node.phase == place.phase), None)
+
+    def row_of_visit(self, key: VisitKey, run: str = "") -> int | None:
+        """The row of a visit (``run``: of a nested run), or of its phase where it has none of its own."""
+        branch, phase, visit = key
+        exact = self.index_of((*(("in", run) if run else ()), "visit", branch, phase, str(visit)))
+        if exact is None and run:
+            return self.index_of(("child", run))
+        return exact if exact is not None else self.index_of(("phase", phase))
 
     def parent_of(self, index: int) -> int:
         """The row of the node above."""

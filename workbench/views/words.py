@@ -68,6 +68,8 @@ def _phase_started(it: AppliedEvent) -> Words:
     tools = ", ".join(it.data.get("tools", ()))
     if it.data.get("kind") == "deterministic":
         return "phase", "started without a model", "dim"
+    if not it.data.get("model", "?"):
+        return "phase", f"started: {it.data.get('kind', '')}", "dim"
     return "phase", f"started on {it.data.get('model', '?')}" + (f", tools {tools}" if tools else ""), "dim"
 
 

@@ -329,7 +329,7 @@ class Session:
     def _held(self, stop: Stop, why: str) -> None:
         if stop.answered_by == "changed":
             why = f"{why}: {self._difference(stop)}"
-        told = {"stop": str(stop.kind), "why": why, "tool": stop.tool}
+        told = {"stop": str(stop.kind), "why": why, "tool": stop.tool, "node": stop.node, "taken": list(stop.taken)}
         client = {"since": stop.client.since, "limit": stop.client.limit} if stop.client is not None else None
         self.notices.append(Notice("held", stop.place, {**told, "client": client}))
 

@@ -471,7 +471,8 @@ class Fidelity(Part, frozen=True):
         place = Place(scope.place.branch, scope.place.phase, scope.place.visit)
         item = Item(Message("user", made.whole), Kind.INJECTED, place, source=PREAMBLE)
         if made.text == made.whole:
-            verdict = MessageDecision(item.message, Action.INJECTED, Reason("preamble", (self.mode,)), mode_rule, parts)
+            reason = Reason("preamble_of", (self.mode, count(item.message), budget))
+            verdict = MessageDecision(item.message, Action.INJECTED, reason, mode_rule, parts)
         elif made.text:
             reason = Reason("preamble_cut", (budget,))
             verdict = MessageDecision(Message("user", made.text), Action.TRUNCATED, reason, budget_rule, parts)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from workbench.engine.contracts import Divergence
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.routing.choosing import AFTER_FAIL, Selection, choose_edge, no_way_on
+from workbench.engine.routing.choosing import AFTER_FAIL, MEETING, Selection, choose_edge, no_way_on
 from workbench.engine.routing.outcome import PhaseOutcome, stated
 from workbench.engine.run.children import RESTART
 from workbench.engine.run.execution import RunParts
@@ -182,7 +182,7 @@ class GraphWalk:
         chosen = work.chosen if isinstance(work, PipelineWork) else None
         meets = work.meets if isinstance(work, PipelineWork) else ""
         if meets and not failed:
-            return await self._went(visit, Selection(-1, "the branches meet here"), meets, edges)
+            return await self._went(visit, Selection(-1, MEETING), meets, edges)
         selection = choose_edge(edges, outcome, self.lookup, chosen=chosen, allows=self._allows(node, outcome))
         if selection.index >= 0:
             return await self._went(visit, selection, edges[selection.index].dst, edges)

@@ -12,7 +12,7 @@ from workbench.tui.bench.tabs import Tab
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
-from workbench.tui.screens.flow import FlowSheet
+from workbench.tui.screens.flow import FlowSheet, Shown
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sides import SidePicker
@@ -20,7 +20,6 @@ from workbench.views import documents
 from workbench.views.candidates import no_candidates
 from workbench.views.cells import flat
 from workbench.views.edits import diff_lines
-from workbench.views.graph import FlowRows
 from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
 from workbench.views.summary import SummaryRows
@@ -82,6 +81,8 @@ class Inspecting:
         message."""
         if (presenter := self._stage.presenter) is None:
             return
+        if mode == "ways" and not self._has_ways(presenter):
+            return
         if mode == "wire" and presenter.state.call is None:
             self._say(told(NO_CALL))
             return
@@ -103,6 +104,13 @@ class Inspecting:
             self._panes.show_detail(presenter)
         elif presenter.state.compare:
             self.mark_differences()
+
+    def _has_ways(self, presenter: Presenter) -> bool:
+        """Whether something has run whose way on can be told; says so where nothing has."""
+        if not presenter.state.shown.visits:
+            self._say(told("Nothing has run yet: {view.flow} shows the edges of the file."))
+            return False
+        return True
 
     def _leave_summary(self, presenter: Presenter) -> None:
         """What is about a call shows it, in the place of the summary of the run."""
@@ -345,13 +353,15 @@ class Inspecting:
         except DefinitionError as fault:
             self._say(str(fault), "error")
             return
+        width = self._panes.header.screen.size.width
         if graph is None:
             self._say(told("The file has errors: there is no graph of it. {tab.problems} lists them."), "error")
             return
 
-        def made() -> tuple[object, FlowRows]:
+        def shown() -> Shown:
             run = state.run if state.started else None
-            return (id(run), run.seq if run is not None else 0), FlowRows(graph, run)
+            held = state.held.place if state.held is not None and not state.held_run else None
+            return (id(run), run.seq if run is not None else 0, held), graph, run, held
 
         def go_to(phase: str, call: Place | None) -> None:
             presenter.phase = phase
@@ -360,7 +370,7 @@ class Inspecting:
             self._stage.redraw()
             self._stage.focus_pane("context")
 
-        self._stage.services.push_screen(FlowSheet(made, go_to))
+        self._stage.services.push_screen(FlowSheet(shown, go_to, width))
 
     # -- copy, edit --------------------------------------------------------------------------------------------------
 

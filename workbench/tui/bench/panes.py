@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from workbench.context.place import Place
+    from workbench.engine.journal.candidate_rounds import VisitKey
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.tabs import Tab
     from workbench.views.tab_line import TabLabel
@@ -72,6 +73,7 @@ class Panes:
         self.tree_id: NodeId | None = None
         """The node under the tree's cursor, which stays under it while the tree grows."""
         self._shown_call: Place | None = None
+        self._shown_visit: VisitKey | None = None
         self._shown_run = ""
         self._shown_summary = False
         """The nested run that it belongs to."""
@@ -149,15 +151,19 @@ class Panes:
         cursor: int | None = None
         selected, nested = presenter.state.selected, presenter.state.selected_run
         moved = (selected, nested) != (self._shown_call, self._shown_run)
+        visited = presenter.state.visited
         summary, self._shown_summary = self._shown_summary, presenter.shows_summary
         if presenter.shows_summary and not summary and not keep:
             cursor = rows.index_of(("total",))
         elif selected is not None and (moved or (summary and not presenter.shows_summary)) and not keep:
             cursor = rows.row_of(selected, nested)
+        elif selected is None and visited is not None and visited != self._shown_visit and not keep:
+            cursor = rows.row_of_visit(visited, nested)
         elif self.tree_id is not None:
             cursor = rows.index_of(self.tree_id)
         elif presenter.phase:
             cursor = rows.index_of(("phase", presenter.phase))
+        self._shown_visit = visited if selected is None else None
         self.tree_rows = rows
         self.tree.show(rows, cursor)
         if rows.nodes and self.tree.cursor >= 0:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
+from workbench.context.place import Place
 from workbench.engine.debugger.stepper import Breakpoint
+from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.language.problem import Problem, Severity
 from workbench.tui.bench.state import BenchState, HeldRun
@@ -18,24 +20,27 @@ from workbench.views import documents, failed, problems, reasons, viewer, wire
 from workbench.views.back import LiveCall
 from workbench.views.cells import Span, flat
 from workbench.views.context import ContextRows, View
-from workbench.views.definition import CardRows, Fact, budget_of, outline, phase_lines
+from workbench.views.definition import Card, CardRows, Fact, budget_of, outline, phase_lines
 from workbench.views.header import HeaderState, header, waiting
 from workbench.views.keys import told
 from workbench.views.log import EventRows, state_rows
 from workbench.views.model import Lines, Rows
+from workbench.views.node import WAYS_ON, NodeCard
 from workbench.views.picture import Gallery
 from workbench.views.sides import SideRows
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows
 from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
+from workbench.views.ways import ways_doc
 
 if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
+    from workbench.language.graph import Graph
     from workbench.language.read.source import Source
     from workbench.tui.bench.file_view import FileView
 
-Detail = Literal["message", "why", "wire", "raw", "problem"]
+Detail = Literal["message", "why", "wire", "raw", "problem", "ways"]
 
 
 @dataclass(slots=True)
@@ -63,6 +68,7 @@ class Presenter:
     _problems: tuple[object, tuple[Problem, ...]] | None = None
     _timeline: Timeline = field(default_factory=Timeline)
     _summary: tuple[object, SummaryRows] | None = None
+    _definition: tuple[str, Definition | None] | None = None
 
     def drop_drawn(self) -> None:
         """Forget what was made to be drawn: it is not shown now."""
@@ -180,29 +186,70 @@ class Presenter:
         tries = f" (try {wait.tries})" if wait.tries > 1 else ""
         return LiveCall("waiting", f"waits for the provider{tries}", now - wait.since, self.tick)
 
+    @property
+    def graph(self) -> Graph | None:
+        """The graph of the run that is looked at, before a run that of the file; None where the text has none."""
+        run = self.state.shown
+        if not (self.state.started and run.cascade_text):
+            return self.file.graph if self.file is not None else None
+        definition = self._pinned()
+        return definition.graph if definition is not None else None
+
+    def _pinned(self) -> Definition | None:
+        """What the run that is looked at began with; None where its text can no longer be read."""
+        run = self.state.shown
+        if self._definition is None or self._definition[0] != run.run_id:
+            try:
+                self._definition = (run.run_id, Definition.of(run.cascade_text, run.cascade_file))
+            except DefinitionError:
+                self._definition = (run.run_id, None)
+        return self._definition[1]
+
     def _visit(self) -> VisitState | None:
-        """The last visit of the phase that the tree's cursor is on."""
-        return next((visit for visit in reversed(self.state.run.visits) if visit.phase == self.phase), None)
+        """The visit that is selected without a call, else the last one of the phase that the tree's cursor is on."""
+        run, key = self.state.shown, self.state.visited
+        if key is not None and key[1] == self.phase:
+            return run.visit_of(Place(*key))  # None where the run is held before it.
+        return next((visit for visit in reversed(run.visits) if visit.phase == self.phase), None)
+
+    def _ways_doc(self) -> TextRows:
+        """Why the run went on where it did after the visit that is looked at."""
+        run, graph, call = self.state.shown, self.graph, self.state.call
+        visit = run.visit_of(call.place) if call is not None else self._visit()
+        if graph is None or visit is None:
+            return TextRows([], (("Why this edge", "title"),), empty=("Nothing has run here yet.",))
+        text, file = self.pinned_text()
+        return ways_doc(graph, visit, text, file)
 
     def _card(self) -> Rows:
         cascade = self.file.cascade if self.file else None
+        if self.state.selected_run and (definition := self._pinned()) is not None:
+            cascade = definition.cascade
         phase = cascade.phase(self.phase) if cascade else None
         if cascade is None or phase is None:
             rows = Lines((), ("Opening …",) if self.file is None else ("The file has no cascade to show.",))
             rows.title = (("Context", "title"),)
             return rows
-        visit = self._visit()
+        visit, graph = self._visit(), self.graph
+        node = graph.node(self.phase) if graph is not None and graph.format != "cascade" else None
+        if graph is not None and node is not None:
+            hint = self._hint() if visit is None else told("{view.ways} tells why each edge was taken or not.")
+            return NodeCard(graph, node, visit, hint, definition=(cascade, phase), default_model=self.model)
         if visit is not None:
             said = "It has called no model yet." if visit.status == "running" else "It ran without calling a model."
             return CardRows(cascade, phase, said, self.model, visit.status, source=self._card_source())
-        if self.state.alive:
-            hint = "This phase has not run yet."
-        elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
-            hint = told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
-        else:
-            hint = told("{run.over} runs to the first call and pauses before it is sent; {run.start} runs to the end.")
         given = None if self.state.alive else self.given
-        return CardRows(cascade, phase, hint, self.model, source=self._card_source(), given=given)
+        return CardRows(cascade, phase, self._hint(), self.model, source=self._card_source(), given=given)
+
+    def _hint(self) -> str:
+        """What to do where a phase has not run."""
+        if self.state.alive:
+            return "This phase has not run yet."
+        if self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
+            return told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
+        if self.file is not None and self.file.graph is not None and self.file.graph.format != "cascade":
+            return told("{run.over} runs to the first node and pauses before it; {run.start} runs to the end.")
+        return told("{run.over} runs to the first call and pauses before it is sent; {run.start} runs to the end.")
 
     def _card_source(self) -> Source | None:
         """The text that the shown cascade comes from; None where the file has a newer one that cannot be shown."""
@@ -211,7 +258,7 @@ class Presenter:
     def _fact(self, row: int) -> Fact | None:
         """The line of the card of a phase that has not run."""
         card = self._card()
-        return card.fact(row) if isinstance(card, CardRows) else None
+        return card.fact(row) if isinstance(card, Card) else None
 
     def is_input(self, row: int) -> bool:
         """Whether the row of the context pane is an input of the next run."""
@@ -251,9 +298,13 @@ class Presenter:
         if self.shows_summary:
             title: tuple[Span, ...] = (("Output", "title"),)
             return TextRows(documents.output_lines(self.state.run), title, copy=self.state.run.output)
+        if self.detail_mode == "ways":
+            return self._ways_doc()
         if call is None:
-            visit = self._visit()
-            return self._file_doc(row) if visit is None else documents.visit_doc(visit)
+            visit, fact = self._visit(), self._fact(row)
+            if visit is None or (fact is not None and fact.label in ("", WAYS_ON) and fact.line):
+                return self._file_doc(row)
+            return documents.visit_doc(visit)
         rows = self._context[1] if self._context else None
         if self.detail_mode in ("wire", "raw"):
             return wire.wire_doc(call, self.state.shown, whole=whole, raw=self.detail_mode == "raw")

@@ -119,6 +119,9 @@ class Running:
         if not presenter.state.absorb(arrived, noticed, monotonic()):
             return False
         self._catch_up(session, presenter)
+        held = presenter.state.held
+        if held is not None and held.at_node and presenter.state.visited == held.place.visit_key:
+            presenter.phase = held.place.phase
         return True
 
     def _catch_up(self, session: Session, presenter: Presenter) -> None:

@@ -438,7 +438,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         if node.place is not None:
             presenter.state.select_in(node.run, node.place)
         elif node.phase:
-            presenter.state.selected, presenter.state.selected_run, presenter.state.following = None, "", False
+            presenter.state.select_node(node.run, node.visit_key)
         self.panes.show_tree(presenter, keep=True)
         self.panes.show_context(presenter)
         self.panes.show_lines(presenter)

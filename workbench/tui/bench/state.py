@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
+from workbench.engine.journal.candidate_rounds import VisitKey
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
@@ -28,6 +29,7 @@ STOP_WORDS = {
     "after_tool": "after tool",
     "after_check": "after check",
     "after_phase": "after phase",
+    "after_route": "after route",
     "before_candidates": "before candidates",
     "after_evaluation": "after evaluation",
     "run_end": "at the end",
@@ -46,6 +48,15 @@ class HeldRun(Struct, frozen=True):
     """Since when a client waits, by the monotonic clock; None where none does."""
     limit: float | None = None
     """Seconds after which it gives up, where it says so."""
+    node: str = ""
+    """The kind of the node of a pipeline or decomposition that it is at; empty elsewhere."""
+    taken: tuple[str, ...] = ()
+    """Where the way on is chosen: what follows."""
+
+    @property
+    def at_node(self) -> bool:
+        """Whether a node as a whole is about to begin, or has ended."""
+        return bool(self.node) and self.kind in ("before_phase", "after_phase", "after_route")
 
     def waits(self, now: float) -> str:
         """How long the client has waited: ``12 s of 600 s``; empty where none waits."""
@@ -68,6 +79,8 @@ class HeldRun(Struct, frozen=True):
             return f"{side} {turn}"
         if what == "tool":
             return f"{side} {self.tool or 'a tool'} in {turn}"
+        if what == "route":
+            return f"after {phase}" + (f" → {', '.join(self.taken)}" if self.taken else "")
         if what in ("phase", "check", "candidates", "evaluation"):
             return f"{side} {_STOPPED_AT[what]}{phase}"
         return self.words + (f" at {turn}" if phase and self.kind != "run_end" else "")
@@ -112,6 +125,8 @@ class BenchState(Struct):
     following: bool = True
     """Whether the newest call is selected as it comes."""
     held: HeldRun | None = None
+    visited: VisitKey | None = None
+    """The visit that is looked at where no call is: of a node that made none."""
     waiting: dict[Place, Waiting] = field(default_factory=dict)
     full: bool = False
     unfold: bool = False
@@ -185,6 +200,11 @@ class BenchState(Struct):
         self.selected, self.selected_run, self.following = place, inner, False
         self.summary = False
         return True
+
+    def select_node(self, run_id: str, key: VisitKey | None) -> None:
+        """Look at a visit that made no call, of this run or of a nested one; None: at the newest of its phase."""
+        self.selected, self.selected_run = None, run_id if run_id in self.children else ""
+        self.visited, self.following, self.summary = key, False, False
 
     @property
     def looks_elsewhere(self) -> bool:
@@ -286,7 +306,8 @@ class BenchState(Struct):
         if notice.kind == "held":
             told = str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))
             client = data.get("client") or {}
-            self._hold(HeldRun(place, *told, client.get("since"), client.get("limit")))
+            node, taken = str(data.get("node", "")), tuple(data.get("taken") or ())
+            self._hold(HeldRun(place, *told, client.get("since"), client.get("limit"), node, taken))
         elif notice.kind == "released":
             self.held = None
         elif self._is_over(place):
@@ -313,6 +334,10 @@ class BenchState(Struct):
         self.held, self.held_run = held, self._run_at(held.place)
         if held.place.turn and self.run_by_id(self.held_run).call_at(held.place) is not None:
             self.selected, self.selected_run, self.following = held.place, self.held_run, not self.held_run
+        elif held.at_node:
+            # What is about to run has made no call, or all of its calls: the node itself is looked at.
+            self.selected, self.selected_run, self.following, self.summary = None, self.held_run, True, False
+            self.visited = held.place.visit_key
         edits = self.run_by_id(self.held_run).edits if held.why == "edited" else []
         if edits and (said := words_of(edits[-1], self.run)) is not None:
             self.held = held = replace(held, why=f"edited, {said[1]}")

@@ -1,0 +1,175 @@
+"""Pipelines and decompositions in the Bench: their tree, stepping by nodes, the card of a node, and why an edge."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.support import play
+from tests.ui.bench import SAVED, Bench, bench
+from tests.ui.test_hostile import ALL, assert_harmless
+from workbench.engine.debugger.stepper import Breakpoint
+from workbench.engine.definition import Definition
+from workbench.views.definition import outline
+from workbench.views.tree import TreeRows, TreeView
+from workbench.workspace.project import Project
+from workbench.workspace.session import Session
+
+REVIEW = """\
+digraph review {
+  goal="Mend the test"
+  start [shape=Mdiamond]  done [shape=Msquare]
+  plan  [prompt="Plan: $goal"]
+  fan   [shape=component]
+  code  [prompt="Code it"]
+  docs  [prompt="Write docs"]
+  meet  [shape=tripleoctagon]
+  check [prompt="Check it"]
+  route [shape=diamond]
+  ask   [shape=hexagon, label="Ship it?"]
+  start -> plan -> fan
+  fan -> code -> meet
+  fan -> docs -> meet
+  meet -> check -> route
+  route -> ask [condition="outcome=success", weight=2]
+  route -> plan [condition="outcome=fail && context.rounds!=3", label="again"]
+  ask -> done [label="[A] Approve"]
+  ask -> plan [label="[R] Revise"]
+}
+"""
+REPLIES = """\
+replies:
+  plan: [{text: A plan.}]
+  plan#2: [{text: A second plan.}]
+  code: [{text: Some code.}]
+  docs: [{text: Some docs.}]
+  check: [{text: "It is bad.\\noutcome=fail"}]
+  check#2: [{text: "It is good.\\noutcome=success"}]
+"""
+
+
+def graph_session(folder: Path, text: str = REVIEW, replies: str = REPLIES, name: str = "review.dot") -> Session:
+    """A session over a pipeline or a decomposition, with the offline model."""
+    file = folder / name
+    file.write_text(text)
+    os.utime(file, (SAVED, SAVED))
+    file.with_suffix(".replies.yaml").write_text(replies)
+    env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
+    return Session(Project.at(folder, env=env), file, model="offline", session="review-7f3a")
+
+
+async def paused(it: Bench, where: str) -> None:
+    """Wait until the run is paused there."""
+    await it.until(lambda: f"PAUSED {where}" in it.text(), f"it is not paused {where}:\n{it.text()}")
+
+
+def tree_lines(text: str, run: Any, width: int) -> list[str]:
+    """The tree of a run, laid out for a width."""
+    definition = Definition.of(text, "review.dot")
+    phases = outline(definition.cascade, definition.source, (), definition.graph)
+    rows = TreeRows(run, TreeView(outline=phases, unfolded=True))
+    return [rows.row(index, width).text.rstrip() for index in range(len(rows))]
+
+
+def test_the_tree_nests_branches_and_has_the_kind_of_each_node_also_where_it_is_narrow() -> None:
+    told = {"plan": ["a"] * 2, "code": ["b"] * 2, "docs": ["c"] * 2, "check": ["no\noutcome=fail", "outcome=success"]}
+    run = play(REVIEW, told, answers=["a"]).state
+    for width in (50, 85, 110):
+        lines = tree_lines(REVIEW, run, width)
+        text = "\n".join(lines)
+        for words in ("fan parallel", "meet join", "route conditional", "ask gate", "done exit"):
+            assert words in text, (width, words, text)
+        fan, branch, code = (
+            next(line for line in lines if word in line) for word in ("✓ fan", "branch code", "✓ code")
+        )
+        assert fan.index("✓") < code.index("✓")
+        assert lines.index(branch) + 1 == lines.index(code)
+        assert "fan.code" in text
+        assert "fan#2.code" in text
+        assert text.index("branch docs") < text.index("meet join")
+
+
+async def test_n_steps_from_node_to_node_and_the_card_tells_why_an_edge_was_taken(tmp_path: Path) -> None:
+    async with bench(tmp_path, session=graph_session(tmp_path), given={}) as it:
+        assert "n runs to the first node" in it.text()
+        await it.press("n")
+        await paused(it, "before plan:1")
+        await it.press("n")
+        await paused(it, "before fan")
+        assert "fan · parallel · not run yet" in it.pane("context")
+        assert it.presenter.phase == "fan"
+        for where in ("before meet", "before check:1", "before route", "before plan:1"):
+            await it.press("n")
+            await paused(it, where)
+        it.presenter.state.select_node("", ("", "route", 1))
+        it.presenter.phase = "route"
+        it.screen.panes.show_all(it.presenter)
+        card = " ".join(it.pane("context").split())
+        assert "its condition is false" in " ".join(card.replace(" L16", "").split())
+        assert "is 'fail')" in card
+        assert "→ plan" in card
+        await it.press("W")
+        assert "Why this edge  route" in it.text()
+        assert "step 1: its condition is true" in it.pane("detail")
+        assert "review.dot:17" in it.pane("detail")
+
+
+async def test_an_edge_that_was_typed_as_a_breakpoint_pauses_where_it_is_taken(tmp_path: Path) -> None:
+    async with bench(tmp_path, session=graph_session(tmp_path), given={}) as it:
+        await it.press("B")
+        await it.type("route -> askk")
+        await it.until(lambda: "did you mean 'ask'?" in it.text(), "an unknown node is not told while it is written")
+        await it.press("backspace", "enter")
+        assert it.session.stepper.breakpoints == [Breakpoint("route", edge="taken", to="ask")]
+        await it.press("r")
+        await paused(it, "after route → ask (breakpoint route -> ask)")
+        assert "route conditional" in it.pane("tree")
+        await it.press("c")
+        await it.until(lambda: "Ship it?" in it.text() and "[A] Approve" in it.text())
+        await it.press("1", "enter")
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        assert it.presenter.state.run.outputs["ask"] == "[A] Approve"
+
+
+async def test_hostile_texts_of_a_graph_show_as_they_are(tmp_path: Path) -> None:
+    tasks = [
+        {
+            "id": f"{number} {payload}",
+            "description": payload,
+            "action_type": "inference",
+            "tool_or_prompt": {"name": payload, "params": {"prompt": payload}},
+            "dependencies": [],
+        }
+        for number, payload in enumerate(ALL[::4])
+    ]
+    text = json.dumps({"original_request": ALL[0], "sub_tasks": tasks, "synthesis_plan": ""})
+    async with bench(tmp_path, session=graph_session(tmp_path, text, "replies: {}", "job.json"), given={}) as it:
+        it.session.stepper.breakpoints = [Breakpoint(edge="taken", to=payload) for payload in ALL[::4]]
+        for size in ((40, 12), (80, 24), (200, 50)):
+            await it.pilot.resize_terminal(*size)
+            await it.press("n")
+            await it.pilot.pause()
+            assert_harmless(it)
+            await it.press("W")
+            assert_harmless(it)
+
+
+@pytest.mark.parametrize("payload", [text for text in ALL if '"' not in text and "\\" not in text][:6])
+async def test_hostile_labels_and_conditions_of_a_pipeline_show_as_they_are(tmp_path: Path, payload: str) -> None:
+    text = (
+        f'digraph p {{ start [shape=Mdiamond] done [shape=Msquare] a [shape=diamond, label="{payload}"]\n'
+        f'start -> a; a -> done [label="{payload}"]; a -> start [condition="x={payload}"] }}'
+    )
+    async with bench(tmp_path, session=graph_session(tmp_path, text, "replies: {}", "p.dot"), given={}) as it:
+        await it.press("down")
+        assert_harmless(it)
+        await it.press("r")
+        await it.until(lambda: not it.session.running)
+        await it.press("W")
+        assert_harmless(it)
+        await it.press("v")
+        assert_harmless(it)
