@@ -5,11 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final, Literal
 
-Extra = Literal["browser", "charts", "data", "images", "mcp", "otel", "serve", "server"]
+Extra = Literal["archive", "browser", "charts", "dask", "data", "images", "mcp", "otel", "serve", "server"]
 
 MODULES: Final[dict[Extra, str]] = {
+    "archive": "fsspec",
     "browser": "playwright",
     "charts": "matplotlib",
+    "dask": "distributed",
     "data": "duckdb",
     "images": "PIL",
     "mcp": "mcp",

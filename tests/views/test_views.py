@@ -28,7 +28,7 @@ from workbench.analysis.batch.scoring import Score, Scorer
 from workbench.analysis.changed import AssembledRequest, ChangedCall, ChangedPart
 from workbench.analysis.soundings import analysed
 from workbench.analysis.sweep import candidates, sweep
-from workbench.cli.comparison_options import pricings_of
+from workbench.cli.comparison_options import own_prices, pricings_of
 from workbench.cli.printer import Printer
 from workbench.context.assembly import Rule
 from workbench.engine.contracts import Listing as Offered
@@ -172,7 +172,7 @@ def contests(project: Project) -> Example:
 
 def comparison(project: Project) -> Example:
     state = state_of(project, "s")
-    prices = pricings_of(project, ("openai/gpt-4.1-mini",), None)[0].prices
+    prices = pricings_of(own_prices(project, None), ("openai/gpt-4.1-mini",), None)[0].prices
     found = compare_strategies(state, ("snowball", "mask(after=1,min_masked_size=10)"), prices)
     view = CompareView(found, "s", is_what_if=True, at=found.differing[0], texts=True)
     return Example(view, CompareRows(found, "s"))
@@ -183,7 +183,7 @@ def swept(project: Project) -> Example:
         project.store, [summary.run_id for summary in project.store.runs() if summary.name == "s"]
     )
     tried = candidates(("mask(after=1..2,min_masked_size=10)",), [subject.definition for subject in subjects])
-    found = sweep(subjects, tried, encodings(), pricings_of(project, ("openai/gpt-4.1-mini",), None))
+    found = sweep(subjects, tried, encodings(), pricings_of(own_prices(project, None), ("openai/gpt-4.1-mini",), None))
     return Example(SweepView(found), SweepRows(found, "s", len(found.rows), is_over=True), ("★",))
 
 
@@ -312,7 +312,7 @@ def ran_live(project: Project) -> Example:
     wanted = [summary.run_id for summary in project.store.runs() if summary.name == "s"]
     subjects, _ = subjects_of(project.store, wanted)
     tried = candidates(("mask(after=1,min_masked_size=10)",), [subject.definition for subject in subjects])
-    found = sweep(subjects, tried, encodings(), pricings_of(project, ("openai/gpt-4.1-mini",), None))
+    found = sweep(subjects, tried, encodings(), pricings_of(own_prices(project, None), ("openai/gpt-4.1-mini",), None))
     found = replace(found, ran=ran_under(project.store, subjects, tried))
     plan = plan_live(project, subjects, found, next_to_run(found, 1))
     results = (

@@ -3,18 +3,21 @@ relative to sending everything, and in US dollars."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench.analysis.compare import ComparisonSide, Totals, under
+from workbench.analysis.over_runs import Interval, Middle, RatioSum
+from workbench.analysis.what_if import past_of
 from workbench.context.assembly import BrokenInvariant
 from workbench.context.cache import Price, Prices
 from workbench.context.strategy import Strategy, grid, with_named
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
+from workbench.engine.forecasting import PastCalls
 from workbench.engine.journal.state import RunState
 
 BASELINE = "snowball"
@@ -22,6 +25,8 @@ FILE = "file"
 """Means what the file says."""
 RECORDED = "recorded"
 """Prices a run by its own models."""
+LISTED = 1000
+"""Runs that are listed one by one, of a sweep over more."""
 MESSAGES = range(1, 14)
 """Invariants of the messages and tools of a request, which no strategy mends by sending less."""
 DOMINATES = 1.5
@@ -75,9 +80,9 @@ class Spread(Struct, frozen=True):
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread | None:
+    def of(cls, values: Middle) -> Spread | None:
         """None for no values."""
-        return cls(statistics.median(values), min(values), max(values)) if values else None
+        return cls(values.median(), values.low, values.high) if values.count else None
 
 
 class KnownSum(Struct, frozen=True):
@@ -98,14 +103,12 @@ class KnownSum(Struct, frozen=True):
         """Relative to the baseline; None if that is 0."""
         return self.value / self.base if self.base else None
 
-    @classmethod
-    def of(cls, values: Sequence[tuple[float, float, int]]) -> KnownSum | None:
-        """Of the number, the baseline's and the calls of each run; None for no runs."""
-        if not values:
-            return None
-        return cls(
-            sum(one[0] for one in values), sum(one[1] for one in values), len(values), sum(n for *_, n in values)
-        )
+
+class RunPart(Struct, frozen=True):
+    """What one run adds to a sum."""
+
+    run: str
+    value: float
 
 
 class StrategyResult(Struct, frozen=True):
@@ -116,6 +119,7 @@ class StrategyResult(Struct, frozen=True):
     """What the label means; empty for what each file says."""
     pricing: str
     trials: tuple[Trial, ...]
+    """Run by run; none where there are more than ``LISTED`` runs."""
     tokens: Spread
     cost: Spread | None
     """Over the runs with known prices."""
@@ -126,21 +130,24 @@ class StrategyResult(Struct, frozen=True):
     """Tokens of the largest request."""
     invalid: int
     """Requests that break an invariant."""
+    unknown: int = 0
+    """Runs without a known cost."""
+    priced: str = ""
+    """Stands for the runs behind the sum of the cost: the same for the same runs."""
+    fell_back: int = 0
+    """Calls for which the heuristic selects, because their runs hold no answer of a selecting model."""
+    fell_back_runs: int = 0
+    """Runs with such calls."""
+    most: RunPart | None = None
+    """The run with the largest part of the baseline's cost, or of its tokens where no price is known."""
+    tokens_interval: Interval | None = None
+    cost_interval: Interval | None = None
+    """Of a sample: where the ratios of the sums over all runs lie; None without a sample."""
     on_front: bool = False
     """Valid, and no other valid strategy sends no more tokens and costs no more, with one of the two being less; by
     the medians, at the same prices."""
     is_cheapest: bool = False
     """It is valid, and no other costs less in the sum at the same prices."""
-
-    @property
-    def unknown(self) -> int:
-        """Runs without a known cost."""
-        return sum(1 for trial in self.trials if trial.cost is None)
-
-    @property
-    def priced(self) -> frozenset[str]:
-        """The runs behind the sum of the cost."""
-        return frozenset(trial.run for trial in self.trials if trial.cost is not None)
 
 
 class Excluded(Struct, frozen=True):
@@ -171,8 +178,18 @@ class Dominant(Struct, frozen=True):
     """Share of the baseline's cost; if no price is known, of its tokens."""
 
 
+class Sample(Struct, frozen=True):
+    """Runs drawn by chance, without putting back, all with the same probability."""
+
+    size: int
+    of: int
+    """Runs that match."""
+    seed: int
+
+
 class Sweep(Struct, frozen=True):
-    """The outcome: for each pricing, the strategies in the order in which they were given."""
+    """The outcome: for each pricing, the strategies in the order in which they were given. What it lists run by run are
+    the first ``LISTED`` runs."""
 
     runs: tuple[str, ...]
     excluded: tuple[Excluded, ...]
@@ -187,6 +204,18 @@ class Sweep(Struct, frozen=True):
     """By pricing, the prices in force for each of these models."""
     ran: Mapping[str, RanUnder] | None = None
     """By label, the stored runs under a strategy; None if they were not looked up."""
+    count: int = 0
+    """Runs that are compared."""
+    left_out: int = 0
+    """Runs that are not."""
+    asked: tuple[str, ...] = ()
+    """The models that the calls of all runs were sent to."""
+    sample: Sample | None = None
+    """None where all runs that match are compared."""
+
+    def with_lost(self, lost: Sequence[Excluded]) -> Sweep:
+        """The same, with runs that could not even be read among those left out."""
+        return replace(self, excluded=(*lost, *self.excluded)[:LISTED], left_out=self.left_out + len(lost))
 
     @property
     def never_live(self) -> tuple[str, ...]:
@@ -228,13 +257,11 @@ class Sweep(Struct, frozen=True):
     def dominant(self, pricing: str) -> Dominant | None:
         """The run that alone decides the sums; None if none does, and for a single run."""
         base = next((row for row in self.at(pricing) if row.label == BASELINE), None)
-        if base is None or len(base.trials) < 2:
+        if base is None or base.most is None or base.tokens_sum.runs < 2:
             return None
-        costs = [(trial.totals.cost or 0.0, trial.run) for trial in base.trials if trial.cost is not None]
-        found = costs or [(float(trial.totals.tokens), trial.run) for trial in base.trials]
-        whole, (most, run) = sum(value for value, _ in found), max(found)
-        share = most / whole if whole else 0.0
-        return Dominant(run, share) if share >= max(0.5, DOMINATES / len(found)) else None
+        found = base.cost_sum or base.tokens_sum
+        share = base.most.value / found.base if found.base else 0.0
+        return Dominant(base.most.run, share) if share >= max(0.5, DOMINATES / found.runs) else None
 
 
 def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple[Candidate, ...]:
@@ -243,8 +270,12 @@ def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple
 
     A name of ``strategies:`` counts where every file gives it the same spec. Raises SpecError.
     """
+    return candidates_among(specs, shared_strategies(definitions))
+
+
+def candidates_among(specs: Sequence[str], shared: Mapping[str, str]) -> tuple[Candidate, ...]:
+    """The same, for what all files name under ``strategies:``. Raises SpecError."""
     found = [Candidate(BASELINE, with_named({})(BASELINE)), Candidate(FILE, None)]
-    shared = shared_strategies(definitions)
     found += [Candidate(name, with_named(shared)(name)) for name in shared]
     for spec in specs:
         if spec.strip() not in (BASELINE, FILE, *shared):
@@ -258,11 +289,140 @@ def shared_strategies(definitions: Sequence[Definition]) -> dict[str, str]:
     return {name: spec for name, spec in first.items() if all(other.get(name) == spec for other in others)}
 
 
+class RunTrials(Struct, frozen=True):
+    """All that a sweep has to know of one run."""
+
+    run: str
+    bases: tuple[Totals, ...] = ()
+    """The baseline, by pricing."""
+    trials: tuple[tuple[Trial, ...], ...] = ()
+    """By pricing, a trial for each strategy; none where the run is silent."""
+    models: tuple[str, ...] = ()
+    """That its calls were sent to."""
+    prices: tuple[Mapping[str, Price], ...] = ()
+    """By pricing, the price of each model."""
+    silent: str = ""
+    """Why there is nothing to compare."""
+    wrong: str = ""
+    """Why no provider would take what was recorded."""
+    run_id: str = ""
+
+
+def tried_on(subject: Subject, tried: Sequence[Candidate], counter: Counter, pricings: Sequence[Pricing]) -> RunTrials:
+    """Every strategy on one run, at the prices of each pricing."""
+    past = past_of(subject.state)
+    bases = [_base(subject, counter, pricing, past) for pricing in pricings]
+    looked = _looked(subject.name, bases)
+    if looked.silent:
+        return looked
+    trials = tuple(
+        tuple(_trial(subject, one, base, counter, pricing, past) for one in tried)
+        for pricing, base in zip(pricings, bases, strict=True)
+    )
+    return replace(looked, trials=trials)
+
+
+def _looked(name: str, bases: Sequence[ComparisonSide]) -> RunTrials:
+    """What is known of a run before any strategy is tried on it."""
+    totals = tuple(base.totals for base in bases)
+    return RunTrials(
+        name,
+        totals,
+        tuple(() for _ in bases),
+        tuple(dict.fromkeys(one.call.model for one in bases[0].seen if one.call.model)),
+        tuple({model: price for model, price in base.prices.items() if model} for base in bases),
+        "" if totals[0].tokens else SILENT,
+        _invalid(bases[0]),
+    )
+
+
+SILENT = "nothing was sent inside a turn"
+
+
+def _base(subject: Subject, counter: Counter, pricing: Pricing, past: PastCalls) -> ComparisonSide:
+    baseline = with_named({})(BASELINE)
+    return under(subject.name, subject.state, subject.definition, baseline, counter, pricing.prices, past)
+
+
 def sweep(
     subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Counter, pricings: Sequence[Pricing]
 ) -> Sweep:
     """Try every strategy on every run; ratios are to ``snowball`` on the same run. No model is called."""
-    return list(sweeping(subjects, tried, counter, pricings))[-1]
+    found = [tried_on(subject, tried, counter, pricings) for subject in subjects]
+    return summed(lambda: iter(found), tried, [pricing.label for pricing in pricings])
+
+
+def summed(
+    runs: Callable[[], Iterator[RunTrials]],
+    tried: Sequence[Candidate],
+    pricings: Sequence[str],
+    sample: Sample | None = None,
+) -> Sweep:
+    """The outcome over runs that were tried one by one; what of ``sample`` they are. They are gone through up to three
+    times and never held together: it takes the same memory for any number of them."""
+    found = _Selected(runs)
+    rows = [_RowSum(candidate, pricing, sample) for pricing in pricings for candidate in tried]
+    names, models, asked = list[str](), dict[str, tuple[str, ...]](), dict[str, None]()
+    prices: dict[str, dict[str, Price]] = {pricing: {} for pricing in pricings}
+    count = 0
+    for one in found.used():
+        count += 1
+        if count <= LISTED:
+            names.append(one.run)
+            models[one.run] = one.models
+        asked.update(dict.fromkeys(one.models))
+        for pricing, known in zip(pricings, one.prices, strict=True):
+            prices[pricing].update(known)
+        at = iter(rows)
+        for base, trials in zip(one.bases, one.trials, strict=True):
+            for trial in trials:
+                next(at).add(trial, base)
+    if not count:
+        rows = []
+    if any(row.is_open for row in rows):  # The medians of many runs are looked for in a second pass.
+        for one in found.used():
+            flat = [trial for trials in one.trials for trial in trials]
+            for row, trial in zip(rows, flat, strict=True):
+                row.look(trial)
+    return Sweep(
+        tuple(names),
+        tuple(found.excluded),
+        _marked([row.result() for row in rows]),
+        tuple(found.suspect),
+        tuple(pricings),
+        models,
+        prices,
+        count=count,
+        left_out=found.left_out,
+        asked=tuple(asked),
+        sample=sample,
+    )
+
+
+class _Selected:
+    """The runs that can be compared; where there is none, those whose messages no provider would take."""
+
+    def __init__(self, runs: Callable[[], Iterator[RunTrials]]) -> None:
+        self._runs = runs
+        self._only_wrong = not any(not (one.silent or one.wrong) for one in runs())
+        self.excluded: list[Excluded] = []
+        self.suspect: list[Excluded] = []
+        self.left_out = 0
+        self._told = False
+
+    def used(self) -> Iterator[RunTrials]:
+        """Those that can, in order; the others are noted the first time."""
+        told, self._told = self._told, True
+        for one in self._runs():
+            is_used = not one.silent and (self._only_wrong or not one.wrong)
+            if not told:
+                self.left_out += not is_used
+                if not is_used and len(self.excluded) < LISTED:
+                    self.excluded.append(Excluded(one.run, one.silent or one.wrong))
+                elif is_used and one.wrong and len(self.suspect) < LISTED:
+                    self.suspect.append(Excluded(one.run, one.wrong))
+            if is_used:
+                yield one
 
 
 def sweeping(
@@ -270,36 +430,23 @@ def sweeping(
 ) -> Iterator[Sweep]:
     """The sweep so far, at first without a row and then after each strategy at each pricing: it may be left at any
     point. A run that nothing can be said of takes itself out, and no strategy with it."""
-    baseline = with_named({})(BASELINE)
-    bases = {
-        pricing.label: {
-            s.name: under(s.name, s.state, s.definition, baseline, counter, pricing.prices) for s in subjects
-        }
-        for pricing in pricings
-    }
-    first = bases[pricings[0].label]
-    silent = {name: "nothing was sent inside a turn" for name, side in first.items() if not side.totals.tokens}
-    wrong = {name: reason for name, side in first.items() if name not in silent and (reason := _invalid(side))}
-    used = [one for one in subjects if one.name not in silent and one.name not in wrong]
-    suspect = () if used else tuple(Excluded(name, reason) for name, reason in wrong.items())
-    used = used or [one for one in subjects if one.name in wrong]
-    reasons = silent if suspect else {one.name: {**silent, **wrong}.get(one.name, "") for one in subjects}
-    so_far = Sweep(
-        tuple(subject.name for subject in used),
-        tuple(Excluded(name, reason) for name, reason in reasons.items() if reason),
-        (),
-        suspect,
-        tuple(pricing.label for pricing in pricings),
-        {s.name: tuple(dict.fromkeys(one.call.model for one in first[s.name].seen if one.call.model)) for s in used},
-        {label: {m: p for s in used for m, p in sides[s.name].prices.items() if m} for label, sides in bases.items()},
-    )
-    yield so_far
-    for pricing in pricings if used else ():
+    pasts = {one.name: past_of(one.state) for one in subjects}
+    bases = [{s.name: _base(s, counter, pricing, pasts[s.name]) for s in subjects} for pricing in pricings]
+    runs = [_looked(one.name, [mine[one.name] for mine in bases]) for one in subjects]
+    found = summed(lambda: iter(runs), (), [pricing.label for pricing in pricings])
+    yield found
+    names = {one.run for one in _Selected(lambda: iter(runs)).used()}
+    used = [one for one in subjects if one.name in names]
+    for pricing, mine in zip(pricings, bases, strict=True) if used else ():
         for candidate in tried:
-            mine = bases[pricing.label]
-            trials = [(_trial(one, candidate, mine[one.name], counter, pricing), mine[one.name].totals) for one in used]
-            so_far = replace(so_far, rows=_marked((*so_far.rows, _tried(candidate, pricing, trials))))
-            yield so_far
+            row = _RowSum(candidate, pricing.label, None)
+            trials = [_trial(one, candidate, mine[one.name], counter, pricing, pasts[one.name]) for one in used]
+            for trial in trials:
+                row.add(trial, mine[trial.run].totals)
+            for trial in trials if row.is_open else ():
+                row.look(trial)
+            found = replace(found, rows=_marked((*found.rows, row.result())))
+            yield found
 
 
 def _invalid(side: ComparisonSide) -> str:
@@ -315,8 +462,13 @@ def _is_of_messages(problem: BrokenInvariant) -> bool:
     return problem.invariant in MESSAGES
 
 
-def _trial(subject: Subject, candidate: Candidate, base: ComparisonSide, counter: Counter, pricing: Pricing) -> Trial:
-    side = under(subject.name, subject.state, subject.definition, candidate.strategy, counter, pricing.prices)
+def _trial(
+    subject: Subject, candidate: Candidate, base: ComparisonSide, counter: Counter, pricing: Pricing, past: PastCalls
+) -> Trial:
+    if candidate.label == BASELINE:
+        side = base
+    else:
+        side = under(subject.name, subject.state, subject.definition, candidate.strategy, counter, pricing.prices, past)
     totals, whole = side.totals, base.totals
     known = totals.cost is not None and not totals.unknown and whole.cost and not whole.unknown
     cost = totals.cost / whole.cost if known and totals.cost is not None and whole.cost else None
@@ -329,41 +481,96 @@ def _trial(subject: Subject, candidate: Candidate, base: ComparisonSide, counter
     return Trial(subject.name, totals, totals.tokens / whole.tokens, cost, invalid, fell_back)
 
 
-def _added(values: Iterable[float | None]) -> float | None:
-    """The sum; None if a number is missing."""
-    found = list(values)
-    return None if None in found else sum(one for one in found if one is not None)
-
-
 def _less(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and one < other * 0.999
 
 
-def _tried(candidate: Candidate, pricing: Pricing, found: Sequence[tuple[Trial, Totals]]) -> StrategyResult:
-    """The row of a strategy, of its trials with the baseline's sums on the same runs."""
-    trials = tuple(trial for trial, _ in found)
-    tokens = Spread.of([trial.tokens for trial in trials])
-    sent = KnownSum.of([(trial.totals.tokens, base.tokens, trial.totals.calls) for trial, base in found])
-    paid = [(one.totals.cost or 0.0, base.cost or 0.0, one.totals.calls) for one, base in found if one.cost is not None]
-    totals = [one.totals for one in trials if one.cost is not None]
-    cost = KnownSum.of(paid)
-    if cost is not None:
-        low, high = _added(one.cost_low for one in totals), _added(one.cost_high for one in totals)
-        cost = replace(cost, low=low, high=high)
-    assert tokens is not None
-    assert sent is not None
-    return StrategyResult(
-        candidate.label,
-        "" if candidate.strategy is None else str(candidate.strategy),
-        pricing.label,
-        trials,
-        tokens,
-        Spread.of([trial.cost for trial in trials if trial.cost is not None]),
-        sent,
-        cost,
-        max(trial.totals.peak for trial in trials),
-        sum(trial.invalid for trial in trials),
-    )
+class _RowSum:
+    """One strategy at the prices of one provider, run after run."""
+
+    def __init__(self, candidate: Candidate, pricing: str, sample: Sample | None) -> None:
+        self._candidate, self._pricing, self._sample = candidate, pricing, sample
+        self._trials: list[Trial] = []
+        self._tokens, self._cost = Middle(), Middle()
+        self._sent, self._paid = RatioSum(), RatioSum()
+        self._calls = self._paid_calls = 0
+        self._low: float | None = 0.0
+        self._high: float | None = 0.0
+        self._peak = self._invalid = self._unknown = self._fell_back = self._fell_back_runs = 0
+        self._priced = hashlib.sha256()
+        self._most_paid: RunPart | None = None
+        self._most_sent: RunPart | None = None
+
+    def add(self, trial: Trial, base: Totals) -> None:
+        """The next run, with the baseline on it."""
+        mine = trial.totals
+        if len(self._trials) <= LISTED:
+            self._trials.append(trial)
+        self._tokens.add(trial.tokens)
+        self._sent.add(mine.tokens, base.tokens)
+        self._calls += mine.calls
+        self._most_sent = _larger(self._most_sent, trial.run, base.tokens)
+        if trial.cost is None:
+            self._unknown += 1
+        else:
+            self._cost.add(trial.cost)
+            self._paid.add(mine.cost or 0.0, base.cost or 0.0)
+            self._paid_calls += mine.calls
+            self._low = _sum(self._low, mine.cost_low)
+            self._high = _sum(self._high, mine.cost_high)
+            self._most_paid = _larger(self._most_paid, trial.run, base.cost or 0.0)
+            self._priced.update(trial.run.encode("utf-8", "surrogatepass") + b"\n")
+        self._peak = max(self._peak, mine.peak)
+        self._invalid += trial.invalid
+        self._fell_back += trial.fell_back
+        self._fell_back_runs += bool(trial.fell_back)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the medians need all runs once more."""
+        return self._tokens.is_open or self._cost.is_open
+
+    def look(self, trial: Trial) -> None:
+        """The runs once more, in any order."""
+        self._tokens.look(trial.tokens)
+        if trial.cost is not None:
+            self._cost.look(trial.cost)
+
+    def result(self) -> StrategyResult:
+        sent, paid, sample = self._sent, self._paid, self._sample
+        cost = None
+        if paid.count:
+            cost = KnownSum(paid.value, paid.base, paid.count, self._paid_calls, self._low, self._high)
+        tokens = Spread.of(self._tokens)
+        assert tokens is not None
+        return StrategyResult(
+            self._candidate.label,
+            "" if self._candidate.strategy is None else str(self._candidate.strategy),
+            self._pricing,
+            tuple(self._trials) if len(self._trials) <= LISTED else (),
+            tokens,
+            Spread.of(self._cost),
+            KnownSum(sent.value, sent.base, sent.count, self._calls),
+            cost,
+            self._peak,
+            self._invalid,
+            self._unknown,
+            self._priced.hexdigest()[:16],
+            self._fell_back,
+            self._fell_back_runs,
+            self._most_paid or self._most_sent,
+            None if sample is None else sent.interval(sample.size, sample.of),
+            None if sample is None else paid.interval(sample.size, sample.of),
+        )
+
+
+def _larger(most: RunPart | None, run: str, value: float) -> RunPart:
+    return RunPart(run, value) if most is None or (value, run) > (most.value, most.run) else most
+
+
+def _sum(total: float | None, value: float | None) -> float | None:
+    """None where a number is missing."""
+    return None if total is None or value is None else total + value
 
 
 def _marked(rows: Sequence[StrategyResult]) -> tuple[StrategyResult, ...]:

@@ -1,10 +1,11 @@
-"""How a batch is going, on stderr: one moving line in a terminal, a line now and then elsewhere."""
+"""How long work is going, on stderr: one moving line in a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from workbench.cli.printer import talk
 from workbench.views.numbers import money, plural, seconds
@@ -12,20 +13,23 @@ from workbench.views.numbers import money, plural, seconds
 if TYPE_CHECKING:
     from workbench.workspace.batch.running import BatchProgress
 
+P = TypeVar("P")
 _MOVES, _EVERY = 0.1, 10.0
 """Seconds between two states of the moving line, and between two lines of a log."""
 
 
-class BatchLine:
-    """Takes the progress of a batch as it comes. A context manager."""
+class ProgressLine(Generic[P]):
+    """Takes the progress of a piece of work as it comes. A context manager."""
 
-    def __init__(self, plain: bool, *, quiet: bool) -> None:
+    def __init__(self, plain: bool, words: Callable[[P], str], *, quiet: bool) -> None:
+        """``words`` makes the line of the progress."""
+        self._words = words
         self._moving = sys.stderr.isatty() and not plain and not quiet
         self._quiet = quiet
         self._next = 0.0 if self._moving else time.monotonic() + _EVERY
         self._width = 0
 
-    def __enter__(self) -> BatchLine:
+    def __enter__(self) -> ProgressLine[P]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -33,18 +37,25 @@ class BatchLine:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
 
-    def __call__(self, progress: BatchProgress) -> None:
+    def __call__(self, progress: P) -> None:
         now = time.monotonic()
         if self._quiet or now < self._next:
             return
         self._next = now + (_MOVES if self._moving else _EVERY)
-        words = progress_words(progress)
+        words = self._words(progress)
         if not self._moving:
             talk(words, "dim")
             return
         sys.stderr.write("\r" + words.ljust(self._width))
         sys.stderr.flush()
         self._width = len(words)
+
+
+class BatchLine(ProgressLine["BatchProgress"]):
+    """The same for a batch."""
+
+    def __init__(self, plain: bool, *, quiet: bool) -> None:
+        super().__init__(plain, progress_words, quiet=quiet)
 
 
 def progress_words(progress: BatchProgress) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -86,16 +86,12 @@ def prices_of(
     project: Project, provider: str | None, prices_file: str | None, cache_ttl: float | None = None
 ) -> Prices:
     """The prices to predict with. Raises Failure for a file or a provider that cannot be used."""
-    return pricings_of(project, (provider,), prices_file, cache_ttl)[0].prices
+    return pricings_of(own_prices(project, prices_file), (provider,), cache_ttl)[0].prices
 
 
-def pricings_of(
-    project: Project, providers: Sequence[str | None], prices_file: str | None, cache_ttl: float | None = None
-) -> list[Pricing]:
-    """The prices to predict with, provider by provider. ``cache_ttl``: seconds that a cache keeps what was sent.
-
-    Raises Failure for a file or a provider that cannot be used.
-    """
+def own_prices(project: Project, prices_file: str | None) -> dict[str, Mapping[str, float]]:
+    """The user's own prices by model: of the settings, and of a file before these. Raises Failure for a file that
+    cannot be used."""
     own = dict(project.settings.prices)
     if prices_file is not None:
         try:
@@ -105,6 +101,14 @@ def pricings_of(
             raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=prices_file) from None
         except PricesError as fault:
             raise Failure(Exit.USAGE, str(fault), file=prices_file) from None
+    return own
+
+
+def pricings_of(
+    own: Mapping[str, Mapping[str, float]], providers: Sequence[str | None], cache_ttl: float | None = None
+) -> list[Pricing]:
+    """The prices to predict with, provider by provider. ``own``: those of the user. ``cache_ttl``: seconds that a cache
+    keeps what was sent. Raises Failure for a provider that cannot be used."""
     table = PriceTable(own)
     try:
         return [pricing_of(table, provider, cache_ttl) for provider in dict.fromkeys(providers)]

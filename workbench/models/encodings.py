@@ -43,6 +43,11 @@ class Encodings:
         """Load the encoding of a model now."""
         self._encoder(family(model).encoding)
 
+    def forget(self) -> None:
+        """Let go of what was counted, between pieces of work that have nothing in common."""
+        self._messages = {}
+        self._tools = {}
+
     def message(self, message: Message, model: str) -> tuple[int, Grade]:
         kind = family(model)
         counts, digest = self._counts(kind), message.body_hash

@@ -227,15 +227,17 @@ class Store:
 
     def runs(self) -> list[RunSummary]:
         """All runs, newest first; an imported run is as old as its import, whenever it ran."""
-        found: list[RunSummary] = []
+        return sorted(self.each_run(), key=added, reverse=True)
+
+    def each_run(self) -> Iterator[RunSummary]:
+        """The same in the order of their ids, one at a time: of 100,000 runs the summaries take 300 MB."""
         for run_id in self.run_ids():
             try:
-                found.append(self.summary(run_id))
+                yield self.summary(run_id)
             except UnknownRun:
                 continue  # Removed since the folder was listed.
             except OSError as error:
-                found.append(unreadable(run_id, error))
-        return sorted(found, key=added, reverse=True)
+                yield unreadable(run_id, error)
 
     def summary(self, run_id: str) -> RunSummary:
         """One run in one line; read from its journal only if the journal has grown since. Raises UnknownRun."""

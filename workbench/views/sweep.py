@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 from rich.cells import cell_len
 
-from workbench.analysis.sweep import BASELINE, FILE, RECORDED, RanUnder, Spread, StrategyResult, Sweep
+from workbench.analysis.over_runs import METHOD, Interval
+from workbench.analysis.sweep import BASELINE, FILE, RECORDED, RanUnder, RunTrials, Spread, StrategyResult, Sweep
 from workbench.context.cache import Price
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.compare_words import price_words
@@ -28,6 +29,8 @@ Y_DOLLARS = "US dollars for the input (predicted)"
 LEGEND = "S snowball  F the file  letters: the front  · others  x invalid"
 NAMED = 4
 """Strategies that a sentence names."""
+TOLD = 20
+"""Runs that are left out, each of which has a sentence."""
 CHEAPEST = "$"
 """The mark of what costs least in the sum."""
 
@@ -74,15 +77,18 @@ class SweepNote(NamedTuple):
 
 def sentences(sweep: Sweep) -> Iterator[SweepNote]:
     """What stands below the table: who is left out, what is cheapest, what to be wary of, and the models in force."""
-    for one in sweep.excluded:
+    for one in sweep.excluded[:TOLD]:
         yield SweepNote(f"{one.run} is left out: {one.reason}", "warning")
-    for one in sweep.suspect:
+    if (more := sweep.left_out - TOLD) > 0:
+        yield SweepNote(f"and {plural(more, 'more run')} left out: --output and --json say why", "warning")
+    for one in sweep.suspect[:TOLD]:
         yield SweepNote(f"{one.run}: {one.reason}; it is compared all the same, for there is no other run", "warning")
+    yield from (SweepNote(text, "result") for text in sample_lines(sweep))
     for pricing in sweep.pricings:
         yield from _at(sweep, pricing)
     found = [row for pricing in sweep.pricings if (row := sweep.cheapest(pricing)) is not None and row.cost_sum]
     if len({row.priced for row in found}) > 1:
-        counted = ", ".join(f"{plural(len(row.priced), 'run')} {_place(row.pricing)}" for row in found)
+        counted = ", ".join(f"{plural(counted_over(row)[0], 'run')} {_place(row.pricing)}" for row in found)
         told = (
             f"sums cannot be compared, they stand for different runs ({counted}): --prices gives the prices that lack"
         )
@@ -124,7 +130,7 @@ def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
     """What there is to say at the prices of one provider."""
     where = f" {_place(pricing)}" if len(sweep.pricings) > 1 else ""
     least, usual = sweep.cheapest(pricing), sweep.cheapest_by_median(pricing)
-    several = len(sweep.runs) > 1
+    several = sweep.count > 1
     if least is not None and least.cost_sum is not None and (several or where):
         over = f"{plural(least.cost_sum.runs, 'run')} and {plural(least.cost_sum.calls, 'call')}"
         text = f"cheapest in the sum{where}: {least.label}, {dollars(least)} for {over}, {_times(least)} of {BASELINE}"
@@ -152,6 +158,31 @@ def dollars(tried: StrategyResult) -> str:
     return UNKNOWN if tried.cost_sum is None else money(tried.cost_sum.value, exact=True)
 
 
+def interval_words(interval: Interval | None) -> str:
+    """Where the ratio of the sums lies over all runs, of a sample: ``0.91x-0.97x``."""
+    return UNKNOWN if interval is None else f"{interval.low:.2f}x-{interval.high:.2f}x"
+
+
+def sample_lines(sweep: Sweep) -> Iterator[str]:
+    """What the sample is, what it says of all runs, and by which method."""
+    sample = sweep.sample
+    if sample is None:
+        return
+    yield (
+        f"a sample of {plural(sample.size, 'run')} out of {sample.of:,}, drawn by chance (seed {sample.seed}); "
+        f"'95% of all' is where the ratio of the sums lies over all {sample.of:,} runs ({METHOD})"
+    )
+    for pricing in sweep.pricings:
+        least = sweep.cheapest(pricing)
+        if least is not None and (found := least.cost_interval) is not None:
+            low, high = money(found.total_low, exact=True), money(found.total_high, exact=True)
+            where = f" {_place(pricing)}" if len(sweep.pricings) > 1 else ""
+            yield (
+                f"{least.label}{where} costs about {money(found.total, exact=True)} over all {sample.of:,} runs "
+                f"({low} to {high}), {interval_words(found)} of {BASELINE}"
+            )
+
+
 def times(tried: StrategyResult) -> str:
     """The sum of the cost relative to the baseline's; a dash where no price is known."""
     return UNKNOWN if tried.cost_sum is None or tried.cost_sum.ratio is None else _times(tried)
@@ -170,7 +201,7 @@ def counted_over(tried: StrategyResult) -> tuple[int, int]:
 
 def model_lines(sweep: Sweep) -> Iterator[str]:
     """The models that the runs were sent to, and the prices that each provider has for them."""
-    models = list(dict.fromkeys(model for found in sweep.models.values() for model in found))
+    models = list(sweep.asked)
     if sweep.pricings != (RECORDED,):
         yield f"model of the runs: {', '.join(models) or 'none is named'}"
     for pricing in sweep.pricings:
@@ -191,8 +222,11 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
         "predicted": True,
         "baseline": BASELINE,
         "runs": list(sweep.runs),
+        "count": sweep.count,
+        "sample": None if sweep.sample is None else {**to_builtins(sweep.sample), "method": METHOD},
         "skipped": [one.run for one in sweep.excluded],
         "excluded": [to_builtins(one) for one in sweep.excluded],
+        "excluded_count": sweep.left_out,
         "invalid_runs": [to_builtins(one) for one in sweep.suspect],
         "providers": list(sweep.pricings),
         "models": {run: list(models) for run, models in sweep.models.items()},
@@ -217,6 +251,8 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
                 "cost": to_builtins(tried.cost) if tried.cost is not None else None,
                 "tokens_sum": to_builtins(tried.tokens_sum) | {"ratio": tried.tokens_sum.ratio},
                 "cost_sum": to_builtins(tried.cost_sum) | {"ratio": tried.cost_sum.ratio} if tried.cost_sum else None,
+                "tokens_interval": to_builtins(tried.tokens_interval),
+                "cost_interval": to_builtins(tried.cost_interval),
                 "unknown_costs": tried.unknown,
                 "peak": tried.peak,
                 "invalid": tried.invalid,
@@ -240,6 +276,57 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
     }
 
 
+TABLE: Mapping[str, type] = {
+    "run": str,
+    "run_id": str,
+    "left_out": str,
+    "strategy": str,
+    "provider": str,
+    "tokens": float,
+    "cost": float,
+    "dollars": float,
+    "invalid": int,
+    "fell_back": int,
+    **dict.fromkeys(("calls", "tokens_sent", "cached", "fresh", "written", "peak", "broken", "unpriced_calls"), int),
+    "grade": str,
+}
+"""The columns of a table with a row for each run, strategy and provider. ``tokens`` and ``cost`` are relative to
+snowball, ``dollars`` those of the input; ``left_out`` says why a run has no strategies."""
+
+
+def table_rows(
+    runs: Iterable[RunTrials], strategies: Sequence[str], pricings: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """The rows of that table, one at a time."""
+    empty = dict.fromkeys(TABLE)
+    for one in runs:
+        known = {**empty, "run": one.run, "run_id": one.run_id or one.run, "left_out": one.silent or one.wrong or None}
+        if one.silent:
+            yield known
+        for pricing, trials in zip(pricings, one.trials, strict=False):
+            for strategy, trial in zip(strategies, trials, strict=True):
+                took = trial.totals
+                yield {
+                    **known,
+                    "strategy": strategy,
+                    "provider": pricing,
+                    "tokens": trial.tokens,
+                    "cost": trial.cost,
+                    "dollars": None if trial.cost is None else took.cost,
+                    "invalid": trial.invalid,
+                    "fell_back": trial.fell_back,
+                    "calls": took.calls,
+                    "tokens_sent": took.tokens,
+                    "cached": took.cached,
+                    "fresh": took.fresh,
+                    "written": took.written,
+                    "peak": took.peak,
+                    "broken": took.broken,
+                    "unpriced_calls": took.unknown,
+                    "grade": str(took.grade),
+                }
+
+
 def _label(tried: StrategyResult | None) -> str | None:
     return None if tried is None else tried.label
 
@@ -247,8 +334,9 @@ def _label(tried: StrategyResult | None) -> str | None:
 def fallback_lines(sweep: Sweep) -> Iterator[str]:
     """For each strategy whose selecting model left no answer to be read: in how many calls the heuristic selects."""
     for tried in sweep.at(sweep.pricings[0]):
-        if runs := [trial.fell_back for trial in tried.trials if trial.fell_back]:
-            where = plural(sum(runs), "call") + (f" of {plural(len(runs), 'run')}" if len(sweep.runs) > 1 else "")
+        if tried.fell_back:
+            of = f" of {plural(tried.fell_back_runs, 'run')}" if sweep.count > 1 else ""
+            where = plural(tried.fell_back, "call") + of
             yield f"{tried.label} has no answer of a selecting model in {where}: the heuristic selects"
 
 
@@ -293,7 +381,7 @@ SAME = 0.005
 def _fields(sweep: Sweep, tried: StrategyResult, mark: str) -> Mapping[str, Cell]:
     """All that is said of a strategy at the prices of one provider, by the title of its column."""
     runs, calls = counted_over(tried)
-    several = len(sweep.runs) > 1
+    several = sweep.count > 1
     live = live_words(sweep, tried.label)
     meant = tried.label if tried.spec in ("", tried.label) else f"{tried.label}: {tried.spec}"
     return {
@@ -305,6 +393,7 @@ def _fields(sweep: Sweep, tried: StrategyResult, mark: str) -> Mapping[str, Cell
         "cost": Cell(median(tried.cost) + unknown_words(tried, several), _tone(tried.cost)),
         "cost spread": Cell(spread_words(tried.cost), "dim"),
         "sum": Cell(times(tried)),
+        "interval": Cell(interval_words(tried.cost_interval or tried.tokens_interval), "dim"),
         "dollars": Cell(dollars(tried), "ok" if tried.is_cheapest else "plain"),
         "live": Cell(live, "warning" if live in ("never", "offline only") else "plain"),
         "runs": Cell(count(runs), "dim"),
@@ -328,15 +417,16 @@ class SweepView(View):
 
     def blocks(self) -> Iterator[Block]:
         sweep = self.sweep
-        several, at_many = len(sweep.runs) > 1, len(sweep.pricings) > 1
+        several, at_many = sweep.count > 1, len(sweep.pricings) > 1
         if self._whole:
-            yield (Cell(f"Runs: {', '.join(sweep.runs)}", "dim"),)
+            more = f" and {sweep.count - len(sweep.runs):,} more" if sweep.count > len(sweep.runs) else ""
+            yield (Cell(f"Runs: {', '.join(sweep.runs)}{more}", "dim"),)
         if at_many:
             yield self._by_provider()
         if not at_many or self._whole:
             yield self._strategies(providers=at_many)
         yield BLANK
-        over = f"medians over {plural(len(sweep.runs), 'run')}, " if several else ""
+        over = f"medians over {plural(sweep.count, 'run')}, " if several else ""
         yield (
             Cell(f"{over}relative to {BASELINE}; cost of the input, predicted; '{FILE}' is what the file says", "dim"),
         )
@@ -363,7 +453,7 @@ class SweepView(View):
 
     def _strategies(self, *, providers: bool) -> Table:
         """At one provider's prices: medians, and the sums in US dollars beside them with what they are made of."""
-        several = len(self.sweep.runs) > 1
+        several = self.sweep.count > 1
         columns = {
             "★": Column("★", words="front"),
             "strategy": Column("strategy", flexible=True, least=24),
@@ -373,6 +463,7 @@ class SweepView(View):
             "cost": Column("cost", right=True),
             "cost spread": Column("min to max", right=True, leaves=1),
             "sum": Column("sum", right=True, leaves=6),
+            "interval": Column("95% of all", right=True),
             "dollars": Column("dollars", right=True),
             "live": Column("run live", leaves=8),
             "runs": Column("runs", right=True, leaves=4),
@@ -382,6 +473,7 @@ class SweepView(View):
         }
         unseen: tuple[str, ...] = () if providers else ("provider",)
         unseen += () if self.sweep.ran is not None else ("live",)
+        unseen += () if self.sweep.sample is not None else ("interval",)
         for name in (*unseen, *(() if several else _OF_SEVERAL)):
             del columns[name]
         found = zip(self.sweep.rows, marks(self.sweep), strict=True)
@@ -461,7 +553,7 @@ class SweepRows(Rows):
             (" costs least", "dim"),
         )
         self._notes = tuple(sentences(sweep)) if is_over else ()
-        if sweep.excluded and not sweep.runs:
+        if sweep.excluded and not sweep.count:
             self.empty = tuple(f"{one.run} is left out: {one.reason}." for one in sweep.excluded)
 
     def __len__(self) -> int:
@@ -496,7 +588,7 @@ class SweepRows(Rows):
         least = max(12, min(names, width * 3 // 8))
         left, shown = width - 5 - 2 * SHARE - least, list[str]()
         for name in SHOWN:
-            unsaid = (self.sweep.ran is None and name == "live") or (len(self.sweep.runs) < 2 and name in _OF_SEVERAL)
+            unsaid = (self.sweep.ran is None and name == "live") or (self.sweep.count < 2 and name in _OF_SEVERAL)
             needs = 2 * WIDTHS[name] if name == "tokens spread" else self._width_of(name)  # Both spreads, or none.
             if not unsaid and needs <= left:
                 shown.append(name)

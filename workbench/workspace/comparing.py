@@ -23,6 +23,7 @@ from workbench.models.repricing import LastingCachePrices, OtherProviderPrices
 from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import find_runs, parse_filter
+from workbench.store.store import added
 from workbench.store.text_search import TextSearch
 from workbench.workspace.opened_cascade import read_bytes
 from workbench.workspace.recorded_runs import StoredImages
@@ -45,8 +46,9 @@ def matching(store: Store, text: str) -> list[str]:
     only if it asks for them. Raises FilterError.
     """
     wanted = parse_filter(text, datetime.now().astimezone())
-    runs = [run for run in store.runs() if wanted.asks_inside or not run.depth]
-    return [found.run.run_id for found in find_runs(runs, wanted, TextSearch(store))]
+    runs = (run for run in store.each_run() if wanted.asks_inside or not run.depth)
+    found = [added(match.run) for match in find_runs(runs, wanted, TextSearch(store))]
+    return [run_id for _, run_id in sorted(found, reverse=True)]
 
 
 def subjects_of(store: Store, run_ids: Sequence[str]) -> tuple[list[Subject], list[Excluded]]:
@@ -57,9 +59,14 @@ def subjects_of(store: Store, run_ids: Sequence[str]) -> tuple[list[Subject], li
             state = store.state(run_id)
             found.append(Subject(state.session_id or state.run_id, state, definition_of(state)))
         except (StoreError, DefinitionError) as fault:
-            lost.append(Excluded(_called(store, run_id), f"it cannot be assembled again: {fault}"))
+            lost.append(Excluded(_called(store, run_id), unassembled(fault)))
     named = Counter(subject.name for subject in found)
     return [replace(one, name=one.state.run_id) if named[one.name] > 1 else one for one in found], lost
+
+
+def unassembled(fault: Exception) -> str:
+    """Why a run takes itself out of a sweep."""
+    return f"it cannot be assembled again: {fault}"
 
 
 def _called(store: Store, run_id: str) -> str:

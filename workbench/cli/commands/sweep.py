@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
-from workbench.analysis.sweep import candidates, shared_strategies, sweep
+from workbench.analysis.sweep import RECORDED, candidates_among, shared_strategies, sweep
 from workbench.cli.apply_strategy import apply_change
+from workbench.cli.archive_options import archive_words, cut_off, going_on, require_table_file, workers_of, working
+from workbench.cli.batch_progress import ProgressLine
 from workbench.cli.comparison_options import (
+    own_prices,
     plotting,
     pricing_by_several,
     pricings_of,
@@ -30,12 +36,16 @@ from workbench.models.encodings import encodings
 from workbench.store.run_filter import FilterError
 from workbench.views.live_runs import LiveRunsView, plan_lines
 from workbench.views.page import page
-from workbench.views.sweep import SweepView, sweep_json, sweep_picture
+from workbench.views.sweep import TABLE, TOLD, SweepView, sweep_json, sweep_picture, table_rows
+from workbench.workspace.archive.sources import RunPlace
+from workbench.workspace.archive.sweeping import ArchiveSweep, Selected, SweepJob, sampled, shared_in
+from workbench.workspace.archive.table_file import write_table
 from workbench.workspace.comparing import change_into, matching, strategy_of, subjects_of
 from workbench.workspace.live_runs import MOST, LiveResult, LiveRunError, next_to_run, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
-    from workbench.analysis.sweep import Candidate, Excluded, Subject, Sweep
+    from workbench.analysis.sweep import Candidate, Pricing, Subject, Sweep
+    from workbench.workspace.archive.workers import Workers
     from workbench.workspace.project import Project
 
 
@@ -66,6 +76,18 @@ if TYPE_CHECKING:
 @click.option("--model", "-m", default="", metavar="MODEL", help="With --live: the default model of these runs.")
 @click.option("--yes", "-y", is_flag=True, help="With --apply and --live: do not ask.")
 @pricing_by_several
+@click.option("--sample", type=click.IntRange(2), metavar="N", help="Only N of the runs, by chance; with intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a row for each run, strategy and provider: .parquet, .csv or .jsonl.",
+)
+@working
+@click.option("--anew", is_flag=True, help="Do not go on with what an earlier command began.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain
 def command(
@@ -85,6 +107,13 @@ def command(
     provider: tuple[str, ...],
     prices_file: str | None,
     cache_ttl: float | None,
+    sample: int | None,
+    seed: int,
+    output: Path | None,
+    processes: int | None,
+    dask: str | None,
+    anew: bool,
+    quiet: bool,
     json: bool,
     plain: bool,
 ) -> None:
@@ -96,6 +125,9 @@ def command(
     run. What is tried is predicted: --live runs strategies, says what that will cost, and keeps to a budget, which is
     twice that unless --max-cost names another.
 
+    More than 200 runs, and those of --sample, --output, --processes and --dask, are done by processes or a cluster;
+    after Ctrl+C or a crash the same command goes on.
+
     \b
     Examples:
       workbench sweep agent-1f3a --strategy 'mask(after=1..10,step=[1,5])' --plot
@@ -103,6 +135,7 @@ def command(
       workbench sweep --provider recorded --provider openai/gpt-5 --html a.html
       workbench sweep a1 b2 --strategy 'mask(after=1..4)' --apply agent.yaml
       workbench sweep agent-1f3a -s 'mask(after=1..4)' --live 2 --max-cost 0.10
+      workbench sweep -f 'age<30d' -s 'mask(after=3)' --sample 2000 -o a.parquet
     """
     if applied is None and take is not None:
         raise Failure(Exit.USAGE, "--take goes with --apply FILE", hint="workbench sweep --help")
@@ -112,35 +145,105 @@ def command(
         raise Failure(Exit.USAGE, "--yes goes with --apply FILE and with --live", hint="workbench sweep --help")
     if lives and applied is not None:
         raise Failure(Exit.USAGE, "--live and --apply exclude each other", hint="apply what proved good")
+    if output is not None:
+        require_table_file(output)
     project = project_here()
-    pricings = pricings_of(project, provider or (None,), prices_file, cache_ttl)
-    subjects, lost = _subjects(project, sessions, filter_)
-    definitions = [subject.definition for subject in subjects]
-    if not strategies and not shared_strategies(definitions):
-        raise Failure(Exit.USAGE, "no --strategy, and no name under 'strategies'", hint="--strategy 'mask(after=1..8)'")
-    tried = _candidates(strategies, subjects)
-    found = sweep(subjects, tried, encodings(), pricings)
-    found = replace(found, excluded=(*lost, *found.excluded), ran=ran_under(project.store, subjects, tried))
-    if not found.runs:
-        for one in found.excluded:
-            talk(f"{one.run} is left out: {one.reason}", "warning")
-        raise Failure(Exit.FAILED, "no run with calls to compare")
-    if json:
-        if applied is None and not lives:
-            write_json(SweepView(found).json())
-    else:
-        Printer(plain).show(SweepView(found, plot=plot).blocks())
-    write_pictures(partial(sweep_picture, found), svg, png)
-    if html_file is not None:
-        title = f"{len(found.runs)} runs" if len(found.runs) > 1 else found.runs[0]
-        write_file(Path(html_file), page(title, "strategies compared", SweepView(found, whole=True).blocks()))
-        talk(f"written: {html_file}")
-    if applied is not None:
-        _apply(project, subjects, found, applied, take, yes=yes, json=json, printer=Printer(plain))
+    own = own_prices(project, prices_file)
+    providers = tuple(dict.fromkeys(name or RECORDED for name in provider)) or (RECORDED,)
+    pricings = pricings_of(own, providers, cache_ttl)
+    is_large = anew or any(one is not None for one in (sample, output, processes, dask))
+    named = () if is_large else _named(project, sessions, filter_)
+    is_large = is_large or len(named) > LARGE
+    if lives and is_large:
+        raise Failure(Exit.USAGE, f"--live goes with at most {LARGE} runs", hint="name them, or --filter fewer")
+    with ExitStack() as stack:
+        work: ArchiveSweep | None = None
+        subjects: Iterable[Subject] = ()
+        if is_large:
+
+            def select() -> Selected:
+                matching = named or _named(project, sessions, filter_)
+                chosen = sampled(matching, sample, seed)
+                tried = _candidates(strategies, shared_in(project.store, chosen))
+                specs = tuple((one.label, None if one.strategy is None else str(one.strategy)) for one in tried)
+                return Selected(chosen, len(matching), specs)
+
+            def job(selected: Selected) -> SweepJob:
+                return SweepJob(RunPlace.of(project.store), selected.tried, providers, own, cache_ttl)
+
+            about = {
+                "runs": [sessions, filter_],
+                "strategies": strategies,
+                "sample": sample,
+                "prices": [providers, own, cache_ttl],
+            }
+            work = stack.enter_context(
+                ArchiveSweep(project.store.root, about, select, job, seed=sample and seed, anew=anew)
+            )
+            _try_all(work, workers_of(processes, dask), plain=plain, quiet=quiet)
+            found = work.sweep()
+            subjects = (one for run_id in work.selected.run_ids for one in subjects_of(project.store, [run_id])[0])
+        else:
+            found, subjects = _tried_here(project, named, strategies, pricings)
+        if not found.count:
+            for one in found.excluded[:TOLD]:
+                talk(f"{one.run} is left out: {one.reason}", "warning")
+            raise Failure(Exit.FAILED, "no run with calls to compare")
+        if json:
+            if applied is None and not lives:
+                write_json(SweepView(found).json())
+        else:
+            Printer(plain).show(SweepView(found, plot=plot).blocks())
+        write_pictures(partial(sweep_picture, found), svg, png)
+        if html_file is not None:
+            title = f"{found.count:,} runs" if found.count > 1 else found.runs[0]
+            write_file(Path(html_file), page(title, "strategies compared", SweepView(found, whole=True).blocks()))
+            talk(f"written: {html_file}")
+        if output is not None:
+            assert work is not None
+            _write_table(output, work)
+        if applied is not None:
+            _apply(project, subjects, found, applied, take, yes=yes, json=json, printer=Printer(plain))
+        if work is not None:
+            work.finish()
     if lives:
-        _run_live(project, subjects, found, lives, max_cost, model, yes=yes, json=json, printer=Printer(plain))
+        small = list(subjects)
+        _run_live(project, small, found, lives, max_cost, model, yes=yes, json=json, printer=Printer(plain))
     elif not json and applied is None and (unknown := len(next_to_run(found, MOST))):
         talk(f"next: --live {min(2, unknown)} runs the cheapest of them, after saying what it costs")
+
+
+LARGE = 200
+"""Runs that one process sweeps with all of them in memory; more are done as an archive."""
+
+
+def _try_all(work: ArchiveSweep, workers: Workers, *, plain: bool, quiet: bool) -> None:
+    """Try what is open, and say how far it is. Raises Failure."""
+    if not quiet:
+        going_on(work.progress, work.began)
+    with cut_off(lambda: work.progress), ProgressLine(plain, archive_words, quiet=quiet) as line:
+        work.run(workers, line)
+
+
+def _write_table(file: Path, work: ArchiveSweep) -> None:
+    labels = [label for label, _ in work.selected.tried]
+    try:
+        write_table(file, TABLE, table_rows(work.runs(), labels, work.job.providers))
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(file)) from None
+    talk(f"written: {file}")
+
+
+def _tried_here(
+    project: Project, named: Sequence[str], strategies: tuple[str, ...], pricings: list[Pricing]
+) -> tuple[Sweep, list[Subject]]:
+    """A few runs, in this process; a single one has to be whole. Raises Failure."""
+    if len(set(named)) == 1:
+        read_run(project, named[0], defined=True)  # Says what is wrong with it, in full.
+    subjects, lost = subjects_of(project.store, named)
+    tried = _candidates(strategies, shared_strategies([subject.definition for subject in subjects]))
+    found = sweep(subjects, tried, encodings(), pricings).with_lost(lost)
+    return replace(found, ran=ran_under(project.store, subjects, tried)), subjects
 
 
 def _run_live(
@@ -193,8 +296,8 @@ def _label_of(found: Sweep, name: str) -> str:
     return next((row.label for row in found.rows if name in (row.label, row.spec)), name)
 
 
-def _subjects(project: Project, sessions: tuple[str, ...], filter_: str | None) -> tuple[list[Subject], list[Excluded]]:
-    """The runs that are named and those that match; a single one has to be whole. Raises Failure."""
+def _named(project: Project, sessions: tuple[str, ...], filter_: str | None) -> tuple[str, ...]:
+    """The runs that are named and those that match, each once. Raises Failure."""
     named = [find_run(project, session) for session in sessions]
     if filter_ is not None:
         try:
@@ -207,17 +310,17 @@ def _subjects(project: Project, sessions: tuple[str, ...], filter_: str | None) 
             raise Failure(Exit.FAILED, f"no stored run matches {filter_}", hint="workbench runs lists them")
     elif not named:
         named = [find_run(project, None)]
-    if len(set(named)) == 1:
-        read_run(project, named[0], defined=True)  # Says what is wrong with it, in full.
-    return subjects_of(project.store, named)
+    return tuple(dict.fromkeys(named))
 
 
-def _candidates(specs: tuple[str, ...], subjects: list[Subject]) -> list[Candidate]:
+def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> list[Candidate]:
     """The strategies that the specs mean, each once. Raises Failure."""
-    tried = list(candidates((), [subject.definition for subject in subjects]))
+    if not specs and not shared:
+        raise Failure(Exit.USAGE, "no --strategy, and no name under 'strategies'", hint="--strategy 'mask(after=1..8)'")
+    tried = list(candidates_among((), shared))
     for spec in specs:
         try:
-            tried += candidates((spec,), [subject.definition for subject in subjects])
+            tried += candidates_among((spec,), shared)
         except SpecError as fault:
             raise spec_failure(spec, fault) from None
     return list({one.label: one for one in tried}.values())
@@ -225,7 +328,7 @@ def _candidates(specs: tuple[str, ...], subjects: list[Subject]) -> list[Candida
 
 def _apply(
     project: Project,
-    subjects: list[Subject],
+    subjects: Iterable[Subject],
     found: Sweep,
     file: Path,
     take: str | None,
@@ -235,18 +338,20 @@ def _apply(
     printer: Printer,
 ) -> None:
     """Write a strategy into a file, the one that is taken or the cheapest in the sum, after showing the change."""
-    used = [subject for subject in subjects if subject.name in found.runs]
+    left_out = {one.run for one in found.excluded}
+    used = (subject for subject in subjects if subject.name not in left_out)
+    first = next(used)
     label = take or _cheapest(found)
     row = next((row for row in found.rows if label in (row.label, row.spec)), None)
     if row is None:
         raise Failure(Exit.USAGE, f"'{label}' is none of the strategies tried", hint="--strategy tries it")
     try:
-        strategy = strategy_of(used[0].definition, row.spec or row.label)
+        strategy = strategy_of(first.definition, row.spec or row.label)
         if strategy is None:
             raise ApplyError(
                 f"'{row.label}' is what the file says already: nothing else costs less; --take names another"
             )
-        change = change_into(project, file, strategy, [subject.state for subject in used])
+        change = change_into(project, file, strategy, (one.state for one in chain((first,), used)))
     except ApplyError as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     body = sweep_json(found) if json else None

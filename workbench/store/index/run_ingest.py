@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from workbench.child_process import follow_parent
 from workbench.store.index.database import Database
 from workbench.store.index.rows import RowMaker
 from workbench.store.index.tables import ROW_TYPES, Row
@@ -298,14 +294,6 @@ def encoded_runs(folders: Sequence[Path], further: Callable[[Path], FurtherRows]
 
 
 def begin_worker() -> None:
-    """Prepare a process that calls ``encoded_runs``: Ctrl+C is its parent's business, and it ends with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Prepare a process that calls ``encoded_runs``."""
+    follow_parent()
     gc.disable()  # Events and rows hold no circles: what nobody needs any more goes by itself.
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: BaseProcess) -> None:
-    parent.join()
-    os._exit(1)

@@ -231,7 +231,7 @@ class SweepSheet(Sheet):
         for found in sweeping(subjects, self._tried, encodings(), pricings):
             if self._stopped.is_set():
                 break
-            found = replace(found, excluded=(*lost, *found.excluded), ran=ran)
+            found = replace(found.with_lost(lost), ran=ran)
             self.app.call_later(self._show_so_far, found, name, False)
         self.app.call_later(self._show_so_far, found, name, True)
 

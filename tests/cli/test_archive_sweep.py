@@ -1,0 +1,123 @@
+"""A sweep over many runs: by processes, over a sample, cut off and gone on with, into tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from tests.support.command import Cli
+from tests.support.conversations import write_lines
+from workbench.analysis.shares import Share
+from workbench.cli.commands import sweep as command
+from workbench.workspace.archive.workers import Here
+
+RUNS = 7
+SPEC = ("--filter", "calls>0", "-s", "mask(after=1..2)")
+
+
+@pytest.fixture
+def stored(workspace: Path, cli: Cli) -> Cli:
+    """The command line in a workspace with some imported runs."""
+    assert cli("import", write_lines(workspace / "a.jsonl", RUNS)).code == 0
+    return cli
+
+
+def numbers(found: dict[str, Any]) -> dict[str, Any]:
+    """A sweep without what stored runs say of its strategies, which nobody looks for among many."""
+    rows = [{**row, "ran": None} for row in found["strategies"]]
+    return {**found, "strategies": rows, "never_live": [], "notes": []}
+
+
+def test_one_process_and_two_give_what_the_sweep_of_a_few_runs_gives(stored: Cli, workspace: Path) -> None:
+    few = stored("sweep", *SPEC, "--json")
+    files = [workspace / name for name in ("one.parquet", "two.parquet", "rows.csv", "rows.jsonl")]
+    one = stored("sweep", *SPEC, "--json", "--processes", "1", "-o", files[0])
+    two = stored("sweep", *SPEC, "--json", "--processes", "2", "-o", files[1])
+    assert one.out == two.out
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert numbers(one.json) == numbers(few.json)
+    assert not (workspace / ".workbench" / "work").exists()
+    for file in files[2:]:
+        assert stored("sweep", *SPEC, "--processes", "1", "-q", "-o", file).code == 0
+    rows = parquet.read_table(files[0]).to_pylist()
+    assert len(rows) == RUNS * 4
+    assert [json.loads(line) for line in files[3].read_text().splitlines()] == rows
+    with files[2].open() as table:
+        assert [row["dollars"] for row in csv.DictReader(table)] == [str(row["dollars"]) for row in rows]
+    masked = next(row for row in few.json["strategies"] if row["strategy"] == "mask(after=1)")
+    assert sum(row["dollars"] for row in rows if row["strategy"] == "mask(after=1)") == pytest.approx(
+        masked["cost_sum"]["value"]
+    )
+
+
+def test_a_sample_says_what_it_is_of_and_how_sure_it_is(stored: Cli) -> None:
+    found = stored("sweep", *SPEC, "--sample", "4", "--seed", "5", "--processes", "1", "--json").json
+    assert (found["count"], found["sample"]["of"], found["sample"]["seed"]) == (4, RUNS, 5)
+    assert "ratio estimator" in found["sample"]["method"]
+    masked = next(row for row in found["strategies"] if row["strategy"] == "mask(after=1)")
+    assert masked["cost_interval"]["low"] <= masked["cost_sum"]["ratio"] <= masked["cost_interval"]["high"]
+    assert masked["cost_interval"]["total"] == pytest.approx(masked["cost_sum"]["value"] * RUNS / 4)
+    again = stored("sweep", *SPEC, "--sample", "4", "--seed", "5", "--processes", "1", "--json").json
+    assert again == found
+    shown = stored("sweep", *SPEC, "--sample", "4", "--processes", "1").out
+    assert f"a sample of 4 runs out of {RUNS}, drawn by chance (seed 0)" in shown
+    assert "95% of all" in shown
+    assert stored("sweep", *SPEC, "--sample", "100", "--processes", "1", "--json").json["sample"] is None
+
+
+class CutOff(Here):
+    """Ends as Ctrl+C does, after some shares."""
+
+    def __init__(self, shares: int) -> None:
+        self._shares = shares
+
+    def results(self, work: Any, shares: Iterable[Share[Any]]) -> Iterator[Any]:
+        for number, one in enumerate(super().results(work, shares)):
+            if number == self._shares:
+                raise KeyboardInterrupt
+            yield one
+
+
+def test_the_same_command_goes_on_where_it_was_cut_off(
+    stored: Cli, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = stored("sweep", *SPEC, "--json", "--processes", "1").json
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "workers_of", lambda processes, dask: CutOff(3))
+        ended = stored("sweep", *SPEC, "--json", "--processes", "1")
+    assert (ended.code, ended.out) == (130, "")
+    assert f"3 of {RUNS} runs done; the same command goes on" in ended.err
+    stored("import", write_lines(workspace / "later.jsonl", 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "workers_of", lambda processes, dask: CutOff(RUNS - 3))
+        again = stored("sweep", *SPEC, "--json", "--processes", "2")
+    assert again.json == whole  # Neither the share that was being done nor the later run is in it twice, or at all.
+    assert f"3 of {RUNS} runs are done" in again.err
+    assert stored("sweep", *SPEC, "--json", "--processes", "1").json["count"] == RUNS + 1
+
+
+def test_a_damaged_result_is_told_and_anew_begins_again(stored: Cli, workspace: Path, monkeypatch: Any) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "workers_of", lambda processes, dask: CutOff(2))
+        stored("sweep", *SPEC, "--processes", "1")
+    (part, *_) = sorted((workspace / ".workbench" / "work").rglob("*.part"))
+    part.write_bytes(part.read_bytes()[:-3])
+    broken = stored("sweep", *SPEC, "--processes", "1", "--json")
+    assert (broken.code, "--anew begins the work again" in broken.err) == (5, True)
+    assert stored("sweep", *SPEC, "--processes", "1", "--anew", "--json").json["count"] == RUNS
+
+
+def test_options_that_cannot_be_are_refused_in_a_sentence(stored: Cli) -> None:
+    for options, told in (
+        (("-o", "a.txt"), "ends in .parquet, .csv, .jsonl"),
+        (("--processes", "2", "--dask", "tcp://127.0.0.1:9"), "--processes and --dask exclude each other"),
+        (("--processes", "2", "--live", "1"), "--live goes with at most 200 runs"),
+    ):
+        ended = stored("sweep", *SPEC, *options)
+        assert (ended.code, told in ended.err) == (2, True), ended.err

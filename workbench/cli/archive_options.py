@@ -1,0 +1,91 @@
+"""What ``sweep``, ``import`` and ``test run`` share: who does the work, how far it is, and how it is cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.printer import talk
+from workbench.extras import missing
+from workbench.views.numbers import plural, seconds
+from workbench.workspace.archive.table_file import ENDINGS
+from workbench.workspace.archive.workers import Here, Processes, WorkersFault, cores
+
+if TYPE_CHECKING:
+    from workbench.workspace.archive.progress import ArchiveProgress
+    from workbench.workspace.archive.workers import Workers
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def working(function: F) -> F:
+    """The options that say who does the work."""
+    options = (
+        click.option("--processes", type=click.IntRange(1, 1024), metavar="N", help="Processes. Default: all cores."),
+        click.option("--dask", metavar="ADDRESS", help="Have a cluster do it: tcp://HOST:8786, its scheduler."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def workers_of(processes: int | None, dask: str | None) -> Workers:
+    """Who does the work. Raises Failure where both are named, or the extra for clusters is missing."""
+    if dask is not None:
+        if processes is not None:
+            raise Failure(Exit.USAGE, "--processes and --dask exclude each other", hint="a cluster has its own")
+        if absent := missing("dask"):
+            raise Failure(Exit.USAGE, absent)
+        from workbench.workspace.archive.cluster import Cluster  # dask.distributed takes 400 ms
+
+        return Cluster(dask, _lost)
+    count = processes or cores()
+    return Here() if count == 1 else Processes(count, _lost)
+
+
+def _lost(text: str) -> None:
+    talk(text, "warning")
+
+
+def require_table_file(file: Path) -> None:
+    """Raises Failure for a name whose ending is none that tables are written to."""
+    if file.suffix.lower() not in ENDINGS:
+        raise Failure(Exit.USAGE, f"a table goes to a file that ends in {', '.join(ENDINGS)}", file=str(file))
+
+
+@contextmanager
+def cut_off(progress: Callable[[], ArchiveProgress]) -> Iterator[None]:
+    """Ctrl+C, and workers that cannot go on, end the command with what is done, and with how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Failure(int(Exit.INTERRUPTED), f"stopped: {_left(progress())}") from None
+    except WorkersFault as fault:
+        told = str(fault)
+        raise Failure(Exit.FAILED, f"{told}; {_left(progress())}" if progress().done else told) from None
+
+
+def _left(progress: ArchiveProgress) -> str:
+    return f"{progress.done:,} of {plural(progress.total, progress.noun)} done; the same command goes on"
+
+
+def archive_words(progress: ArchiveProgress) -> str:
+    """``312/1,000 runs · 41.2/s · 17s left``."""
+    parts = [f"{progress.done:,}/{plural(progress.total, progress.noun)}"]
+    if progress.rate is not None:
+        parts.append(f"{progress.rate:.1f}/s")
+    if progress.remaining is not None and progress.done < progress.total:
+        parts.append(f"{seconds(progress.remaining)} left")
+    return " · ".join(parts)
+
+
+def going_on(progress: ArchiveProgress, began: str) -> None:
+    """Say that the command goes on with what an earlier one did."""
+    if progress.earlier:
+        told = f"goes on with what began at {began}: {progress.earlier:,} of {plural(progress.total, progress.noun)}"
+        talk(f"{told} are done (--anew begins again)", "dim")

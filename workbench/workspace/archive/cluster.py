@@ -1,0 +1,141 @@
+"""Shares done by a cluster of ``dask.distributed``: import this module only where the extra ``dask`` is installed."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+from distributed import Client, KilledWorker, as_completed
+
+from workbench import __version__
+from workbench.analysis.shares import Share
+from workbench.workspace.archive.workers import TRIES, Lost, Part, R, Splitting, T, WorkersFault, Work
+
+CONNECT = "10s"
+"""How long a scheduler may take to answer."""
+_AHEAD = 2
+"""Shares for each thread of the cluster: one that it does, and the next one."""
+_LOST = "the processes that worked on it were lost one after the other"
+
+
+class Cluster:
+    """The workers of a scheduler. Dask itself gives the share of a lost worker to another one."""
+
+    def __init__(self, address: str, told: Callable[[str], None] = lambda text: None) -> None:
+        """``address``: ``tcp://HOST:PORT``. ``told`` hears of workers that were lost."""
+        self._address = address
+        self._told = told
+
+    def results(self, work: Work[T, R], shares: Iterable[Share[T]]) -> Iterator[tuple[Share[T], list[R | Lost]]]:
+        """See ``Workers``. Raises WorkersFault where no scheduler answers, or no worker can do it."""
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # What it says is said here in a sentence.
+        with self._connected() as client:
+            yield from _Sent(client, work, shares, self._gone, self._told).results()
+
+    def _connected(self) -> Any:
+        try:
+            client = Client(self._address, timeout=CONNECT, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as fault:
+            raise WorkersFault(
+                f"no scheduler answers at {self._address} ({_short(fault)}): "
+                "'dask scheduler' starts one, and 'dask worker ADDRESS' its workers"
+            ) from None
+        try:
+            self._check(client)
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    def _check(self, client: Any) -> None:
+        """Raises WorkersFault unless every worker runs this version of the workbench."""
+        try:
+            versions: dict[str, Any] = client.run(_version)
+        except Exception as fault:
+            raise WorkersFault(
+                f"a worker at {self._address} cannot run the workbench ({_short(fault)}): "
+                f"install cascade-workbench {__version__} where the workers run"
+            ) from None
+        if not versions:
+            raise WorkersFault(
+                f"the scheduler at {self._address} has no worker: 'dask worker {self._address}' starts one"
+            )
+        others = sorted(f"{where} has {version}" for where, version in versions.items() if version != __version__)
+        if others:
+            raise WorkersFault(f"the workers must have version {__version__} of the workbench, but {others[0]}")
+
+    def _gone(self) -> WorkersFault:
+        return WorkersFault(f"the scheduler at {self._address} went away")
+
+
+def _version() -> str:
+    """Runs in the workers."""
+    return __version__
+
+
+def _short(fault: BaseException) -> str:
+    return (str(fault).strip().splitlines() or [type(fault).__name__])[0][:200]
+
+
+class _Sent:
+    """Shares on their way through a cluster."""
+
+    def __init__(
+        self,
+        client: Any,
+        work: Work[Any, Any],
+        shares: Iterable[Share[Any]],
+        gone: Callable[[], WorkersFault],
+        told: Callable[[str], None],
+    ) -> None:
+        self._client, self._work, self._gone, self._told = client, work, gone, told
+        # Dask has tried a share several times before it gives up.
+        self._left = (Part(Splitting(share), 0, share.items, TRIES - 1) for share in shares)
+        self._again: deque[Part[Any]] = deque()
+        self._parts: dict[str, Part[Any]] = {}
+        """By the key of their future."""
+
+    def results(self) -> Iterator[tuple[Share[Any], list[Any]]]:
+        threads: dict[str, int] = self._client.nthreads()
+        sent = as_completed()
+        for _ in range(_AHEAD * max(1, sum(threads.values()))):
+            self._send(sent)
+        while self._parts:
+            try:
+                future = next(sent)
+            except StopIteration:
+                return
+            part = self._parts.pop(future.key)
+            found = self._result(future, part)
+            future.release()
+            self._send(sent)
+            if found is not None and (whole := part.of.add(part.at, found)) is not None:
+                yield part.of.share, whole
+
+    def _send(self, sent: Any) -> None:
+        part = self._again.popleft() if self._again else next(self._left, None)
+        if part is None:
+            return
+        try:
+            future = self._client.submit(self._work, part.items, pure=False)
+        except Exception as fault:
+            raise self._gone() from fault
+        self._parts[future.key] = part
+        sent.add(future)
+
+    def _result(self, future: Any, part: Part[Any]) -> list[Any] | None:
+        try:
+            found: list[Any] = future.result()
+        except KilledWorker:
+            parts = part.after_loss()
+            if not parts:
+                self._told("a worker of the cluster was lost at one item again and again: it is left out")
+                return [Lost(_LOST)]
+            self._again.extend(parts)
+            return None
+        except CancelledError:
+            raise self._gone() from None
+        return found

@@ -1,0 +1,225 @@
+"""Who does the shares of an archive's work: this process, processes of this machine, or (``cluster.py``) a cluster."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from workbench.analysis.shares import Share, halves
+from workbench.child_process import follow_parent
+
+T = TypeVar("T")
+R = TypeVar("R")
+Work = Callable[[tuple[T, ...]], list[R]]
+"""Does the items of a share, and gives a result for each. It and its results can be pickled."""
+TRIES = 2
+"""Processes that may end while they do the same share, before it is halved."""
+MOST_LOST = 20
+"""Processes that may end one after the other without a result between them: one bad item of a share costs some 14."""
+_SPAWN = get_context("spawn")
+
+
+class WorkersFault(Exception):
+    """Why no worker can go on, in a sentence that says what to do."""
+
+
+class Lost(Struct, frozen=True):
+    """In the place of a result: every process that did this item ended before it was done."""
+
+    reason: str
+
+
+class Workers(Protocol):
+    """Does shares in any order."""
+
+    def results(self, work: Work[T, R], shares: Iterable[Share[T]]) -> Iterator[tuple[Share[T], list[R | Lost]]]:
+        """Each share once, as it is done, with a result for each of its items. Raises what the work raises, and
+        WorkersFault."""
+        ...
+
+
+class Here:
+    """This process alone."""
+
+    def results(self, work: Work[T, R], shares: Iterable[Share[T]]) -> Iterator[tuple[Share[T], list[R | Lost]]]:
+        for share in shares:
+            yield share, list(work(share.items))
+
+
+def cores() -> int:
+    """How many processes run at a time on this machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Splitting(Generic[T, R]):
+    """Puts the results of halves of a share together again."""
+
+    def __init__(self, share: Share[T]) -> None:
+        self.share = share
+        self._found: dict[int, list[R | Lost]] = {}
+        """By the place of its first item in the share."""
+
+    def add(self, at: int, results: Sequence[R | Lost]) -> list[R | Lost] | None:
+        """Take the results of the items from ``at`` on; those of the whole share once there are all."""
+        self._found[at] = list(results)
+        if sum(map(len, self._found.values())) < len(self.share.items):
+            return None
+        return [one for _, part in sorted(self._found.items()) for one in part]
+
+
+class Part(Struct, Generic[T]):
+    """A share, or a piece of one, on its way to a worker."""
+
+    of: Splitting[T, Any]
+    at: int
+    items: tuple[T, ...]
+    tries: int = 0
+
+    def after_loss(self) -> list[Part[T]]:
+        """What is to be done again once its worker was lost: the same, then its halves; nothing for a single item."""
+        if self.tries + 1 < TRIES:
+            return [Part(self.of, self.at, self.items, self.tries + 1)]
+        if len(self.items) == 1:
+            return []
+        first, second = halves(self.items)
+        return [Part(self.of, self.at, first), Part(self.of, self.at + len(first), second)]
+
+
+class _Worker:
+    """A process and the pipe to it."""
+
+    def __init__(self, work: Work[Any, Any]) -> None:
+        self.pipe, theirs = _SPAWN.Pipe()
+        self.process = _SPAWN.Process(target=_work, args=(work, theirs), daemon=True)
+        # The process inherits it: Ctrl+C at a terminal reaches it, too, before it can say that it ignores it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self.part: Part[Any] | None = None
+
+    def give(self, part: Part[Any]) -> None:
+        self.part = part
+        with suppress(OSError):  # It has ended: its pipe says so when it is waited for.
+            self.pipe.send(part.items)
+
+    def end(self) -> None:
+        """Stop it, whatever it does."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _work(work: Work[Any, Any], pipe: Connection) -> None:
+    """What a process does: shares, until there are no more."""
+    follow_parent()
+    while True:
+        try:
+            items = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: tuple[str, Any] = "done", work(items)
+        except Exception as fault:  # noqa: BLE001 - the parent raises it
+            answer = "failed", _sendable(fault)
+        try:
+            pipe.send(answer)
+        except OSError:
+            return  # Nobody waits for it any more.
+
+
+def _sendable(fault: Exception) -> Exception:
+    """The fault itself where it can be sent as it is."""
+    try:
+        if type(pickle.loads(pickle.dumps(fault))) is type(fault):
+            return fault
+    except Exception:  # noqa: BLE001 - whatever an exception of a library does when it is pickled
+        pass
+    return RuntimeError(f"{type(fault).__name__}: {fault}")
+
+
+class Processes:
+    """Processes of this machine, each with one share at a time. One that ends before its share is done is replaced, and
+    its share is done again."""
+
+    def __init__(self, count: int, told: Callable[[str], None] = lambda text: None) -> None:
+        """``told`` hears of each process that was lost."""
+        self._count = count
+        self._told = told
+        self._losses = 0
+        """Since the last result."""
+
+    def results(self, work: Work[T, R], shares: Iterable[Share[T]]) -> Iterator[tuple[Share[T], list[R | Lost]]]:
+        left = (Part(Splitting(share), 0, share.items) for share in shares)
+        again: deque[Part[T]] = deque()
+        workers: list[_Worker] = []
+
+        def next_part() -> Part[T] | None:
+            return again.popleft() if again else next(left, None)
+
+        try:
+            while True:
+                while len(workers) < self._count and (part := next_part()) is not None:
+                    workers.append(_Worker(work))
+                    workers[-1].give(part)
+                if not workers:
+                    return
+                ready = wait([worker.pipe for worker in workers])
+                for worker in [one for one in workers if one.pipe in ready]:
+                    part = worker.part
+                    assert part is not None
+                    try:
+                        kind, found = worker.pipe.recv()
+                    except (EOFError, OSError):
+                        workers.remove(worker)
+                        found = self._lost(worker, part, again)
+                    else:
+                        if kind == "failed":
+                            raise found
+                        self._losses = 0
+                        following = next_part()
+                        if following is not None:
+                            worker.give(following)
+                        else:
+                            workers.remove(worker)
+                            worker.end()
+                    if found is not None and (whole := part.of.add(part.at, found)) is not None:
+                        yield part.of.share, whole
+        finally:
+            for worker in workers:
+                worker.end()
+
+    def _lost(self, worker: _Worker, part: Part[Any], again: deque[Part[Any]]) -> list[Lost] | None:
+        """Have the share of a process done again; the result of an item that no process can do."""
+        worker.process.join()
+        why = ended_words(worker.process.exitcode)
+        worker.pipe.close()
+        self._losses += 1
+        if self._losses > MOST_LOST:
+            raise WorkersFault(f"{self._losses} processes ended before they did anything, the last {why}")
+        parts = part.after_loss()
+        if not parts:
+            self._told(f"a process {why} at one item for the second time: it is left out")
+            return [Lost(f"the process that worked on it {why}")]
+        self._told(f"a process {why}: another one does its share again")
+        again.extend(parts)
+        return None
+
+
+def ended_words(code: int | None) -> str:
+    """How a process ended: ``was ended by signal 9 (SIGKILL)``."""
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
+        return f"was ended by signal {-code} ({name})"
+    return f"ended with code {code}"
