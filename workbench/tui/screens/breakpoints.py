@@ -16,7 +16,7 @@ from workbench.tui.screens.sheet import Sheet
 from workbench.views.breakpoints import BreakpointRows
 from workbench.workspace.breakpoints import BreakpointError, parse_breakpoint
 
-EXAMPLES = "phase · phase:turn · FROM -> TO · outcome fail · tool NAME · tokens > 6000"
+EXAMPLES = "phase · phase:turn · tool NAME · tokens > 6000 · FROM -> TO · outcome fail"
 
 
 class KnownNames(Struct, frozen=True):
