@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,7 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
 
     with Loopback(answer) as provider:
         command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--base-url", provider.url]
+        command += ["--processes", "2"]
         store = Project.at(folder).store
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as running:
             try:
@@ -285,6 +287,8 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
                 until(lambda: any(run.status == "success" for run in store.runs()), "the first row")
             finally:
                 running.kill()
+                running.wait()
+                until(lambda: not any(map(store.writer, store.run_ids())), "the end of its processes")
                 held.set()
         runs = store.run_ids()
         body = batch("--base-url", provider.url)
@@ -298,3 +302,79 @@ def test_frozen_rows_replay_without_a_call(folder: Path) -> None:
     replayed = run_cli("test", "run", "--json")
     assert replayed.code == 0, replayed.err
     assert sorted(path.stem for path in (folder / "snapshots").glob("*.json")) == [f"reviews-r{n}" for n in (1, 2, 3)]
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "judges.py").write_text(
+        "import os, signal\nfrom pathlib import Path\n\n"
+        'def deadly(row: dict) -> float:\n    """Ends its process: once for tom, each time for farid."""\n'
+        '    marker = Path(__file__).with_name("fell")\n'
+        '    if row["id"] == "farid" or (row["id"] == "tom" and not marker.exists()):\n'
+        '        marker.write_text("")\n'
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return 1.0\n"
+    )
+    assert run_cli("trust", "--yes").code == 0
+    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--processes", "2"]
+    ended = subprocess.run(
+        [*command, "--score", "python:deadly"], cwd=folder, capture_output=True, text=True, timeout=100
+    )
+    body = json.loads(ended.stdout)
+    assert [one["status"] for one in body["results"]] == ["success"] * 3, ended.stderr
+    assert [one["score_deadly"] for one in body["results"]] == [1, 1, None]
+    assert "ended twice" in body["results"][2]["reason_deadly"]
+    assert "SIGKILL" in body["results"][2]["reason_deadly"]
+    assert "its rows went on in another one" in ended.stderr
+    assert len(Project.at(folder).store.run_ids()) == 3
+
+
+# -- money, and rows that all fail -------------------------------------------------------------------------------------
+
+
+def test_rows_that_are_repeated_stay_in_the_sum_and_in_the_budget(folder: Path) -> None:
+    (folder / "flow.yaml").write_text(FLOW + "    output_schema: {type: object}\n    rules: {max_attempts: 1}\n")
+    with Loopback([*[Reply("bad")] * 3, Reply('{"verdict": "good"}')]) as provider:
+        where = ("--base-url", provider.url, "-c", "1")
+        first = batch(*where, code=1)
+        assert [one["status"] for one in first["results"]] == ["failed"] * 3
+        refused = batch(*where, "--retry", "--max-cost", f"{first['spent']:.9f}", code=1)
+        assert "budget" in refused["stopped"]
+        assert len(provider.requests) == 3
+        second = batch(*where, "--retry")
+    assert [one["status"] for one in second["results"]] == ["success"] * 3
+    shown = sum(one["cost"] for one in second["results"])
+    assert shown > 0
+    assert second["spent"] == pytest.approx(first["spent"] + shown)
+
+
+def test_scoring_runs_are_held_by_the_budget_too(folder: Path) -> None:
+    (folder / "judge.yaml").write_text(
+        "cascade_id: judge\nphases: [{name: p, model: openai/gpt-4o, instructions: 'Rate {{ input.content }}'}]\n"
+    )
+    with Loopback([Reply("1")]) as provider:
+        where = ("--base-url", provider.url, "-c", "1")
+        first = batch(*where)
+        body = batch(*where, "--score", "cascade:judge.yaml", "--max-cost", f"{first['spent'] + 1e-9:.12f}")
+        assert len(provider.requests) == 3
+        assert "budget" in body["stopped"]
+        scored = batch(*where, "--score", "cascade:judge.yaml")
+        assert len(provider.requests) == 6
+    assert {one["score_judge"] for one in scored["results"]} == {1}
+    assert scored["spent"] > first["spent"]
+
+
+def test_a_batch_whose_first_rows_all_fail_alike_stops_and_says_why(folder: Path) -> None:
+    write_rows(folder, [{"id": f"r{number}", "review": f"text {number}"} for number in range(14)])
+    (folder / "flow.replies.yaml").write_text("replies: {}\n")
+    body = batch("-c", "2", code=1)
+    counts = Counter(one["status"] for one in body["results"])
+    assert counts["failed"] in (10, 11)
+    assert "the first 10 rows all failed alike" in body["stopped"]
+    assert body["left"] == 14 - counts["failed"]
+    assert batch("--retry", "--unscripted", "ok")["left"] == 0
+    write_rows(folder, [{"id": f"r{number}", "review": f"other {number}"} for number in range(14)])
+    assert batch("--keep-going", code=1)["left"] == 0

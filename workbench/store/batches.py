@@ -103,6 +103,13 @@ class BatchWriter:
             self._fd = -1
         self._lock.release()
 
+    def forget(self) -> None:
+        """Close what a fork has inherited: the batch is its parent's."""
+        for fd in (self._fd, self._lock.detached()):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = -1
+
     def write_plan(self, plan: Mapping[str, Any]) -> None:
         """Replace the plan. Raises StoreError."""
         try:

@@ -33,6 +33,10 @@ _SHOWN = 8
 """How many candidates an error lists."""
 
 
+def unheard(run: RunSummary) -> None:
+    """For those who need no summary of a run that they write."""
+
+
 class Store:
     """All runs below one folder. Reading never writes, except for summaries, which are a cache."""
 
@@ -65,40 +69,45 @@ class Store:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def create(self, run_id: str) -> Journal:
-        """The journal of a new run. Raises StoreError when the id is taken or the folder cannot be made."""
+    def create(self, run_id: str, told: Callable[[RunSummary], None] = unheard) -> Journal:
+        """The journal of a new run. ``told`` gets its summary when it is closed. Raises StoreError when the id is taken
+        or the folder cannot be made."""
         folder = safe_join(self.journals, run_id)
         if folder.exists():
             raise StoreError(f"run {run_id} exists already")
         try:
-            self.make_folder(run_id)
+            self._make_folder(folder)
         except OSError as error:
             raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
-        return self._journal(folder, Summarizer(run_id), writer_lock(folder), 1)
+        return self._journal(folder, Summarizer(run_id), writer_lock(folder), 1, told, new_in=self.journals)
 
-    def create_anyway(self, run_id: str) -> Journal:
+    def create_anyway(self, run_id: str, told: Callable[[RunSummary], None] = unheard) -> Journal:
         """The same; if the folder cannot be made, the run continues in memory, and its ``fault`` says so once a record
         waits. Raises StoreError when the id is taken.
         """
         folder = safe_join(self.journals, run_id)
         try:
-            return self.create(run_id)
+            return self.create(run_id, told)
         except StoreError as error:
             if folder.exists() or not isinstance(error.__cause__, OSError):
                 raise
         late = LateFolder(folder, lambda: self.make_folder(run_id), writer_lock)
-        return self._journal(folder, Summarizer(run_id), late, 1, late)
+        return self._journal(folder, Summarizer(run_id), late, 1, told, late)
 
     def make_folder(self, run_id: str) -> None:
-        """The folder of a run, if it is not there yet. Raises OSError."""
-        self._prepare()
+        """The folder of a run, if it is not there yet, with its name durable. Raises OSError."""
         folder = safe_join(self.journals, run_id)
         if not folder.is_dir():
-            folder.mkdir(mode=0o700)
+            self._make_folder(folder)
             LocalDisk().sync_folder(self.journals)
 
-    def append_to(self, run_id: str) -> Journal:
-        """The journal of a run that goes on, in a new segment. Raises StoreBusy, StoreError, UnknownRun."""
+    def _make_folder(self, folder: Path) -> None:
+        self._prepare()
+        folder.mkdir(mode=0o700)
+
+    def append_to(self, run_id: str, told: Callable[[RunSummary], None] = unheard) -> Journal:
+        """The journal of a run that goes on, in a new segment; ``told`` as in ``create``. Raises StoreBusy, StoreError,
+        UnknownRun."""
         folder = self._own_folder(run_id)
         lock = writer_lock(folder)
         try:
@@ -106,7 +115,7 @@ class Store:
             if not tail.health.whole:
                 raise StoreError(f"run {run_id} cannot go on: {tail.health.notices[0]}")
             last = max((int(name[:-6]) for name in segments(folder)), default=0)
-            return self._journal(folder, fold, lock, last + 1, last_crc=tail.last_crc)
+            return self._journal(folder, fold, lock, last + 1, told, last_crc=tail.last_crc)
         except BaseException:
             lock.release()
             raise
@@ -345,14 +354,19 @@ class Store:
         fold: Summarizer,
         lock: FileLock | LateFolder,
         first_segment: int,
+        told: Callable[[RunSummary], None],
         disk: Disk | None = None,
         last_crc: str = "",
+        new_in: Path | None = None,
     ) -> Journal:
         def keep_summary(journal: Journal) -> None:
+            run = fold.summary()
             if journal.unsaved == 0:
                 with suppress(OSError):
                     now = summary.identity(folder)
-                    summary.keep(folder, replace(fold.summary(), bytes=summary.size_of(now)), now)
+                    run = replace(run, bytes=summary.size_of(now))
+                    summary.keep(folder, run, now)
+            told(run)
 
         return Journal(
             folder,
@@ -363,6 +377,7 @@ class Store:
             disk=disk or self._disk,
             on_append=fold.apply,
             on_close=keep_summary,
+            new_in=new_in,
         )
 
 

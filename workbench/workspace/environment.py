@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -159,6 +159,12 @@ class Environment:
 
     def toolbox(self, folder: Path, *, sandbox: str = "", code: UnsandboxedCode | None = None) -> Toolbox:
         """The tools for a cascade in ``folder``. Python tools are imported only if the folder is trusted."""
+        return self.toolboxes(folder, sandbox=sandbox, code=code)()
+
+    def toolboxes(
+        self, folder: Path, *, sandbox: str = "", code: UnsandboxedCode | None = None
+    ) -> Callable[[], Toolbox]:
+        """Makes such toolboxes, one for each of many runs, from the files and the trust of this moment."""
         project = self._project
         level = cast('Literal["auto"]', sandbox or project.settings.sandbox)
         workspace, elsewhere = self.workspace(folder), self._elsewhere(folder)
@@ -166,28 +172,34 @@ class Environment:
         code = code or self.code(folder)
         reach = NetworkReach(tuple(project.settings.allow_hosts))
         trusted = self.trusted(folder, code=code)
-        return Toolbox.of(
-            workspace,
-            Sandbox(workspace.root, level=level, also_hidden=(project.store_folder,)),
-            code.python,
-            trusted=trusted,
-            beside=folder,
-            tool_files=code.tool_files,
-            browser=self._allowed(Manifest((BROWSER,))),
-            artefacts=project.store_folder / "browser",
-            redact=lambda text: redactor()(text)[0],
-            reach=reach,
-            allowed=lambda name: self._allowed(Manifest((function_named(name, elsewhere),))),
-            servers=McpServers(
+        browser, commands = self._allowed(Manifest((BROWSER,))), self.granted(folder, code=code)
+        variables = project.variables(trusted=trusted)
+
+        def made() -> Toolbox:
+            return Toolbox.of(
                 workspace,
-                self.servers,
-                lambda name, one: self._allowed(Manifest(mcp_capabilities(name, one, project.root, elsewhere))),
-                project.variables(trusted=trusted),
-                reach,
-            ),
-            timeout_s=project.settings.tool_timeout,
-            commands=self.granted(folder, code=code),
-        )
+                Sandbox(workspace.root, level=level, also_hidden=(project.store_folder,)),
+                code.python,
+                trusted=trusted,
+                beside=folder,
+                tool_files=code.tool_files,
+                browser=browser,
+                artefacts=project.store_folder / "browser",
+                redact=lambda text: redactor()(text)[0],
+                reach=reach,
+                allowed=lambda name: self._allowed(Manifest((function_named(name, elsewhere),))),
+                servers=McpServers(
+                    workspace,
+                    self.servers,
+                    lambda name, one: self._allowed(Manifest(mcp_capabilities(name, one, project.root, elsewhere))),
+                    variables,
+                    reach,
+                ),
+                timeout_s=project.settings.tool_timeout,
+                commands=commands,
+            )
+
+        return made
 
     @functools.cached_property
     def servers(self) -> Mapping[str, McpServer]:

@@ -28,6 +28,7 @@ from workbench.engine.run.run import Run
 from workbench.models.encodings import encodings
 from workbench.store.journal.journal import Journal
 from workbench.store.restore import rescued, restore
+from workbench.store.store import unheard
 from workbench.tools.hooks import RegisteredHooks
 from workbench.workspace.cascade_library import CascadeLibrary
 from workbench.workspace.input_file import CannotOpen
@@ -42,8 +43,25 @@ from workbench.workspace.saving import JournalWatch
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
 if TYPE_CHECKING:
+    from workbench.engine.contracts import Embedder, Render
+    from workbench.engine.journal.redact import Redactor
+    from workbench.models.prices import PriceTable
+    from workbench.store.summary import RunSummary
     from workbench.tools.hook_registry import HookRegistration
+    from workbench.tools.toolbox import Toolbox
     from workbench.workspace.model_choice import ModelChoice
+
+
+class CommonPorts(Struct, frozen=True):
+    """What the runs of one cascade file have in common: files, trust and variables of the workspace, as they were when
+    the first of them began. To look at all of it again takes 4 ms of CPU for each run."""
+
+    toolbox: Callable[[], Toolbox]
+    env: Mapping[str, str]
+    prices: PriceTable
+    embedder: Embedder
+    render: Render
+    redact: Redactor
 
 
 class RunAttachments(Struct, frozen=True):
@@ -64,7 +82,12 @@ class RunAttachments(Struct, frozen=True):
     """Sees the events of the runs that it starts."""
     model: Model | None = None
     """Answers the calls in the place of the one that the choice means: several runs of one event loop share it, for
-    the connections of a loop are closed together. It is opened and closed by whoever made it."""
+    the connections of a loop are closed together. It is opened and closed by whoever made it. The runs then also share
+    their writes to the disk (``SharedSink``)."""
+    common: CommonPorts | None = None
+    """What the run has in common with others; made anew without it."""
+    summarized: Callable[[RunSummary], None] = unheard
+    """Gets the run in one line once its journal is closed."""
 
 
 class Start(Struct, frozen=True):
@@ -168,7 +191,7 @@ async def run_new(
     project: Project, start: Start, attached: RunAttachments, *, run_id: str = "", parent: Parent | None = None
 ) -> Outcome:
     """Run a cascade from the beginning, into a journal of its own. ``parent``: the run that it goes on for."""
-    with RunJournal(project, attached, run_id or SystemIds().run_id()) as journal:
+    with _journal_of(project, attached, run_id or SystemIds().run_id()) as journal:
         journal.open()
         return await _execute(project, start, attached, journal, parent=parent)
 
@@ -178,7 +201,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: RunAttac
     store = project.store
     _restored(project, run_id)
     recording = Recording(store.events(run_id), StoredImages(store, run_id))
-    with RunJournal(project, attached, run_id) as journal:
+    with _journal_of(project, attached, run_id) as journal:
         journal.open(store.append_to)
         return await _execute(project, start, attached, journal, _FromStoredRun(recording, RESUMED))
 
@@ -310,29 +333,40 @@ class Connected(Protocol):
 # -- ports -------------------------------------------------------------------------------------------------------------
 
 
-def live_ports(project: Project, start: Start, attached: RunAttachments, sink: Sink) -> Ports:
-    """The live ports of a run."""
-    folder = start.file.parent if start.file is not None else project.root
+def common_ports(project: Project, file: Path | None, choice: ModelChoice, sandbox: str = "") -> CommonPorts:
+    """What runs of a cascade file have in common. ``sandbox``: a level that a flag asked for."""
+    folder = file.parent if file is not None else project.root
     around = project.environment
     code = around.code(folder)
-    toolbox = around.toolbox(folder, sandbox=start.sandbox, code=code)
     env = project.variables(trusted=around.trusted(folder, code=code))
-    prices = prices_of(project, start.choice, env)
-    embedder = embedder_for(project, start.choice, env, prices)
-    redact = project.redactor(base_url=start.choice.base_url)
+    prices = prices_of(project, choice, env)
+    return CommonPorts(
+        around.toolboxes(folder, sandbox=sandbox, code=code),
+        env,
+        prices,
+        embedder_for(project, choice, env, prices),
+        around.renderer(folder, code=code),
+        project.redactor(base_url=choice.base_url),
+    )
+
+
+def live_ports(project: Project, start: Start, attached: RunAttachments, sink: Sink) -> Ports:
+    """The live ports of a run."""
+    common = attached.common or common_ports(project, start.file, start.choice, start.sandbox)
+    toolbox, embedder, redact = common.toolbox(), common.embedder, common.redact
     return Ports(
-        model=attached.model or model_for(project, start.choice, start.file, env, prices),
+        model=attached.model or model_for(project, start.choice, start.file, common.env, common.prices),
         tools=toolbox,
         validators=toolbox.validators,
         human=attached.human,
         clock=SystemClock(),
         ids=SystemIds(),
         random=SystemRandom(),
-        render=around.renderer(folder, code=code),
+        render=common.render,
         counter=encodings(),
-        prices=prices,
+        prices=common.prices,
         sink=sink,
-        library=CascadeLibrary(project, folder),
+        library=CascadeLibrary(project, start.file.parent if start.file is not None else project.root),
         retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, embedder, lambda text: redact(text)[0]),
         embedder=embedder,
         servers=toolbox.servers,
@@ -383,10 +417,11 @@ class RunJournal:
     def is_open(self) -> bool:
         return self._journal is not None
 
-    def open(self, make: Callable[[str], Journal] | None = None) -> None:
+    def open(self, make: Callable[[str, Callable[[RunSummary], None]], Journal] | None = None) -> None:
         """Make the journal, with everything so far. ``make`` opens one that exists. Raises StoreError."""
         project = self._project
-        journal = self._stack.enter_context((make or project.store.create_anyway)(self.run_id))
+        opened = (make or project.store.create_anyway)(self.run_id, self._attached.summarized)
+        journal = self._stack.enter_context(opened)
         self._saving = self._stack.enter_context(
             JournalWatch(journal, self._attached.notify, project.notes.append, project.unsaved)
         )
@@ -441,6 +476,18 @@ class RunJournal:
     def _made(self, event: Event) -> None:
         for make in self._makers:
             make(event)
+
+
+class _JournalAmongOthers(RunJournal):
+    """Of a run that has an event loop together with others."""
+
+    async def synced(self) -> None:
+        if self._journal is not None:
+            await self._journal.committed()
+
+
+def _journal_of(project: Project, attached: RunAttachments, run_id: str) -> RunJournal:
+    return (RunJournal if attached.model is None else _JournalAmongOthers)(project, attached, run_id)
 
 
 def _restored(project: Project, run_id: str) -> None:

@@ -71,6 +71,13 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     calls: int = 0
     scores: Mapping[str, Score] = field(default_factory=dict)
     """By the name of the scorer."""
+    before: float = 0.0
+    """US dollars known of what the newest run and its scores have replaced: runs that were repeated, other scores."""
+
+    @property
+    def all_spent(self) -> float:
+        """US dollars known of the cell: its runs and its scores, those that were replaced as well."""
+        return self.before + self.spent + fsum(score.cost or 0.0 for score in self.scores.values())
 
     @property
     def tokens(self) -> int:
@@ -155,9 +162,13 @@ class Matrix:
 
     @property
     def spent(self) -> float:
-        """US dollars known of all cells, with their scorers."""
-        scored = (score.cost or 0.0 for _, _, _, one in self.all() for score in one.scores.values())
-        return fsum(one.spent for _, _, _, one in self.all()) + fsum(scored)
+        """US dollars known of all cells, with their scorers and with runs that were repeated."""
+        return fsum(one.all_spent for _, _, _, one in self.all())
+
+    @property
+    def repeated(self) -> float:
+        """US dollars of these that no result of the table shows: of runs that were repeated, and of replaced scores."""
+        return fsum(one.before for _, _, _, one in self.all())
 
 
 class VariantTotals(Struct, frozen=True):
@@ -188,20 +199,32 @@ def _value(one: CellResult, name: str, judged: bool) -> float | None:
     return score.value if score is not None else None
 
 
-def folded(records: Iterable[Mapping[str, Any]]) -> dict[str, CellResult]:
-    """What records say of each cell, the newest last. Records of a later program's kinds are passed over."""
+def folded(
+    records: Iterable[Mapping[str, Any]], known: Mapping[str, CellResult] | None = None
+) -> dict[str, CellResult]:
+    """What records say of each cell, the newest last; those that they are silent about are left out. ``known`` is what
+    earlier records said. Records of a later program's kinds are passed over."""
     found: dict[str, CellResult] = {}
     for record in records:
         key = str(record.get("cell", ""))
+        old = found.get(key) or (known.get(key) if known is not None else None)
         match record.get("kind"):
             case "begun":
-                found[key] = CellResult(run=str(record["run"]), session=str(record.get("session", "")))
+                before = old.all_spent if old is not None else 0.0
+                found[key] = CellResult(run=str(record["run"]), session=str(record.get("session", "")), before=before)
             case "ended":
-                found[key] = convert(record["result"], CellResult)
-            case "scored" if key in found:
-                score = convert(record["score"], Score)
-                found[key] = replace(found[key], scores={**found[key].scores, str(record["scorer"]): score})
-            case "unscored" if key in found:
-                kept = {name: one for name, one in found[key].scores.items() if name != record["scorer"]}
-                found[key] = replace(found[key], scores=kept)
+                ended = convert(record["result"], CellResult)
+                found[key] = replace(ended, before=old.before if old is not None else 0.0)
+            case "scored" if old is not None:
+                found[key] = _scored(old, str(record["scorer"]), convert(record["score"], Score))
+            case "unscored" if old is not None:
+                found[key] = _scored(old, str(record["scorer"]), None)
     return found
+
+
+def _scored(one: CellResult, name: str, score: Score | None) -> CellResult:
+    """With another score, or none, in the place of what was there."""
+    gone = one.scores.get(name)
+    kept = {key: other for key, other in one.scores.items() if key != name}
+    before = one.before + ((gone.cost or 0.0) if gone is not None else 0.0)
+    return replace(one, scores=kept if score is None else {**kept, name: score}, before=before)

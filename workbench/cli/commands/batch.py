@@ -15,7 +15,7 @@ from workbench.analysis.batch.scoring import ScorerError
 from workbench.cli.batch_files import require_results_file, write_batch
 from workbench.cli.batch_progress import BatchLine
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SANDBOXES, CascadeFile, as_json, plain, project_here
+from workbench.cli.options import SANDBOXES, CascadeFile, as_json, plain, project_here, unscripted_option
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.running import SIGNALS, cannot_run
 from workbench.snapshots.faults import SnapshotError
@@ -30,7 +30,9 @@ from workbench.workspace.batch.judging import NeedsTrust
 from workbench.workspace.batch.planning import BatchError, BatchRequest, CannotRun, prepared
 from workbench.workspace.batch.results import stored_matrix
 from workbench.workspace.batch.running import BatchLimits, BatchRun, redacted
+from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.offline_replies import require_fitting
+from workbench.workspace.team import Shipping
 from workbench.workspace.testing import Snapshots
 
 if TYPE_CHECKING:
@@ -69,6 +71,11 @@ if TYPE_CHECKING:
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--name", default="", help="Name of the batch. Default: by the cascade and the inputs.")
 @click.option("--retry", is_flag=True, help="Run rows again that failed.")
+@click.option("--keep-going", is_flag=True, help="Go on although the first rows all fail for the same reason.")
+@unscripted_option
+@click.option(
+    "--processes", type=click.IntRange(1, 256), metavar="N", help="That run the rows. Default: one for each core."
+)
 @click.option("--rerun-tools", is_flag=True, help="Run tools again that were cut off.")
 @click.option(
     "--output",
@@ -106,6 +113,9 @@ def command(
     sandbox: str | None,
     name: str,
     retry: bool,
+    keep_going: bool,
+    unscripted: str | None,
+    processes: int | None,
     rerun_tools: bool,
     outputs: tuple[Path, ...],
     freeze: str | None,
@@ -148,7 +158,7 @@ def command(
         )
     for one in outputs:
         require_results_file(one)
-    project = project_here(base_url=base_url, sandbox=sandbox)
+    project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
     records = _records(project, inputs, sql, limit)
     source = (
         project.shown(inputs) if inputs is not None else f"sql {hashlib.sha256((sql or '').encode()).hexdigest()[:8]}"
@@ -170,13 +180,15 @@ def command(
     for setup in batch.setups:
         if setup.choice.offline:
             require_fitting(project, project.open(setup.file))
-    limits = BatchLimits(concurrency, max_cost, retry, rerun_tools)
+    limits = BatchLimits(concurrency, max_cost, retry, rerun_tools, processes or 0, keep_going)
     with BatchWriter(BatchFolder(project.store.root, batch.plan.name)) as writer:
         writer.write_plan(redacted(batch.plan, lambda text: project.redactor()(text)[0]))
         try:
             with BatchLine(plain, quiet=quiet) as line:
                 run = BatchRun(project, batch, writer, limits, line, model=model or "")
-                number = _drive(run)
+                with run.started(), Shipping(project.store, lambda text: talk(text, "warning")):
+                    number = _drive(run)
+                    finish_spans()
         except NeedsTrust as fault:
             raise Failure(Exit.TRUST, str(fault), hint="workbench trust") from None
         except ScorerError as fault:
@@ -247,6 +259,8 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) 
             f"{plural(progress.unknown_costs, 'call')} without a known price: not in the sum, nor in --max-cost",
             "warning",
         )
+    if progress.lost:
+        talk(f"{progress.lost}; its rows went on in another one", "warning")
     if inputs is not None and changed_since(inputs, records.digest):
         talk(
             f"{inputs} was changed meanwhile: these are the rows that it had; the same command runs what is new",

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from workbench.context.assembly import Assembly, Item
 from workbench.context.message import Image, Message, canonical, sha256
@@ -51,6 +51,15 @@ class Sink(Protocol):
         ...
 
 
+@runtime_checkable
+class SharedSink(Protocol):
+    """The sink of a run among others on one event loop."""
+
+    async def synced(self) -> None:
+        """As ``Sink.sync``, together with the other runs, none of which is held up."""
+        ...
+
+
 class JournalWriter:
     """The only writer of a run's events. ``observe`` sees each event after it is in the journal."""
 
@@ -78,6 +87,7 @@ class JournalWriter:
         """Image bytes by digest, for the wire."""
         self._clock = clock
         self._sink = sink
+        self._shared = sink if isinstance(sink, SharedSink) else None
         self._observe = observe
         self.ports: Mapping[str, str] = {}
         """Journaled with ``run_resumed``."""
@@ -133,12 +143,24 @@ class JournalWriter:
         self.rest()
         self._sink.sync()
 
+    async def durable(self) -> None:
+        """The same: at once where the run has the event loop for itself, which is faster, else together with the other
+        runs."""
+        if self._shared is None:
+            self.sync()
+        else:
+            self.rest()
+            await self._shared.synced()
+
     async def synced(self) -> None:
         """The same without holding up anybody else. Those that ask while the disk is busy share its next write."""
-        asked = asyncio.get_running_loop().create_future()
-        self._asking.append(asked)
-        self._begin()
-        await asked
+        if self._shared is not None:
+            await self.durable()
+        else:
+            asked = asyncio.get_running_loop().create_future()
+            self._asking.append(asked)
+            self._begin()
+            await asked
 
     def sync_soon(self) -> None:
         """The same as soon as the run waits for anything, unless that was done a moment ago: candidates end their turns
@@ -146,7 +168,8 @@ class JournalWriter:
         self._behind = True
         if self._flushing is None and self._later is None:
             loop = asyncio.get_running_loop()
-            if (at := self._flushed_at + SOON) > loop.time():
+            # Among others the end of the run, or its next turn, usually comes first and is enough.
+            if (at := (self._flushed_at if self._shared is None else loop.time()) + SOON) > loop.time():
                 self._later = loop.call_at(at, self._begin)
             else:
                 self._begin()
@@ -170,7 +193,7 @@ class JournalWriter:
         while self._behind or self._asking:
             self._behind, asking, self._asking = False, self._asking, []
             try:
-                await asyncio.to_thread(self._sink.sync)
+                await (asyncio.to_thread(self._sink.sync) if self._shared is None else self._shared.synced())
             except Exception as fault:  # noqa: BLE001 - whatever it is, those who asked are told
                 for asked in asking:
                     if not asked.done():

@@ -43,7 +43,7 @@ async def run_hook(
         native=False,
         side_effects=True,
     )
-    engine.journal.sync()
+    await engine.journal.durable()
     with calling(engine, conversation.world, place):
         result = await engine.ports.tools.call(COMMAND, arguments, place, index)
     text, _ = engine.ports.redact(result.text)

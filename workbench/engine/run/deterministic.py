@@ -156,7 +156,7 @@ class ToolPhase:
             native=False,
             side_effects=side_effects,
         )
-        run.journal.sync()
+        await run.journal.durable()
         try:
             return await asyncio.wait_for(self._ran(name, json.loads(text), text, place), phase.timeout)
         except TimeoutError:

@@ -539,7 +539,7 @@ class Turns:
         elif self.execution.place().branch:
             await journal.synced()
         else:
-            journal.sync()
+            await journal.durable()
 
     def _open(self, turn: int) -> None:
         """The message of a later turn, if it needs one: tool results already ask."""

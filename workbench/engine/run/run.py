@@ -110,7 +110,12 @@ class Run:
             type = "cascade_complete" if status == "success" else "cascade_error"
             await self.services.fire(type, Place(), {"status": status, "output": output, "reason": reason})
         self.journal.emit("run_finished", status=status, output=output, state=self.services.world.state, reason=reason)
-        self.journal.sync()
+        try:
+            await self.journal.durable()
+        except asyncio.CancelledError:  # It has ended before that.
+            self.journal.sync()
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
         await self._children.join_async(status)
         return Outcome(status, output, dict(self.services.world.state), reason, self._anew)
 

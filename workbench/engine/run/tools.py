@@ -181,7 +181,7 @@ class Tooling:
             side_effects=spec is not None and spec.side_effects,
         )
         if spec is not None and spec.side_effects:
-            self.engine.journal.sync()
+            await self.engine.journal.durable()
         result = await self._result(call, index)
         if after and call.name not in ENGINE_SPECS:
             await run_hook(self.conversation, after, call.name, self.place, AFTER + index, int(result.is_error))

@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from workbench.context.message import canonical
 from workbench.engine.journal.event import Event
 from workbench.store.faults import StoreError
+from workbench.store.journal.commits import commits
 from workbench.store.journal.disk import NO_ROOM, Disk, File, LocalDisk, is_digest, write_whole
 from workbench.store.journal.lock import FileLock
 from workbench.store.journal.record import START, crc_of, encoded
@@ -84,9 +85,11 @@ class Journal:
         on_close: Callable[[Journal], None] = lambda journal: None,
         sync_seconds: float = SYNC_SECONDS,
         segment_bytes: int = SEGMENT_BYTES,
+        new_in: Path | None = None,
     ) -> None:
         """``folder`` exists and is the run's own; ``lock`` is its writer's lock if the caller has taken it already;
-        ``last_crc`` is the checksum of the record before, which the next one names.
+        ``last_crc`` is the checksum of the record before, which the next one names. ``new_in`` is the folder that the
+        run's own was made in, where that name was not synced yet.
 
         Raises StoreBusy when another process writes this run.
         """
@@ -104,6 +107,7 @@ class Journal:
         self._segment: File | None = None
         self._named = False
         """Whether the name of the segment is durable."""
+        self.new_in = new_in
         self._size = 0
         self._segment_bytes = segment_bytes
         self._waiting: deque[tuple[str, bytes]] = deque()
@@ -115,10 +119,8 @@ class Journal:
         self._one_sync = threading.Lock()
         """Taken before the mutex, and held while the device is waited for."""
         self._closed = False
-        self._closing = threading.Event()
-        self._sync_seconds = sync_seconds
-        self._flusher = threading.Thread(target=self._flush_on_time, name=f"sync {folder.name[-8:]}", daemon=True)
-        self._flusher.start()
+        self._commits = commits()
+        self._commits.watch(self, sync_seconds)
 
     # -- the Sink ----------------------------------------------------------------------------------------------------
 
@@ -146,8 +148,9 @@ class Journal:
             self._waiting.append((digest, data))
             self._write_waiting()
 
-    def sync(self) -> None:
-        """Make everything appended so far durable; what cannot be saved now stays ``unsaved``."""
+    def sync(self, named: Collection[Path] = ()) -> None:
+        """Make everything appended so far durable; what cannot be saved now stays ``unsaved``. Names in the folders
+        ``named`` are durable already."""
         with self._one_sync:
             with self._mutex:
                 if self._closed:
@@ -158,12 +161,17 @@ class Journal:
                 return
             fault: OSError | None = None
             try:
+                self._name(named)
                 segment.sync()  # the longest step by far: others append meanwhile
             except OSError as error:
                 fault = error
             with self._mutex:
                 if self._segment is segment:  # else it was synced when it was left
                     self._synced(count, fault)
+
+    async def committed(self) -> None:
+        """The same without holding up the event loop, together with other journals."""
+        await self._commits.synced(self)
 
     @property
     def unsaved(self) -> int:
@@ -208,8 +216,7 @@ class Journal:
                     break
                 self._write_waiting()
             self._closed = True
-        self._closing.set()
-        self._flusher.join()
+        self._commits.forget(self)
         try:
             self._on_close(self)
         finally:
@@ -258,14 +265,6 @@ class Journal:
         if self._size and self._size + len(line) > self._segment_bytes:
             self._end_segment()
         segment = self._segment or self._new_segment()
-        if not self._named:
-            try:
-                self._disk.sync_folder(self.folder)
-            except OSError as error:
-                if error.errno in NO_ROOM:
-                    raise
-                self.not_durable = error.strerror or str(error)
-            self._named = True
         try:
             written = segment.write(line)
             if written != len(line):
@@ -277,6 +276,19 @@ class Journal:
             raise
         self._size += written
         self._unsynced.append(line)
+
+    def _name(self, named: Collection[Path]) -> None:
+        """Make the names of the segment and of its folder durable. Raises OSError where there is no room for them."""
+        folders = [] if self._named else [self.folder]
+        folders += [self.new_in] if self.new_in is not None and self.new_in not in named else []
+        for folder in folders:
+            try:
+                self._disk.sync_folder(folder)
+            except OSError as error:
+                if error.errno in NO_ROOM:
+                    raise
+                self.not_durable = error.strerror or str(error)
+        self._named, self.new_in = True, None
 
     def _new_segment(self) -> File:
         while True:
@@ -339,11 +351,6 @@ class Journal:
             self.not_durable = ""
         elif self._sync_failed(fault):
             self.fault = fault.strerror or str(fault)
-
-    def _flush_on_time(self) -> None:
-        # By the clock: to be woken by a first record would cost each turn two switches of threads.
-        while not self._closing.wait(self._sync_seconds):
-            self.sync()
 
 
 def writer_lock(folder: Path) -> FileLock:

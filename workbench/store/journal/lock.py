@@ -61,6 +61,11 @@ class FileLock:
         except OSError:
             pass  # A full disk: the lock holds all the same, only its holder stays unnamed.
 
+    def detached(self) -> int:
+        """The open file, for a fork to close: the lock itself stays its parent's. -1 where there is none."""
+        fd, self._fd = self._fd, -1
+        return fd
+
     def release(self) -> None:
         """Let go. May be called twice."""
         if self._fd >= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,14 @@ from workbench.plain_file import read_given
 from workbench.store.faults import StoreError
 from workbench.tools.calling import call_function
 from workbench.workspace.cascade_library import CascadeLibrary
-from workbench.workspace.model_choice import choose_model, environment_of
-from workbench.workspace.model_ports import model_for, prices_of
-from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
+from workbench.workspace.model_choice import choose_model
+from workbench.workspace.model_ports import model_for
+from workbench.workspace.run_builder import CommonPorts, RunAttachments, Start, common_ports, new_options, run_new
 from workbench.workspace.system import SystemIds
 
 if TYPE_CHECKING:
     from workbench.engine.contracts import Model
+    from workbench.store.summary import RunSummary
     from workbench.tools.registry import Tool
     from workbench.workspace.batch.planning import VariantSetup
     from workbench.workspace.model_choice import ModelChoice
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 60.0
 """Seconds that a function may take for one output."""
+_INLINE = "validator.yaml"
+"""Where a cascade that stands inside of another one would be a file."""
 
 
 class NeedsTrust(ScorerError):
@@ -43,12 +46,21 @@ class NeedsTrust(ScorerError):
 class Judges:
     """The scorers of one batch, ready to be asked. Every fault of a scorer is a score without a value."""
 
-    def __init__(self, project: Project, scorers: tuple[Scorer, ...], setup: VariantSetup, model: str = "") -> None:
-        """``setup`` is the variant whose folder has the functions and cascades that scorers name. Raises ScorerError
-        for a scorer that cannot work."""
+    def __init__(
+        self,
+        project: Project,
+        scorers: tuple[Scorer, ...],
+        setup: VariantSetup,
+        watch: Callable[[str], RunAttachments],
+        model: str = "",
+    ) -> None:
+        """``setup`` is the variant whose folder has the functions and cascades that scorers name; ``watch`` gives what
+        watches and holds the scoring runs of a cell, for they cost money, too. Raises ScorerError for a scorer that
+        cannot work."""
         self._project = project
         self._scorers = scorers
         self._folder = setup.file.parent
+        self._watch = watch
         self._model = model
         self._toolbox = project.environment.toolbox(self._folder)
         self._schemas: dict[str, Mapping[str, Any]] = {}
@@ -99,10 +111,9 @@ class Judges:
     def _scoring(self, definition: Definition, file: Path | None) -> _ScoringCascade:
         project = self._project
         choice = choose_model(project, definition.cascade, file, self._model)
-        env = environment_of(project, file)
-        return _ScoringCascade(
-            definition, file, choice, model_for(project, choice, file, env, prices_of(project, choice, env))
-        )
+        common = common_ports(project, file or self._folder / _INLINE, choice)
+        model = model_for(project, choice, file, common.env, common.prices)
+        return _ScoringCascade(definition, file, choice, model, common)
 
     def _path(self, name: str) -> Path:
         """A file that a scorer names: relative to the current folder, else beside the cascade."""
@@ -124,15 +135,15 @@ class Judges:
         """End what functions and validators have left running."""
         await self._toolbox.aclose()
 
-    async def score(self, one: Scorer, output: str, row: Row) -> Score | None:
-        """The scorer's verdict; None if a person scores."""
+    async def score(self, one: Scorer, output: str, row: Row, cell: str = "") -> Score | None:
+        """The scorer's verdict on the output of a cell; None if a person scores."""
         if one.kind == "person":
             return None
         if one.kind in PURE:
             return score(one, output, row, self._schemas.get(one.name))
         try:
             if one.name in self._cascades:
-                return await self._by_cascade(one, output, row)
+                return await self._by_cascade(one, output, row, cell)
             if one.name in self._functions:
                 return read_score(await self._by_function(self._functions[one.name], output, row))
             return await self._by_validator(one, output, row)
@@ -165,20 +176,21 @@ class Judges:
             verdict = await validators.judge(one.argument, output, row.input, {}, Place(), 0)
         return Score(float(verdict.valid) if verdict.score is None else verdict.score, verdict.reason)
 
-    async def _by_cascade(self, one: Scorer, output: str, row: Row) -> Score:
+    async def _by_cascade(self, one: Scorer, output: str, row: Row, cell: str) -> Score:
         judge = self._cascades[one.name]
         given = {"content": output, "original_input": dict(row.input), "expected": row.expected}
         options = new_options(self._project, judge.definition.cascade.cascade_id, judge.choice)
-        file = judge.file or self._folder / "validator.yaml"
+        file = judge.file or self._folder / _INLINE
         run_id = SystemIds().run_id()
         start = Start(judge.definition, file, given, judge.choice, options)
-        outcome = await run_new(self._project, start, RunAttachments(model=judge.model), run_id=run_id)
+        ended: list[RunSummary] = []
+        attached = replace(self._watch(cell), model=judge.model, common=judge.common, summarized=ended.append)
+        outcome = await run_new(self._project, start, attached, run_id=run_id)
         if outcome.status != "success":
             found = Score(fault=f"the scoring run is {outcome.status}: {outcome.reason}"[:500])
         else:
             found = read_score(outcome.output)
-        took = self._project.store.summary(run_id)
-        return replace(found, run=run_id, cost=took.cost)
+        return replace(found, run=run_id, cost=ended[-1].cost if ended else None)
 
 
 class _ScoringCascade(Struct, frozen=True):
@@ -188,3 +200,4 @@ class _ScoringCascade(Struct, frozen=True):
     file: Path | None
     choice: ModelChoice
     model: Model
+    common: CommonPorts

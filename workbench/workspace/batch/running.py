@@ -1,38 +1,34 @@
-"""Runs the open cells of a batch side by side on one event loop, and writes down what each came to."""
+"""A command's work on a batch: which cells run where, what they may spend, and what is written down of them."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import os
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE, CellResult, Plan, folded
-from workbench.analysis.batch.rows import Row, canonical
-from workbench.analysis.batch.scoring import Scorer
-from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
-from workbench.store.faults import StoreError, UnknownRun
-from workbench.workspace.batch.judging import Judges
-from workbench.workspace.model_choice import environment_of
-from workbench.workspace.model_ports import model_for, prices_of
-from workbench.workspace.run_builder import Connected, RunAttachments, Start, resume, run_new
-from workbench.workspace.system import SystemIds
+from workbench.engine.gate import RunStopped
+from workbench.workspace.batch.cells import Cells, CellTask, score_depends
+from workbench.workspace.batch.workers import WorkerLost, WorkerProcesses, WorkSetup
 
 if TYPE_CHECKING:
-    from workbench.engine.contracts import Model
-    from workbench.engine.journal.event import Event
     from workbench.store.batches import BatchWriter
-    from workbench.store.summary import RunSummary
     from workbench.workspace.batch.planning import PreparedBatch
     from workbench.workspace.project import Project
 
 STOPPED = "the batch was stopped"
+FIRST = 10
+"""Rows that begin first: where they all fail for the same reason, it is none of theirs."""
+_WORTH = 24
+"""Cells that are worth a process."""
 
 
 class BatchLimits(Struct, frozen=True):
@@ -45,6 +41,10 @@ class BatchLimits(Struct, frozen=True):
     """Run rows again that failed."""
     rerun_tools: bool = False
     """Run tools again of which nobody knows whether they ran."""
+    processes: int = 0
+    """That run cells; 0 for one for each core, as far as there is work for it."""
+    keep_going: bool = False
+    """Go on although the first rows all fail alike."""
 
 
 class BatchProgress(Struct):
@@ -59,11 +59,18 @@ class BatchProgress(Struct):
     calls: int = 0
     """Answered for this command."""
     spent: float = 0.0
-    """US dollars that are known, with those of earlier commands."""
+    """US dollars that are known, with those of earlier commands, of runs that were repeated and of scores."""
     unknown_costs: int = 0
     """Answers of this command whose cost is not known."""
     began: float = 0.0
     """On the monotonic clock."""
+    lost: str = ""
+    """How the last process ended that was lost."""
+
+    @property
+    def left(self) -> int:
+        """Cells that have not ended."""
+        return self.total - self.done
 
     @property
     def rate(self) -> float | None:
@@ -77,8 +84,20 @@ class BatchProgress(Struct):
         return None if self.rate is None else (self.total - self.done) / self.rate
 
 
+class Lane(Protocol):
+    """Where cells run: on the event loop of the command, or in another process."""
+
+    async def run(self, task: CellTask) -> None:
+        """Raises StoreError, and WorkerLost where the process is gone."""
+        ...
+
+    def stop(self, why: str) -> None:
+        """Stop what is going on."""
+        ...
+
+
 class BatchRun:
-    """One command's work on a batch."""
+    """One command's work on a batch: the ``Ledger`` of its cells."""
 
     def __init__(
         self,
@@ -90,201 +109,233 @@ class BatchRun:
         *,
         model: str = "",
     ) -> None:
-        """``model`` is what a person named for calls that name none. Raises ScorerError, StoreError."""
+        """``model`` is what a person named for calls that name none. Raises ScorerError, RepliesError, StoreError."""
         self._project, self._batch, self._writer, self._limits = project, batch, writer, limits
         self._observe = observe
+        self._model = model
         self._stopping = ""
         """Why no further run begins."""
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._judges = Judges(project, batch.plan.scorers, batch.setups[0], model)
+        self._cells = Cells(
+            project, batch, self, model=model, budgeted=limits.max_cost is not None, rerun_tools=limits.rerun_tools
+        )
+        self._lanes: list[Lane] = []
+        self._workers: WorkerProcesses | None = None
         self.results = folded(writer.folder.records())
         self._forget_other_scores()
         ours = [self.results[key] for key in batch.plan.cells if key in self.results]
-        ended = [one for one in ours if self._is_done(one)]
-        self.progress = BatchProgress(
-            len(batch.plan.cells), len(ended), len(ended), sum(one.status != "success" for one in ended)
-        )
-        self.progress.spent = math.fsum(one.spent for one in ours)
-        self._expected: dict[tuple[str, str], float] = {}
-        """US dollars of calls that wait for the gate, by cell and place."""
+        self._done = {key for key in batch.plan.cells if self._is_done(self.results.get(key))}
+        self.progress = BatchProgress(len(batch.plan.cells), len(self._done), len(self._done))
+        self.progress.failed = sum(self.results[key].status != "success" for key in self._done)
+        self.progress.spent = math.fsum(one.all_spent for one in ours)
+        self._told: dict[str, float] = {}
+        """US dollars that calls of a cell cost which no record tells yet."""
         self._sent: dict[tuple[str, str], float] = {}
-        """Of those that are on their way."""
+        """US dollars that calls may cost which are on their way, by cell and place."""
         self._answered = asyncio.Event()
         """Set when one of these has come back."""
+        self._begun: list[str] = []
+        """The first cells of this command."""
+        self._reasons: dict[str, str] = {}
+        """Why they failed."""
+        self._succeeded = False
+        self._one_alone = asyncio.Lock()
+        self._spare: Lane | None = None
+        """The process that took the place of one that was lost."""
 
     @property
     def stopped(self) -> str:
         """Why the batch ended before its last cell; empty where it did not."""
         return self._stopping
 
+    @property
+    def processes(self) -> int:
+        """How many run the cells that are left."""
+        if self._limits.processes == 1:
+            return 1
+        most = self._limits.processes or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else "1")
+        worth = most if self._limits.processes else len(self._open()) // _WORTH
+        return max(1, min(most, worth, self._limits.concurrency))
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Have the processes that ``run`` needs. Outside of any event loop: they are forks where that is safe."""
+        count = self.processes
+        if count == 1:
+            yield
+            return
+        limits = self._limits
+        setup = WorkSetup(
+            self._project.root,
+            self._project.settings,
+            dict(self._project.env),
+            self._project.folders,
+            self._batch,
+            self._model,
+            budgeted=limits.max_cost is not None,
+            rerun_tools=limits.rerun_tools,
+        )
+        with WorkerProcesses(setup, count, self, [self._writer.forget]) as workers:
+            self._workers = workers
+            yield
+
     def stop(self, why: str = STOPPED) -> None:
         """Begin no further run, and stop those that are going on: they can be resumed. On the loop of ``run``."""
         self._stopping = self._stopping or why
-        for task in self._tasks:
-            task.cancel()
+        self._answered.set()
+        for lane in self._lanes:
+            lane.stop(self._stopping)
 
     async def run(self) -> None:
         """Run every open cell. Raises StoreError where results cannot be written."""
-        waiting = iter([key for key in self._batch.plan.cells if not self._is_complete(key)])
+        waiting = iter(self._open())
         self.progress.began = time.monotonic()
-        async with self._models() as models:
-            workers = [
-                asyncio.ensure_future(self._work(waiting, models)) for _ in range(max(1, self._limits.concurrency))
-            ]
+        async with AsyncExitStack() as stack:
+            if self._workers is None:
+                await stack.enter_async_context(self._cells.opened())
+                self._lanes = [self._cells]
+            else:
+                self._lanes = list(await stack.enter_async_context(self._workers.connected()))
+            slots = max(1, self._limits.concurrency)
+            work = [asyncio.ensure_future(self._work(waiting, slot % len(self._lanes))) for slot in range(slots)]
             try:
-                await asyncio.gather(*workers)
+                await asyncio.gather(*work)
             except BaseException:
                 self.stop()
-                await asyncio.gather(*workers, return_exceptions=True)
+                await asyncio.gather(*work, return_exceptions=True)
                 raise
-            finally:
-                await self._judges.aclose()
 
-    @asynccontextmanager
-    async def _models(self) -> AsyncIterator[list[Model]]:
-        """One for each variant; those that ask the same have the same one. Scoring runs have theirs."""
-        made: dict[Any, Model] = {}
-        models = []
-        for setup in self._batch.setups:
-            key = (setup.choice, setup.file)
-            if key not in made:
-                env = environment_of(self._project, setup.file)
-                made[key] = model_for(
-                    self._project, setup.choice, setup.file, env, prices_of(self._project, setup.choice, env)
-                )
-            models.append(made[key])
-        live = [model for model in (*made.values(), *self._judges.models) if isinstance(model, Connected)]
-        await asyncio.gather(*(model.warm() for model in live))
-        try:
-            yield models
-        finally:
-            for model in live[:1]:  # It closes all connections of the loop.
-                await model.aclose()
+    def _open(self) -> list[str]:
+        return [key for key in self._batch.plan.cells if not self._is_complete(key)]
 
-    async def _work(self, waiting: Iterator[str], models: list[Model]) -> None:
+    async def _work(self, waiting: Iterator[str], lane: int) -> None:
         for key in waiting:
             if self._stopping:
                 return
-            row, variant, repetition = self._batch.plan.cells[key]
+            if len(self._begun) < FIRST:
+                self._begun.append(key)
             self.progress.running += 1
-            task = asyncio.ensure_future(self._cell(key, row, variant, repetition, models[variant]))
-            self._tasks.add(task)
             try:
-                await task
+                await self._ran(self._task(key), lane)
             except asyncio.CancelledError:
                 if not self._stopping:
                     raise
             finally:
-                self._tasks.discard(task)
+                self._told.pop(key, None)
                 self.progress.running -= 1
                 self._observe(self.progress)
 
-    # -- one cell ----------------------------------------------------------------------------------------------------
+    def _task(self, key: str) -> CellTask:
+        return CellTask(key, *self._batch.plan.cells[key], self.results.get(key), self._limits.retry)
 
-    async def _cell(self, key: str, row: int, variant: int, repetition: int, model: Model) -> None:
-        known = self.results.get(key)
-        if known is None or not self._is_done(known):
-            known = await self._executed(key, known, row, variant, repetition, model)
-            if known.status not in DONE:
-                return
-            self.progress.done += 1
-            self.progress.failed += known.status != "success"
-            self._observe(self.progress)
-        if known.status == "success":
-            for scorer in self._batch.plan.scorers:
-                if scorer.name not in known.scores and not self._stopping:
-                    await self._score(key, scorer, known, self._batch.plan.rows[row])
-
-    async def _executed(
-        self, key: str, known: CellResult | None, row: int, variant: int, repetition: int, model: Model
-    ) -> CellResult:
-        setup, plan = self._batch.setups[variant], self._batch.plan
-        session = _session(plan, row, variant, repetition)
-        run_id, stored = "", None
-        if known is not None and known.run and not (known.status in DONE and self._limits.retry):
-            run_id, stored = known.run, self._stored(known.run)
-            session = known.session or session
-        if stored is not None and stored.status in DONE:  # It ended, and the process before that was written down.
-            return self._ended(key, stored.run_id, session, stored.status, stored.reason)
-        options = replace(setup.options, session_id=session)
-        start = Start(
-            setup.definition, setup.file, self._batch.input(row, variant), setup.choice, options, self._batch.sandbox
-        )
-        observe = partial(self._event, key)
-        if stored is None:
-            run_id = SystemIds().run_id()
-            self._writer.add({"kind": "begun", "cell": key, "run": run_id, "session": session})
-            attached = RunAttachments(
-                gate=self._gate(key, open_gate), observe=observe, observe_child=observe, model=model
-            )
-            work = run_new(self._project, start, attached, run_id=run_id)
-        else:
-            self.progress.spent += max(0.0, stored.cost - (known.spent if known is not None else 0.0))
-            gate = open_gate if self._limits.rerun_tools else _in_doubt
-            attached = RunAttachments(
-                gate=self._gate(key, gate), observe=_once_resumed(observe), observe_child=observe, model=model
-            )
-            work = resume(self._project, run_id, start, attached)
+    async def _ran(self, task: CellTask, lane: int) -> None:
+        """Run a cell. One whose process is lost goes on in another, with none beside it: so it is known which cell it
+        was where that is lost as well."""
         try:
-            outcome = await work
-        except StoreError as fault:
-            if stored is None:
-                raise
-            return self._ended(key, run_id, session, "failed", f"it cannot go on: {fault}")
-        status = "failed" if outcome.status == "stopped" and not self._stopping else outcome.status
-        return self._ended(key, run_id, session, status, outcome.reason, outcome.output)
+            await self._lanes[lane].run(task)
+        except WorkerLost as lost:
+            self._came_back(lambda key: key[0] == task.key)
+            self.progress.lost = str(lost)
+            if self._workers is not None:
+                async with self._one_alone:
+                    await self._ran_alone(task, lane, self._workers)
 
-    def _stored(self, run_id: str) -> RunSummary | None:
-        try:
-            return self._project.store.summary(run_id)
-        except UnknownRun:
-            return None
+    async def _ran_alone(self, task: CellTask, lane: int, workers: WorkerProcesses) -> None:
+        if not self._stopping:
+            known = self.results.get(task.key)
+            if known is not None:
+                known = replace(known, spent=known.spent + self._told.pop(task.key, 0.0))
+            if self._spare is None or not workers.has(self._spare):
+                self._spare = await workers.another()
+                self._lanes.append(self._spare)
+            alone = self._lanes[lane] = self._spare
+            try:
+                await alone.run(replace(task, known=known))
+            except WorkerLost as lost:
+                self._came_back(lambda key: key[0] == task.key)
+                self._given_up(task, f"the process that ran it ended twice: {lost}")
 
-    def _ended(self, key: str, run_id: str, session: str, status: str, reason: str, output: str = "") -> CellResult:
-        """Write down how a run ended, from its journal."""
-        took = self._stored(run_id)
-        if took is None:
-            result = CellResult(status, reason, output, run_id, session)
-        else:
-            if not output and status == "success":
-                output = self._output(run_id)
-            unknown = took.unknown_costs or took.missing
-            result = CellResult(
-                status,
-                reason,
-                output,
-                run_id,
-                session,
-                None if unknown else took.cost,
-                took.cost,
-                took.tokens_in,
-                took.tokens_out,
-                took.seconds,
-                took.calls,
-            )
-        self.results[key] = result
-        self._writer.add({"kind": "ended", "cell": key, "result": to_builtins(result)})
-        return result
-
-    def _output(self, run_id: str) -> str:
-        """The whole output of a stored run."""
-        last = [event.data for event in self._project.store.events(run_id) if event.kind == "run_finished"]
-        return str(last[-1].get("output", "")) if last else ""
-
-    async def _score(self, key: str, scorer: Scorer, known: CellResult, row: Row) -> None:
-        found = await self._judges.score(scorer, known.output, row)
-        if found is None or self._stopping:
+    def _given_up(self, task: CellTask, reason: str) -> None:
+        """Write down that a cell ends the process that runs it, or one of its scorers does."""
+        known = self.results.get(task.key) or CellResult()
+        if known.status != "success":
+            ended = {"status": "failed", "reason": reason, "run": known.run, "session": known.session}
+            self.write({"kind": "ended", "cell": task.key, "result": {**ended, "spent": self._told.get(task.key, 0.0)}})
             return
-        self.progress.spent += found.cost or 0.0
+        row = self._batch.plan.rows[task.row]
+        for scorer in self._batch.plan.scorers:
+            if scorer.kind != "person" and scorer.name not in known.scores:
+                about = {"kind": "scored", "cell": task.key, "scorer": scorer.name, "by": score_depends(scorer, row)}
+                self.write({**about, "score": {"fault": reason}})
+
+    # -- the ledger of its cells -------------------------------------------------------------------------------------
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        key = str(record["cell"])
+        self._writer.add(record)
+        if key in self._done and record["kind"] == "begun":
+            self._done.discard(key)
+            self.progress.failed -= self.results[key].status != "success"
+        self.results |= folded([record], self.results)
         result = self.results[key]
-        self.results[key] = replace(result, scores={**result.scores, scorer.name: found})
-        about = {"kind": "scored", "cell": key, "scorer": scorer.name, "by": _by(scorer, row)}
-        self._writer.add({**about, "score": to_builtins(found)})
+        self._told.pop(key, None)
+        if record["kind"] != "ended" or result.status not in DONE:
+            return
+        self._done.add(key)
+        self.progress.done = len(self._done)
+        self.progress.failed += result.status != "success"
+        self._succeeded = self._succeeded or result.status == "success"
+        if key in self._begun:
+            self._reasons[key] = result.reason
+            self._fails_alike()
+        self._observe(self.progress)
+
+    def _fails_alike(self) -> None:
+        """Stop where the first cells all failed for one reason: the others would only fail, and cost, as well."""
+        first = [self._reasons.get(key) for key in self._begun]
+        if self._limits.keep_going or self._succeeded or len(first) < FIRST or None in first:
+            return
+        if len({_alike(reason) for reason in first if reason is not None}) == 1 and self.progress.left:
+            self.stop(f"the first {FIRST} rows all failed alike ({first[0]})")
+
+    async def afford(self, cell: str, place: str, cost: float) -> None:
+        limit = self._limits.max_cost
+        while limit is not None and not self._stopping:
+            spent = self.progress.spent
+            if spent < limit and spent + math.fsum(self._sent.values()) + cost <= limit:
+                break
+            if spent >= limit or not self._sent:
+                self._stopping = f"the budget of ${limit:g} is reached"
+                break
+            self._answered.clear()
+            await self._answered.wait()
+        if self._stopping:
+            self._answered.set()
+            raise RunStopped(self._stopping)
+        self._sent[cell, place] = cost
+
+    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
+        self.progress.spent += cost or 0.0
+        self._told[cell] = self._told.get(cell, 0.0) + (cost or 0.0)
+        if succeeded:
+            self.progress.calls += 1
+            self.progress.unknown_costs += cost is None
+        self._came_back(lambda key: key == (cell, place))
+        self._observe(self.progress)
+
+    def corrected(self, cell: str, cost: float) -> None:
+        self.progress.spent += cost
+        self._told[cell] = self._told.get(cell, 0.0) + cost
+        self._came_back(lambda key: key[0] == cell)
+
+    def _came_back(self, which: Callable[[tuple[str, str]], bool]) -> None:
+        for key in [key for key in self._sent if which(key)]:
+            del self._sent[key]
+        self._answered.set()
 
     # -- what is open ------------------------------------------------------------------------------------------------
 
-    def _is_done(self, one: CellResult) -> bool:
-        return one.status in DONE and not (self._limits.retry and one.status != "success")
+    def _is_done(self, one: CellResult | None) -> bool:
+        return one is not None and one.status in DONE and not (self._limits.retry and one.status != "success")
 
     def _is_complete(self, key: str) -> bool:
         """Whether nothing is left to do: it has ended, and every scorer has judged it."""
@@ -309,98 +360,17 @@ class BatchRun:
             kept = {
                 name: score
                 for name, score in one.scores.items()
-                if name in scorers and by.get((key, name)) == _by(scorers[name], row) and not score.fault
+                if name in scorers and by.get((key, name)) == score_depends(scorers[name], row) and not score.fault
             }
             if kept != one.scores:
                 self.results[key] = replace(one, scores=kept)
                 for name in one.scores.keys() - kept.keys():
                     self._writer.add({"kind": "unscored", "cell": key, "scorer": name})
 
-    # -- the budget --------------------------------------------------------------------------------------------------
 
-    def _gate(self, cell: str, behind: Gate) -> Gate:
-        """Holds a run before a call until the budget has room for what the call may cost; stops it when no call is on
-        its way that could come back cheaper than expected."""
-
-        async def within(stop: Stop) -> Decision:
-            if stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live":
-                await self._afford(cell, str(stop.place))
-            return await behind(stop)
-
-        return within
-
-    async def _afford(self, cell: str, place: str) -> None:
-        """Raises RunStopped where the budget has no room for a call."""
-        limit, cost = self._limits.max_cost, self._expected.pop((cell, place), 0.0)
-        while limit is not None and not self._stopping:
-            spent = self.progress.spent
-            if spent < limit and spent + math.fsum(self._sent.values()) + cost <= limit:
-                break
-            if spent >= limit or not self._sent:
-                self._stopping = f"the budget of ${limit:g} is reached"
-                break
-            self._answered.clear()
-            await self._answered.wait()
-        if self._stopping:
-            self._answered.set()
-            raise RunStopped(self._stopping)
-        self._sent[cell, place] = cost
-
-    def _event(self, cell: str, event: Event) -> None:
-        """Adds up what calls cost."""
-        at = (cell, str(event.place))
-        match event.kind:
-            case "context_assembled":
-                forecast = event.data.get("forecast") or {}
-                self._expected[at] = forecast.get("cost_high") or forecast.get("cost") or 0.0
-            case "call_finished" | "call_failed":
-                cost = event.data.get("cost")
-                self.progress.spent += cost or 0.0
-                if event.kind == "call_finished":
-                    self.progress.calls += 1
-                    self.progress.unknown_costs += cost is None
-                self._came_back(lambda key: key == at)
-                self._observe(self.progress)
-            case "run_finished":
-                self._came_back(lambda key: key[0] == cell)
-
-    def _came_back(self, which: Callable[[tuple[str, str]], bool]) -> None:
-        for calls in (self._sent, self._expected):
-            for key in [key for key in calls if which(key)]:
-                del calls[key]
-        self._answered.set()
-
-
-def _by(scorer: Scorer, row: Row) -> str:
-    """What a score depends on beside the output: the scorer, and what it compares with."""
-    return canonical([scorer.spec, row.columns.get(scorer.argument) if scorer.kind == "exact" else row.expected])
-
-
-def _session(plan: Plan, row: int, variant: int, repetition: int) -> str:
-    """The name of a run: batch, row, and variant and repetition where there are several."""
-    name = f"{plan.name}.r{plan.rows[row].number}"
-    name += f".v{variant + 1}" if len(plan.variants) > 1 else ""
-    return name + (f".n{repetition + 1}" if plan.repeat > 1 else "")
-
-
-def _once_resumed(observe: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Passes on what is new of a run that goes on: its journal is told again from the start."""
-    told = [-1]
-
-    def observing(event: Event) -> None:
-        if event.kind == "run_resumed":
-            told[0] = event.seq
-        if told[0] >= 0 and event.seq >= told[0]:
-            observe(event)
-
-    return observing
-
-
-async def _in_doubt(stop: Stop) -> Decision:
-    """Ends a resumed run before a tool that may have run already."""
-    if stop.answered_by == "maybe":
-        raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
-    return await open_gate(stop)
+def _alike(reason: str) -> str:
+    """A reason without what differs from row to row: numbers, and what stands in quotes."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "#", reason)
 
 
 def redacted(plan: Plan, redact: Callable[[str], str]) -> Mapping[str, Any]:

@@ -1,0 +1,330 @@
+"""Runs and scores single cells of a batch, on the event loop of the command or of one of its worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from workbench.analysis.batch.matrix import DONE, CellResult, Plan
+from workbench.analysis.batch.rows import Row, canonical
+from workbench.analysis.batch.scoring import Scorer
+from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
+from workbench.store.faults import StoreBusy, StoreError, UnknownRun
+from workbench.workspace.batch.judging import Judges
+from workbench.workspace.model_ports import model_for
+from workbench.workspace.run_builder import (
+    CommonPorts,
+    Connected,
+    RunAttachments,
+    Start,
+    common_ports,
+    resume,
+    run_new,
+)
+from workbench.workspace.system import SystemIds
+
+if TYPE_CHECKING:
+    from workbench.engine.contracts import Model
+    from workbench.engine.definition import Outcome
+    from workbench.engine.journal.event import Event
+    from workbench.store.summary import RunSummary
+    from workbench.workspace.batch.planning import PreparedBatch
+    from workbench.workspace.project import Project
+
+_BUSY_TRIES, _BUSY_PAUSE = 50, 0.2
+"""How often a run is tried whose last process is still about to end, and the seconds in between."""
+
+
+class CellTask(Struct, frozen=True):
+    """One cell that is to be run, or only scored."""
+
+    key: str
+    row: int
+    """Its place in the plan, as the two that follow."""
+    variant: int
+    repetition: int
+    known: CellResult | None = None
+    """What earlier commands wrote down of it."""
+    retry: bool = False
+    """Run it anew where it ended without success."""
+
+    def is_done(self, status: str) -> bool:
+        """Whether a run that ended like this stays as it is."""
+        return status in DONE and not (self.retry and status != "success")
+
+
+class Ledger(Protocol):
+    """What a cell needs of the command that runs it: the one place where results, money and stops are kept."""
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write down what came of a cell. Raises StoreError."""
+        ...
+
+    async def afford(self, cell: str, place: str, cost: float) -> None:
+        """Wait until the budget has room for a call that may cost so many US dollars. Raises RunStopped where it never
+        will have."""
+        ...
+
+    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
+        """A call came back. ``cost`` in US dollars, None where it is not known."""
+        ...
+
+    def corrected(self, cell: str, cost: float) -> None:
+        """What a run cost beside the calls that were told, in US dollars: embeddings, or calls of a process that was
+        killed. Nothing of the cell is on its way any more."""
+        ...
+
+
+class Cells:
+    """Runs cells side by side. All that they have in common is made once."""
+
+    def __init__(
+        self,
+        project: Project,
+        batch: PreparedBatch,
+        ledger: Ledger,
+        *,
+        model: str = "",
+        budgeted: bool = False,
+        rerun_tools: bool = False,
+    ) -> None:
+        """``model`` is what a person named for calls that name none; ``budgeted``: the ledger is asked before each
+        call. Raises ScorerError."""
+        self._project, self._batch, self._ledger = project, batch, ledger
+        self._budgeted, self._rerun_tools = budgeted, rerun_tools
+        self.judges = Judges(project, batch.plan.scorers, batch.setups[0], self._watch, model)
+        self._ports = _ports_of(project, batch)
+        """Who answers the runs of each variant, and what they have in common."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = ""
+        self._counted: dict[str, float] = {}
+        """US dollars told of the calls of each cell that is going on."""
+
+    def stop(self, why: str) -> None:
+        """Stop what is going on: it can be resumed. On the loop of ``run``."""
+        self._stopping = self._stopping or why
+        for task in self._tasks:
+            task.cancel()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Load what answers, and close it at the end."""
+        models = dict.fromkeys([*(model for model, _ in self._ports), *self.judges.models])
+        live = [model for model in models if isinstance(model, Connected)]
+        await asyncio.gather(*(model.warm() for model in live))
+        try:
+            yield
+        finally:
+            await self.judges.aclose()
+            for model in live[:1]:  # It closes all connections of the loop.
+                await model.aclose()
+
+    async def run(self, task: CellTask) -> None:
+        """Run a cell and score what it answered; all of it goes to the ledger. Raises StoreError, and CancelledError
+        where it was stopped."""
+        work = asyncio.ensure_future(self._run(task))
+        self._tasks.add(work)
+        try:
+            await work
+        finally:
+            self._tasks.discard(work)
+            self._counted.pop(task.key, None)
+
+    async def _run(self, task: CellTask) -> None:
+        known = task.known
+        if known is None or not task.is_done(known.status):
+            known = await self._executed(task)
+        if known.status == "success":
+            for scorer in self._batch.plan.scorers:
+                if scorer.name not in known.scores and not self._stopping:
+                    await self._score(task.key, scorer, known, self._batch.plan.rows[task.row])
+
+    async def _executed(self, task: CellTask) -> CellResult:
+        key, known = task.key, task.known
+        setup, plan = self._batch.setups[task.variant], self._batch.plan
+        session = _session(plan, task)
+        run_id, stored = "", None
+        if known is not None and known.run and known.status not in DONE:
+            run_id, stored = known.run, await self._settled(known.run)
+            session = known.session or session
+        if known is not None and stored is not None:  # What a killed process spent is told before more is.
+            self._ledger.corrected(key, stored.cost - known.spent)
+            self._counted[key] = stored.cost
+        if stored is not None and stored.status in DONE:  # It ended, and the process before that was written down.
+            ended = self._ended(key, stored, session, stored.status, stored.reason)
+            if task.is_done(ended.status):
+                return ended
+            stored = None
+        options = replace(setup.options, session_id=session)
+        input = self._batch.input(task.row, task.variant)
+        start = Start(setup.definition, setup.file, input, setup.choice, options, self._batch.sandbox)
+        found: list[RunSummary] = []
+        try:
+            if stored is None:
+                run_id = SystemIds().run_id()
+                self._ledger.write({"kind": "begun", "cell": key, "run": run_id, "session": session})
+                attached = self._attached(task, found.append, open_gate)
+                outcome = await run_new(self._project, start, attached, run_id=run_id)
+            else:
+                gate = open_gate if self._rerun_tools else _in_doubt
+                attached = self._attached(task, found.append, gate, resumed=True)
+                outcome = await self._resumed(run_id, start, attached)
+        except StoreError as fault:
+            if stored is None:
+                raise
+            return self._ended(key, stored, session, "failed", f"it cannot go on: {fault}")
+        status = "failed" if outcome.status == "stopped" and not self._stopping else outcome.status
+        took = found[-1] if found else self._project.store.summary(run_id)
+        return self._ended(key, took, session, status, outcome.reason, outcome.output)
+
+    async def _settled(self, run_id: str) -> RunSummary | None:
+        """The run as it is stored, once no dying process writes it any more; None where it is gone."""
+        for _ in range(_BUSY_TRIES):
+            try:
+                found = self._project.store.summary(run_id)
+            except UnknownRun:
+                return None
+            if found.status != "running":
+                return found
+            await asyncio.sleep(_BUSY_PAUSE)
+        return found
+
+    async def _resumed(self, run_id: str, start: Start, attached: RunAttachments) -> Outcome:
+        for _ in range(_BUSY_TRIES):
+            try:
+                return await resume(self._project, run_id, start, attached)
+            except StoreBusy:
+                await asyncio.sleep(_BUSY_PAUSE)
+        return await resume(self._project, run_id, start, attached)
+
+    def _attached(
+        self, task: CellTask, summarized: Callable[[RunSummary], None], gate: Gate, *, resumed: bool = False
+    ) -> RunAttachments:
+        attached, (model, common) = self._watch(task.key, gate), self._ports[task.variant]
+        return replace(
+            attached,
+            observe=_once_resumed(attached.observe) if resumed else attached.observe,
+            model=model,
+            common=common,
+            summarized=summarized,
+        )
+
+    def _watch(self, cell: str, gate: Gate = open_gate) -> RunAttachments:
+        """Attachments that tell the ledger what the calls of a run cost, and ask it before each."""
+        expected: dict[str, float] = {}
+        """US dollars that calls may cost, by place."""
+
+        async def within(stop: Stop) -> Decision:
+            if stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live":
+                try:
+                    await self._ledger.afford(cell, str(stop.place), expected.pop(str(stop.place), 0.0))
+                except RunStopped as fault:
+                    self._stopping = self._stopping or str(fault)
+                    raise
+            return await gate(stop)
+
+        observe = partial(self._event, cell, expected)
+        return RunAttachments(
+            gate=within if self._budgeted else gate,
+            observe=observe,
+            observe_child=observe,
+        )
+
+    def _event(self, cell: str, expected: dict[str, float], event: Event) -> None:
+        match event.kind:
+            case "context_assembled" if self._budgeted:
+                forecast = event.data.get("forecast") or {}
+                expected[str(event.place)] = forecast.get("cost_high") or forecast.get("cost") or 0.0
+            case "call_finished" | "call_failed":
+                cost = event.data.get("cost")
+                self._counted[cell] = self._counted.get(cell, 0.0) + (cost or 0.0)
+                self._ledger.answered(cell, str(event.place), cost, succeeded=event.kind == "call_finished")
+
+    # -- what came of it ---------------------------------------------------------------------------------------------
+
+    def _ended(
+        self, key: str, took: RunSummary, session: str, status: str, reason: str, output: str = ""
+    ) -> CellResult:
+        """Write down how a run ended, from its journal."""
+        if not output and status == "success":
+            output = self._output(took.run_id)
+        unknown = took.unknown_costs or took.missing
+        result = CellResult(
+            status,
+            reason,
+            output,
+            took.run_id,
+            session,
+            None if unknown else took.cost,
+            took.cost,
+            took.tokens_in,
+            took.tokens_out,
+            took.seconds,
+            took.calls,
+        )
+        self._ledger.corrected(key, took.cost - self._counted.pop(key, 0.0))
+        self._ledger.write({"kind": "ended", "cell": key, "result": to_builtins(result)})
+        return result
+
+    def _output(self, run_id: str) -> str:
+        """The whole output of a stored run."""
+        last = [event.data for event in self._project.store.events(run_id) if event.kind == "run_finished"]
+        return str(last[-1].get("output", "")) if last else ""
+
+    async def _score(self, key: str, scorer: Scorer, known: CellResult, row: Row) -> None:
+        found = await self.judges.score(scorer, known.output, row, key)
+        if found is None or self._stopping:
+            return
+        self._ledger.corrected(key, (found.cost or 0.0) - self._counted.pop(key, 0.0))
+        about = {"kind": "scored", "cell": key, "scorer": scorer.name, "by": score_depends(scorer, row)}
+        self._ledger.write({**about, "score": to_builtins(found)})
+
+
+def _ports_of(project: Project, batch: PreparedBatch) -> list[tuple[Model, CommonPorts]]:
+    """By variant; those that ask the same have the same. Raises RepliesError."""
+    made: dict[Any, tuple[Model, CommonPorts]] = {}
+    for setup in batch.setups:
+        if (key := (setup.choice, setup.file)) not in made:
+            common = common_ports(project, setup.file, setup.choice, batch.sandbox)
+            made[key] = model_for(project, setup.choice, setup.file, common.env, common.prices), common
+    return [made[setup.choice, setup.file] for setup in batch.setups]
+
+
+def score_depends(scorer: Scorer, row: Row) -> str:
+    """What a score depends on beside the output: the scorer, and what it compares with."""
+    return canonical([scorer.spec, row.columns.get(scorer.argument) if scorer.kind == "exact" else row.expected])
+
+
+def _session(plan: Plan, task: CellTask) -> str:
+    """The name of a run: batch, row, and variant and repetition where there are several."""
+    name = f"{plan.name}.r{plan.rows[task.row].number}"
+    name += f".v{task.variant + 1}" if len(plan.variants) > 1 else ""
+    return name + (f".n{task.repetition + 1}" if plan.repeat > 1 else "")
+
+
+def _once_resumed(observe: Callable[[Event], None]) -> Callable[[Event], None]:
+    """Passes on what is new of a run that goes on: its journal is told again from the start."""
+    told = math.inf
+
+    def observing(event: Event) -> None:
+        nonlocal told
+        if event.kind == "run_resumed":
+            told = event.seq
+        if event.seq >= told:
+            observe(event)
+
+    return observing
+
+
+async def _in_doubt(stop: Stop) -> Decision:
+    """Ends a resumed run before a tool that may have run already."""
+    if stop.answered_by == "maybe":
+        raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
+    return await open_gate(stop)

@@ -1,0 +1,390 @@
+"""Worker processes of a batch, each with an event loop of its own, and the socket over which cells and what came of
+them pass: lists in JSON, each behind its length."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from multiprocessing.context import ForkProcess, SpawnProcess
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, convert, to_builtins
+
+from workbench.engine.gate import RunStopped
+from workbench.models import calls
+from workbench.models.encodings import encodings
+from workbench.store.faults import StoreError
+from workbench.workspace.batch.cells import Cells, CellTask, Ledger
+from workbench.workspace.live_spans import finish_spans
+from workbench.workspace.project import Project
+
+if TYPE_CHECKING:
+    from workbench.workspace.batch.planning import PreparedBatch
+    from workbench.workspace.folders import Folders
+    from workbench.workspace.settings import Settings
+
+_LENGTH = struct.Struct(">I")
+_LAST_SECONDS = 10.0
+"""For which a process may take to end, once it is told to."""
+
+
+class WorkerLost(Exception):
+    """A worker process ended by itself, or somebody ended it; the message says how."""
+
+
+class WorkerFault(Exception):
+    """A fault of the program in a worker process, as it was told there."""
+
+
+class WorkSetup(Struct, frozen=True):
+    """What a worker process has to know."""
+
+    root: Path
+    settings: Settings
+    env: Mapping[str, str]
+    folders: Folders
+    batch: PreparedBatch
+    model: str
+    budgeted: bool
+    rerun_tools: bool
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a provider is called."""
+        return any(not one.choice.offline for one in self.batch.setups)
+
+
+class WorkerProcesses:
+    """The workers of one command. A context manager, entered outside of any event loop."""
+
+    def __init__(
+        self, setup: WorkSetup, count: int, ledger: Ledger, at_fork: Iterable[Callable[[], None]] = ()
+    ) -> None:
+        """``at_fork`` is called in a fork, which lets go of what is its parent's."""
+        self._setup, self._ledger, self._at_fork = setup, ledger, list(at_fork)
+        self._count = count
+        self._workers: list[Worker] = []
+        self._connected: list[Worker] = []
+
+    def __enter__(self) -> WorkerProcesses:
+        # A fork shares what its parent has loaded: litellm and a tokenizer take 2 s and 170 MB, which every process
+        # would take for itself. It is safe where there is one thread only, as before the first event loop of a command;
+        # chDB has threads of its own, which Python does not see.
+        single = threading.active_count() == 1 and "chdb" not in sys.modules
+        method = "fork" if sys.platform == "linux" and single else "spawn"
+        if method == "fork":
+            self._load()
+            gc.freeze()  # What is shared stays shared: a collection writes into every object that it looks at.
+        for _ in range(self._count):
+            self._workers.append(self._start(method))
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        for worker in self._workers:
+            worker.close()
+        for worker in self._workers:
+            worker.end()
+
+    def _load(self) -> None:
+        """Load what every cell needs, here and once."""
+        if self._setup.is_live:
+            calls.rehearse()
+        for setup in self._setup.batch.setups:
+            encodings().text("", setup.choice.default_model)
+
+    def _start(self, method: str) -> Worker:
+        ours, theirs = socket.socketpair()
+        inherited = [] if method == "spawn" else [ours, *(worker.socket for worker in self._workers)]
+        at_fork = [] if method == "spawn" else self._at_fork
+        arguments = (theirs, self._setup, inherited, at_fork)
+        process = (ForkProcess if method == "fork" else SpawnProcess)(target=_work, args=arguments)
+        # It inherits the mask: Ctrl+C at a terminal reaches it too, before it can say that it ignores it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        return Worker(process, ours, self._ledger)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Sequence[Worker]]:
+        """Talk to the workers, on this event loop; at the end each of them is told to end."""
+        try:
+            for worker in self._workers:
+                await self._connect(worker)
+            yield list(self._connected)
+        finally:
+            await asyncio.gather(*(worker.finish() for worker in self._connected))
+
+    async def _connect(self, worker: Worker) -> None:
+        await worker.connect()
+        self._connected.append(worker)
+
+    async def another(self) -> Worker:
+        """One more, in the place of one that was lost."""
+        worker = await asyncio.to_thread(self._start, "spawn")
+        self._workers.append(worker)
+        await self._connect(worker)
+        return worker
+
+    def has(self, worker: object) -> bool:
+        """Whether a worker is there and was not lost."""
+        return isinstance(worker, Worker) and not worker.lost
+
+
+class Worker:
+    """A worker process, as the command sees it."""
+
+    def __init__(self, process: BaseProcess, ours: socket.socket, ledger: Ledger) -> None:
+        self.socket = ours
+        self.lost = ""
+        """How it ended, once it did so by itself."""
+        self._process, self._ledger = process, ledger
+        self._ended: dict[int, asyncio.Future[None]] = {}
+        """What waits for a cell, by its number."""
+        self._count = 0
+        self._finished = asyncio.Event()
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._affording: set[asyncio.Task[None]] = set()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    async def connect(self) -> None:
+        """Begin to listen."""
+        reader, self._writer = await asyncio.open_connection(sock=self.socket)
+        self._reading = asyncio.ensure_future(self._read(reader))
+
+    async def run(self, task: CellTask) -> None:
+        """Have a cell run. Raises WorkerLost, StoreError, WorkerFault."""
+        if self.lost:
+            raise WorkerLost(self.lost)
+        self._count += 1
+        number = self._count
+        ended = self._ended[number] = asyncio.get_running_loop().create_future()
+        self._send("run", number, to_builtins(task))
+        try:
+            await ended
+        finally:
+            self._ended.pop(number, None)
+
+    def stop(self, why: str) -> None:
+        """Stop the cells that are going on."""
+        self._send("stop", why)
+
+    async def finish(self) -> None:
+        """Have it end, when it has sent what it still has to say."""
+        self._send("finish")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._finished.wait(), _LAST_SECONDS)
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+
+    def close(self) -> None:
+        """Let go of the socket: a worker that was not told to end does so at once."""
+        self.socket.close()
+
+    def end(self) -> None:
+        """Wait for the process."""
+        self._process.join(_LAST_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _send(self, *message: Any) -> None:
+        if self._writer is not None and not self.lost:
+            self._writer.write(_packed(message))
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while True:
+                try:
+                    message = await _received(reader)
+                except (asyncio.IncompleteReadError, OSError):
+                    break
+                self._take(message)
+        except Exception as fault:  # A full disk, say: those who wait are told.
+            for waiting in list(self._ended.values()):
+                if not waiting.done():
+                    waiting.set_exception(fault)
+            raise
+        if not self._finished.is_set():
+            await self._gone()
+        self._finished.set()
+
+    def _take(self, message: Sequence[Any]) -> None:
+        match message:
+            case ["write", record]:
+                self._ledger.write(record)
+            case ["answered", cell, place, cost, succeeded]:
+                self._ledger.answered(cell, place, cost, succeeded=succeeded)
+            case ["corrected", cell, cost]:
+                self._ledger.corrected(cell, cost)
+            case ["afford", number, cell, place, cost]:
+                asking = asyncio.ensure_future(self._afford(number, cell, place, cost))
+                self._affording.add(asking)
+                asking.add_done_callback(self._affording.discard)
+            case ["ended", number, kind, text]:
+                waiting = self._ended.get(number)
+                if waiting is not None and not waiting.done():
+                    if not kind:
+                        waiting.set_result(None)
+                    else:
+                        waiting.set_exception(_FAULTS.get(kind, WorkerFault)(text))
+            case ["finished"]:
+                self._finished.set()
+
+    async def _afford(self, number: int, cell: str, place: str, cost: float) -> None:
+        refused = ""
+        try:
+            await self._ledger.afford(cell, place, cost)
+        except RunStopped as stop:
+            refused = str(stop)
+        self._send("afforded", number, refused)
+
+    async def _gone(self) -> None:
+        await asyncio.to_thread(self._process.join, _LAST_SECONDS)
+        code = self._process.exitcode
+        how = f"exit code {code}"
+        if code is None:
+            how = "it does not answer any more"
+        elif -code in signal.valid_signals():
+            how = signal.Signals(-code).name
+        self.lost = f"process {self.pid} of the batch ended ({how})"
+        for waiting in list(self._ended.values()):
+            if not waiting.done():
+                waiting.set_exception(WorkerLost(self.lost))
+
+
+_FAULTS: Mapping[str, type[Exception]] = {"store": StoreError}
+
+
+def _packed(message: Sequence[Any]) -> bytes:
+    """ASCII, so that every text passes: half of a surrogate pair, say."""
+    body = json.dumps(message, separators=(",", ":"), default=str).encode("ascii")
+    return _LENGTH.pack(len(body)) + body
+
+
+async def _received(reader: asyncio.StreamReader) -> list[Any]:
+    """Raises IncompleteReadError where the other side is gone, OSError."""
+    size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
+    body: list[Any] = json.loads(await reader.readexactly(size))
+    return body
+
+
+# -- in the worker process ---------------------------------------------------------------------------------------------
+
+
+def _work(
+    theirs: socket.socket, setup: WorkSetup, inherited: Sequence[socket.socket], at_fork: Sequence[Callable[[], None]]
+) -> None:
+    """All of a worker process."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # Of the terminal: the command that began this says when to stop.
+        signal.signal(number, lambda *_: None)  # Not SIG_IGN, which the commands of tools would inherit.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for one in inherited:
+        one.close()
+    for let_go in at_fork:
+        let_go()
+    asyncio.run(_serve(theirs, setup))
+    finish_spans()
+
+
+async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    project = Project(setup.root, setup.settings, setup.env, setup.folders)
+    link = _Link(writer)
+    cells = Cells(project, setup.batch, link, model=setup.model, budgeted=setup.budgeted, rerun_tools=setup.rerun_tools)
+    running: set[asyncio.Task[None]] = set()
+    async with cells.opened():
+        while True:
+            try:
+                message = await _received(reader)
+            except (asyncio.IncompleteReadError, OSError):
+                os._exit(1)  # The command was killed: its runs are cut off here as they would have been there.
+            match message:
+                case ["run", number, task]:
+                    one = asyncio.ensure_future(_run(cells, link, number, convert(task, CellTask)))
+                    running.add(one)
+                    one.add_done_callback(running.discard)
+                case ["afforded", number, refused]:
+                    link.afforded(number, refused)
+                case ["stop", why]:
+                    cells.stop(why)
+                case ["finish"]:
+                    break
+        if running:
+            await asyncio.wait(running)
+    link.send("finished")
+    await writer.drain()
+    writer.close()
+
+
+async def _run(cells: Cells, link: _Link, number: int, task: CellTask) -> None:
+    kind = text = ""
+    try:
+        await cells.run(task)
+    except asyncio.CancelledError:
+        pass  # It was stopped, which the command knows.
+    except StoreError as fault:
+        kind, text = "store", str(fault)
+    except Exception:  # noqa: BLE001 - the command is told, and ends with it
+        kind, text = "fault", traceback.format_exc()
+    link.send("ended", number, kind, text)
+
+
+class _Link:
+    """The ledger of the cells of a worker process: the command's, over the socket."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._count = 0
+        self._asked: dict[int, asyncio.Future[str]] = {}
+
+    def send(self, *message: Any) -> None:
+        self._writer.write(_packed(message))
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        self.send("write", record)
+
+    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
+        self.send("answered", cell, place, cost, succeeded)
+
+    def corrected(self, cell: str, cost: float) -> None:
+        self.send("corrected", cell, cost)
+
+    async def afford(self, cell: str, place: str, cost: float) -> None:
+        self._count += 1
+        number = self._count
+        asked = self._asked[number] = asyncio.get_running_loop().create_future()
+        self.send("afford", number, cell, place, cost)
+        try:
+            if refused := await asked:
+                raise RunStopped(refused)
+        finally:
+            self._asked.pop(number, None)
+
+    def afforded(self, number: int, refused: str) -> None:
+        asked = self._asked.get(number)
+        if asked is not None and not asked.done():
+            asked.set_result(refused)
