@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def call_words(place: Place) -> str:
-    """``triage:3``; in full where a phase was visited or tried more than once, or on a branch."""
+    """``triage:3``; in full if a phase was visited or tried more than once, or on a branch."""
     plain = not place.branch and place.turn and (place.visit, place.attempt, place.call) == (1, 1, 1)
     return f"{place.phase}:{place.turn}" if plain else str(place)
 
 
 def score_words(score: float | None) -> str:
-    """``4``, ``0.75``; nothing without one."""
+    """``4``, ``0.75``; empty without a score."""
     return "" if score is None else f"{score:g}"
 
 
@@ -56,7 +56,7 @@ def label_spans(labels: Labels) -> tuple[Span, ...]:
 
 
 class AnnotationsView(View):
-    """What is said of one run."""
+    """The annotations of one run."""
 
     def __init__(self, name: str, annotations: Annotations) -> None:
         """``name`` is what people call the run."""

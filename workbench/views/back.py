@@ -24,7 +24,7 @@ class LiveCall(Struct, frozen=True):
 
     doing: Literal["held", "waiting", "answering"]
     text: str = ""
-    """Why it is held; what is awaited; what has come so far."""
+    """Why it is paused, what it waits for, and the part that has arrived."""
     since_s: float = 0.0
     tick: int = 0
 
@@ -71,12 +71,12 @@ def back_row(columns: Columns, call: CallState) -> Row:
 
 
 def answered_by(call: CallState) -> str:
-    """The model and the provider that answered, once where they are called the same."""
+    """The model and the provider that answered, named once if they have the same name."""
     return " ".join(dict.fromkeys(call.answered_by.split()))
 
 
 def residual_row(columns: Columns, call: CallState) -> Row:
-    """What was predicted of the call, and what the provider reported."""
+    """The prediction of the call beside the provider's report."""
     found = Residual.of(call)
     if found is None:
         return Row(())

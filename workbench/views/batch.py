@@ -29,7 +29,7 @@ WORDS = {OPEN: "open", UNFIT: "does not fit"}
 
 
 def score_text(value: float | None) -> str:
-    """``1``, ``0.75``; a dash where nobody knows."""
+    """``1``, ``0.75``; a dash if unknown."""
     return UNKNOWN if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
@@ -262,14 +262,14 @@ def _number(name: str, value: float, *, sign: bool = False) -> str:
 
 
 def _better(name: str, one: Paired) -> str:
-    """Green where the difference is one for the better and leaves chance out, red for the worse."""
+    """Green for an improvement that chance does not explain, red for a loss."""
     if not one.differs:
         return ""
     return "ok" if (one.mean > 0) is (name not in MEASURES) else "error"
 
 
 def flat_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
-    """A record for each run, or for what stands in its place: what files of results hold. Unknown is None."""
+    """A record for each run, or for its failure, as files of results hold it. Unknown is None."""
     plan = matrix.plan
     for row, variant, number, one in matrix.all():
         source = plan.rows[row]
@@ -312,7 +312,7 @@ def table_rows(matrix: Matrix) -> Iterator[Mapping[str, Any]]:
 
 
 class CellView(View):
-    """One cell whole: input, what was expected, and every output with its scores."""
+    """One cell whole: input, expected output, and every output with its scores."""
 
     def __init__(self, matrix: Matrix, row: int, variant: int) -> None:
         self.matrix, self.row, self.variant = matrix, row, variant
@@ -401,7 +401,7 @@ def _overview(one: Matrix) -> Sequence[Piece]:
 
 
 def _spent(known: float, unknown: int) -> str:
-    """Money of which a part may have no price."""
+    """A sum of money, part of which may have no price."""
     if unknown and not known:
         return UNPRICED
     return money(known, exact=True) + ("+?" if unknown else "")
@@ -414,7 +414,7 @@ def _failed(counts: Mapping[str, int]) -> int:
 # The screen: rows and variants as a list with a column of its own under the cursor.
 
 NAMES, LEAST_CELL = 12, 18
-"""Cells of the names of rows, and of a variant at least: where they find no room, some are left out."""
+"""Columns of row names, and the least of a variant: variants without room are left out."""
 ORDERS = ("row", "score", "worst", "cost", "time", "status")
 """What rows are sorted by: all but the first by the variant under the cursor."""
 

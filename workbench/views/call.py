@@ -31,7 +31,7 @@ COLUMNS = (
     Column("cached", leaves=1),
 )
 _SHORT = 200
-"""Characters of a text that is printed again where it was sent again."""
+"""Characters up to which a text is printed again when it was sent again."""
 
 
 class CallView(View):
@@ -81,7 +81,7 @@ def _answered(call: CallState) -> str:
 
 
 def _texts(call: CallState, told: dict[str, str]) -> list[str]:
-    """What was sent of each entry, or where it stands already."""
+    """The text sent of each entry, or the earlier call that shows it."""
     texts = []
     for number, entry in enumerate(call.entries, start=1):
         text = message_text(entry) if entry.sent is not None else ""
@@ -94,7 +94,7 @@ def _texts(call: CallState, told: dict[str, str]) -> list[str]:
 
 
 def call_place(call: CallState) -> str:
-    """``triage:3 attempt 1``, with the branch, the visit and the call where there are several."""
+    """``triage:3 attempt 1``, with the branch, the visit and the call if there are several."""
     place = call.place
     where = f"{place.branch}/" if place.branch else ""
     where += f"{place.phase}:{place.turn}" if place.turn else f"{place.phase} {call.purpose}"
@@ -174,7 +174,7 @@ def _part(part: MessagePart, entry: Entry) -> list[Piece]:
 
 
 def _besides(call: CallState) -> Iterator[list[Piece]]:
-    """What is sent beside the messages: with these rows the table adds up to the totals above it."""
+    """Tokens sent beside the messages: with these rows the table adds up to the totals above it."""
     overhead = Overhead.of(call)
     told = (("tool definitions", call.tools_tokens, call.tools_tokens), ("overhead", overhead.full, overhead.sent))
     for name, full, sent in told:
@@ -184,7 +184,7 @@ def _besides(call: CallState) -> Iterator[list[Piece]]:
 
 
 def context_json(call: CallState) -> dict[str, Any]:
-    """One call with every entry: its message as stored, what was sent instead, and the rule that decided."""
+    """One call with every entry: its message as stored, the text sent instead, and the rule that decided."""
     cached = cached_entries(call)
     forecast = call.forecast
     return call_json(call) | {

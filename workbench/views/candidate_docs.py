@@ -1,4 +1,4 @@
-"""One candidate to read: what it was told and put out; two beside each other; how the evaluator settled it."""
+"""One candidate as a document: its prompt and its output; two in parallel columns; the evaluator's verdict."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def choosing_doc(
 
 
 def _output(row: RankedCandidate, output: str, render: str, *, whole: bool, gallery: Gallery | None) -> list[TextLine]:
-    """The output in a form of ``preview_render``; where that leaves the form open, its pictures follow the text."""
+    """The output in a form of ``preview_render``; if that leaves the form open, its pictures follow the text."""
     if render == "markdown" and len(output) <= MARKDOWN:
         from workbench.views.markdown import MarkdownBlock  # Rich's Markdown takes its time to load.
 

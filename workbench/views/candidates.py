@@ -51,7 +51,7 @@ def plot_lines(rows: Sequence[RankedCandidate], width: int, height: int) -> list
 
 
 class Ref(Struct, frozen=True):
-    """What a row stands for: a candidate of a round, or the line that says who won and why."""
+    """The content of a row: a candidate of a round, or the line that names the winner and the reason."""
 
     kind: Literal["gap", "round", "candidate", "why", "note"]
     round: int = -1
@@ -78,9 +78,9 @@ class Widths(Struct, frozen=True):
 
 
 UNLIMITED = 400
-"""Cells of a line that nobody has laid out."""
+"""Width of a line before a layout."""
 LINES = 4
-"""Of what is said below a round at most, each; the details have it whole."""
+"""Most lines of each text below a round; the details have it whole."""
 
 
 class CandidateRows(Rows):
@@ -322,7 +322,7 @@ class CandidatesView(View):
                 yield TextBlock(f"answer: {call.answer.text}", "  ")
 
     def points(self) -> list[Point]:
-        """Quality against cost in the last round in which that can be drawn; empty where there is none."""
+        """Quality against cost in the last round that has both; empty if there is none."""
         rounds = (standings(self.state, contest, of) for contest in self.contests for of in contest.rounds)
         return next((found for rows in reversed(list(rounds)) if (found := plot_points(rows))), [])
 
@@ -515,7 +515,7 @@ def notes(rows: Sequence[RankedCandidate]) -> Iterator[tuple[str, str]]:
 
 
 def advice(found: Mapping[str, Any], rows: Sequence[RankedCandidate]) -> str:
-    """What the evaluator would have chosen, for the person who decides."""
+    """The evaluator's own choice, for the person who decides."""
     pick = found.get("evaluator_pick")
     if pick is None:
         return ""
@@ -525,14 +525,14 @@ def advice(found: Mapping[str, Any], rows: Sequence[RankedCandidate]) -> str:
 
 
 def asked_words(question: Event) -> str:
-    """What the person is to do, in the place where it is done."""
+    """The request to the person, shown where the choice is made."""
     how = {"rank_all": "rank them all", "rate_each": "rate each from 0 to 100"}
     what = how.get(str(question.data.get("mode")), "choose one")
     return f"The run waits for you: {what} ({flat(str(question.data.get('question', '')).partition(chr(10))[0], 200)})"
 
 
 def change_words(contest: CandidateRounds, row: RankedCandidate) -> str:
-    """``rewrite: Put the constraints first.``, ``baseline``, or nothing where no prompt is varied."""
+    """``rewrite: Put the constraints first.``, ``baseline``, or empty if no prompt is varied."""
     entrant = row.entrant
     if entrant.mutation_type:
         return f"{flat(entrant.mutation_type)}: {flat(entrant.mutation_template)}"
@@ -541,7 +541,7 @@ def change_words(contest: CandidateRounds, row: RankedCandidate) -> str:
 
 
 def model_words(row: RankedCandidate, width: int) -> str:
-    """The model, without its vendor where there is no room for both."""
+    """The model, without its vendor if there is no room for both."""
     name = flat(row.model)
     return name if len(name) <= width else name.rpartition("/")[2] or UNKNOWN
 
@@ -553,7 +553,7 @@ def score_words(row: RankedCandidate) -> str:
 
 
 def cost_words(row: RankedCandidate) -> str:
-    """``$0.0071``; ``~`` before what is assumed or predicted, ``…`` after a part; nothing before the first call."""
+    """``$0.0071``; ``~`` before an assumed or predicted cost, ``…`` after a part; empty before the first call."""
     value = row.cost if row.assumed_cost is None else row.assumed_cost
     if value is None:
         return UNPRICED if row.tokens is not None else ""
@@ -583,7 +583,7 @@ def _said_token(row: RankedCandidate) -> str:
 
 
 def no_candidates(state: RunState) -> str:
-    """What to say where there is nothing to show."""
+    """The text if there is nothing to show."""
     if not state.run_id:
         return told("There is no run yet: {run.start} makes one.")
     return "No candidates ran in this run: no phase has soundings, or none was reached."

@@ -77,7 +77,7 @@ _NUMBER = re.compile(r"\d[\d,.]*$")
 
 
 def _cut(text: str, width: int) -> str:
-    """The text in so many cells; in fewer where it would end in a part of a number, which is another number."""
+    """The text in this many cells; shorter if it would end inside a number, which would then be another number."""
     left = set_cell_size(text, width)
     begun = _NUMBER.search(left)
     after = text[len(left) : len(left) + 2].lstrip(",.") if text.startswith(left) else ""
@@ -92,7 +92,7 @@ def width_of(spans: Iterable[Span]) -> int:
 
 
 def crop(spans: Iterable[Span], width: int) -> tuple[Span, ...]:
-    """The spans, cut to ``width`` cells with ``…`` where something is lost."""
+    """The spans, cut to ``width`` cells, with ``…`` if something is lost."""
     spans = tuple(spans)
     if width_of(spans) <= width:
         return spans

@@ -1,4 +1,4 @@
-"""The columns of the context pane: where each begins, and how wide it is in a pane of some width."""
+"""The columns of the context pane: their positions and widths in a pane of a given width."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Columns(Struct, frozen=True):
         return self.why + LINE + TOKENS
 
     def row(self, left: list[Span], *right: Span, tone: str = "") -> Row:
-        """A row whose last columns stay where they are, whatever becomes of the rest."""
+        """A row whose last columns keep their places while the rest is cut."""
         room = self.width - TOKENS * len(right)
         if room < 12:
             return Row(crop(left, self.width), tone)

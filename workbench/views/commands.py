@@ -278,13 +278,13 @@ class NamedCommand(Struct, frozen=True):
     id: str
     name: str
     key: str
-    """As people read it; empty for none."""
+    """The key as shown; empty for none."""
     sentence: str
     words: str = ""
 
 
 def name_of(key: Key) -> str:
-    """The name of a command; the beginning of its sentence where it has none of its own."""
+    """The name of a command; the beginning of its sentence if it has none of its own."""
     named = _NAMES.get(key.id)
     return named[0] if named else key.help.partition(":")[0].partition(";")[0]
 

@@ -73,7 +73,7 @@ GAP = 4
 
 
 def plot_doc(comparison: Comparison, height: Callable[[], int]) -> DrawnRows:
-    """Both plots, as wide as there is room, in a screen of so many lines: side by side, or below each other."""
+    """Both plots in the given width, on a screen of this many lines: side by side, or one below the other."""
     return DrawnRows(lambda room: _drawn(comparison, room, height()), (("Plot", "title"), ("  over the calls", "name")))
 
 
@@ -95,7 +95,7 @@ def _drawing(plot: Lines, width: int, height: int = 8) -> list[Drawn]:
 
 
 def plotted(comparison: Comparison) -> tuple[Lines, ...]:
-    """Tokens and cost of both sides over the calls; no cost where no price is known."""
+    """Tokens and cost of both sides over the calls; no cost if no price is known."""
     names = [call_name(pair.place) for pair in comparison.pairs]
     visits = [pair.place.visit_key for pair in comparison.pairs]
     sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
@@ -124,7 +124,7 @@ def _side_by_side(left: list[Drawn], right: list[Drawn], width: int) -> list[Dra
 COLUMNS = (5, 10, 8, 6, 10, 8, 8, 8, 6)
 """Cells of the call's name, tokens A, B and their change, cached A, B, cost A, B and their change: at the least."""
 NAME = 16
-"""Cells of a call's name at most, where there is little room; else twice as many."""
+"""Most cells of a call's name in a narrow pane; else twice as many."""
 FIELDS = ("call", "tokens A", "tokens B", "tokens ±", "cached A", "cached B", "cost A", "cost B", "cost ±")
 HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "cost A", "B", "±")
 CACHED = (4, 5)
@@ -151,8 +151,9 @@ class CompareView(View):
         texts: bool = False,
         plot: bool = False,
     ) -> None:
-        """``at``: the call whose messages are shown; ``texts``: they are not cut short; ``plot``: tokens and cost over
-        the calls are drawn."""
+        """``at``: the call whose messages are shown; ``texts``: they are not cut; ``plot``: tokens and cost over the
+        calls are drawn.
+        """
         self.comparison, self.title, self.is_what_if = comparison, title, is_what_if
         self.at, self.texts, self.plot = at, texts, plot
 
@@ -239,7 +240,7 @@ def _anchor(different: Sequence[CallPair], pair: CallPair) -> str:
 
 
 def _grades(comparison: Comparison) -> str:
-    """What the signs before the numbers of tokens mean, where there are any."""
+    """The meaning of the signs before numbers of tokens, if there are any."""
     meanings = {Grade.CALIBRATED: "scaled by what the provider counted", Grade.ESTIMATE: "an estimate"}
     found = {seen.grade for side in (comparison.a, comparison.b) for seen in side.seen}
     said = [f"{GRADE_SIGN[grade]} before tokens: {words}." for grade, words in meanings.items() if grade in found]
@@ -371,7 +372,9 @@ def _change(before: float | None, after: float | None) -> Cell:
 
 
 def beside(pair: CallPair, *, whole: bool = False) -> SideBySide:
-    """The messages of one call in two columns; what both send alike is folded. ``whole``: texts are not cut short."""
+    """The messages of one call in two columns; messages that both send alike are folded. ``whole``: texts
+    are not cut.
+    """
     a, b = pair.a, pair.b
     assert a is not None
     assert b is not None
@@ -409,7 +412,7 @@ def _folded_words(stretch: Stretch, b: AssembledCall) -> str:
 
 
 def side_of(entry: Entry | None, index: int, seen: AssembledCall | None, other: Entry | None) -> MessageSide | None:
-    """One side of a row: who, why and how large, and the text that went out; None where the side has no message."""
+    """One side of a row: role, reason and size, and the text as sent; None if the side has no message."""
     if entry is None or seen is None:
         return None
     state = state_of(entry)
@@ -615,7 +618,7 @@ class CompareRows(Rows):
         return True
 
     def section_of(self, row: int) -> int | None:
-        """Where the messages of the call on this line of the table begin."""
+        """The beginning of the messages of the call on this line of the table."""
         ref = self.refs[row]
         return self.refs.section_of(ref.pair) if ref.kind == "call" else None
 
@@ -649,7 +652,7 @@ class CompareRows(Rows):
         return (width - 1) * self.share // 1000
 
     def is_divided(self, row: int) -> bool:
-        """Whether both sides stand beside each other in a row."""
+        """Whether a row shows both sides in two columns."""
         return self.refs[row].kind in ("entry", "sent")
 
     # -- how they look -----------------------------------------------------------------------------------------------
@@ -719,7 +722,7 @@ class CompareRows(Rows):
         return _columns(self._widths_at(width), fields, (flat(said), token), width)
 
     def _differs(self, pair: CallPair, room: int) -> str:
-        """What differs first: in a sentence where there is room for it, else in few words."""
+        """The first difference: as a sentence if there is room, else in a few words."""
         sides = (("A", pair.a), ("B", pair.b))
         broken = [f"{name} is invalid" for name, seen in sides if seen is not None and seen.problems]
         whole, brief = (
@@ -764,7 +767,7 @@ class CompareRows(Rows):
 
 
 def _columns(widths: Sequence[int], fields: Mapping[str, Cell], last: Span, room: int) -> tuple[Span, ...]:
-    """Right-aligned fields after the first, then the rest of the line; with little room, what is cached is left out."""
+    """Right-aligned fields after the first, then the rest of the line; a narrow pane leaves out the cached tokens."""
     spans: list[Span] = [(" ", "plain")]
     for index, (name, width) in enumerate(zip(FIELDS, widths, strict=True)):
         if room < ROOMY and index in CACHED:
@@ -781,7 +784,7 @@ def _tone(before: float | None, after: float | None) -> str:
 
 
 def _known(a: Totals, b: Totals) -> tuple[float | None, float | None]:
-    """What the two cost; None for both where a price is unknown."""
+    """The costs of both; None for both if a price is unknown."""
     return (None, None) if a.unknown or b.unknown else (a.cost, b.cost)
 
 
@@ -790,7 +793,7 @@ def _named(entry: Entry | None, index: int) -> str:
 
 
 def _head(side: MessageSide | None, width: int) -> tuple[Span, ...]:
-    """Who, why and how large."""
+    """Role, reason and size."""
     if side is None:
         return ((" ", "plain"), (fit("not here", max(1, width - 1)), "faint"))
     spans: list[Span] = [(f" {flat(side.name)} ", _NAME_STYLE.get(side.state, "masked"))]

@@ -13,7 +13,7 @@ from workbench.context.align import Stretch, stretches
 
 
 class Ref(NamedTuple):
-    """What a row stands for. ``pair`` and ``stretch`` count from 0; ``old`` and ``new`` are entries, -1 for none."""
+    """The content of a row. ``pair`` and ``stretch`` count from 0; ``old`` and ``new`` are entries, -1 for none."""
 
     kind: Literal[
         "text", "head", "call", "total", "peak", "answers", "answer", "section", "note", "fold", "entry", "sent"
@@ -26,9 +26,9 @@ class Ref(NamedTuple):
 
 
 OUTPUT = -1
-"""In the place of a call: the output of the whole run."""
+"""Stands for the output of the whole run, in place of a call."""
 KEPT = 16
-"""Calls whose rows are kept once they are laid out: all rows of all calls are the square of a long run."""
+"""Calls whose rows are kept after layout: all rows of all calls would grow with the square of a run."""
 
 
 class CompareRefs:
@@ -76,7 +76,7 @@ class CompareRefs:
         return self._rows(self._sections[number])[row - self._starts[number]]
 
     def row_of(self, ref: Ref) -> int:
-        """Where such a row stands now. Raises ValueError if it is none of these any more."""
+        """The current index of such a row. Raises ValueError if it no longer exists."""
         pair = bisect_right(self._sections, ref.pair) - 1
         if ref in self._top or pair < 0:
             return self._top.index(ref)
@@ -87,7 +87,7 @@ class CompareRefs:
         return self._stretches(ref.pair)[ref.stretch]
 
     def section_of(self, pair: int) -> int | None:
-        """The row at which the messages of a call begin; None where none are shown."""
+        """The row at which the messages of a call begin; None if none are shown."""
         number = bisect_right(self._sections, pair) - 1
         return self._starts[number] + 1 if number >= 0 and self._sections[number] == pair else None
 

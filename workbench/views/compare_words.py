@@ -21,7 +21,7 @@ SMALL = 0.01
 
 
 def percent(before: float | None, after: float | None) -> str:
-    """``-37%``, ``+4%``, ``-0.3%``; ``0`` for no change, a dash where it cannot be said."""
+    """``-37%``, ``+4%``, ``-0.3%``; ``0`` for no change, a dash if unknown."""
     if before is None or after is None or (before == 0 and after != 0):
         return UNKNOWN
     if before == after:
@@ -40,7 +40,7 @@ def dollars(value: float | None, largest: float | None) -> str:
 
 
 def call_name(place: Place) -> str:
-    """``triage:3``, with branch, visit, attempt and call where they are not the first."""
+    """``triage:3``, with branch, visit, attempt and call if they are not the first."""
     name = f"{place.branch}/{place.phase}" if place.branch else place.phase
     name += f"#{place.visit}" if place.visit > 1 else ""
     more = (f" attempt {place.attempt}" if place.attempt > 1 else "") + (
@@ -127,7 +127,7 @@ def verdict(comparison: Comparison) -> tuple[bool, str]:
 
 
 def _saves(comparison: Comparison) -> bool:
-    """Whether B costs less; False where that is unknown."""
+    """Whether B costs less; False if that is unknown."""
     return cheaper(comparison.a.totals, comparison.b.totals) == 1
 
 
@@ -196,7 +196,7 @@ def _dearer(minimum: int, where: str = "") -> str:
 
 
 def fallback_lines(comparison: Comparison) -> Iterator[str]:
-    """For each side whose selecting model left no answer to be read: the calls whose numbers are the heuristic's."""
+    """For each side whose selecting model gave no readable answer: the calls that the heuristic selected for."""
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         calls = [one for one in side.seen if one.fell_back]
         if calls:
@@ -250,7 +250,7 @@ def side_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def answer_lines(comparison: Comparison) -> Iterator[str]:
-    """Whether two runs came to the same, and where their answers differ."""
+    """Whether two runs have the same output, and where their answers differ."""
     if (outputs := comparison.outputs) is None:
         return
     same = outputs[0] == outputs[1]
@@ -295,7 +295,7 @@ def _more_or_less(before: float, after: float, noun: str) -> str:
 
 
 def price_words(model: str, price: Price) -> tuple[str, str]:
-    """The prices of a model with their source, and the rule by which its provider caches."""
+    """The prices of a model with their source, and the caching rule of its provider."""
     numbers = [
         f"{name} {_per_million(value)}"
         for name, value in (("input", price.input), ("cached", price.cache_read), ("written", price.cache_write))
@@ -321,7 +321,7 @@ def cost_of(seen: AssembledCall | None) -> float | None:
 
 
 def reported_lines(side: ComparisonSide) -> Iterator[str]:
-    """What the provider counted where it was asked this very thing, beside the prediction."""
+    """The provider's count of the same request, beside the prediction."""
     calls = side.reported
     if not calls:
         return

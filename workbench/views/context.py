@@ -1,4 +1,4 @@
-"""The context of one call as rows: what went out, what did not and why, where the cache ends, and what came back."""
+"""The context of one call as rows: what was sent, what was not and why, where the cache ends, and the answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def sort_of(entry: Entry, phase: str) -> str:
 
 
 def stretches(call: CallState, budget: int | None = None) -> tuple[Stretch, ...]:
-    """What is sent, in wire order, neighbours of a sort merged; then what is not sent; then what the budget leaves."""
+    """The sent messages in wire order, neighbours of one kind merged; then the unsent ones; then the rest of the
+    budget.
+    """
     merged: list[list[str | int]] = []
     for sort, tokens in _parts(call):
         if merged and merged[-1][0] == sort:
@@ -97,8 +99,9 @@ _FILL = {"masked": "◌", "dropped": "·", "free": "┈"}
 
 
 def bar(call: CallState, width: int, budget: int | None = None, *, divided: bool = False) -> Row:
-    """The bar as one row; each stretch carries its name and tokens where they fit. ``divided``: no colours tell them
-    apart, so that the last cell of each but the last is a line."""
+    """The bar as one row; each stretch carries its name and tokens if they fit. ``divided``: without colours, the last
+    cell of each stretch but the last is a line.
+    """
     room = width - 2
     parts = stretches(call, budget)
     cells = shares(tuple(part.tokens for part in parts), room)
@@ -119,7 +122,9 @@ def _label(part: Stretch, length: int, grade: str) -> str:
 
 
 def cache_lines(call: CallState, width: int, budget: int | None = None) -> Sequence[Row]:
-    """The cached prefix, drawn to the scale of the bar above it; where nothing is cached, why, in two lines at most."""
+    """The cached prefix, drawn to the scale of the bar above it; if nothing is cached, the reason, in two lines at
+    most.
+    """
     forecast = call.forecast
     if forecast is None or not call.tokens_sent:
         return (Row(()),)
@@ -143,7 +148,7 @@ def cache_lines(call: CallState, width: int, budget: int | None = None) -> Seque
 
 
 Key = tuple[str, Place]
-"""What makes two entries the same message: its body, and where it was made."""
+"""Identifies a message in two entries: its body, and the place where it was made."""
 
 RefKind = Literal[
     "note",
@@ -366,7 +371,7 @@ class ContextRows(Rows):
 
 
 def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
-    """``Context · triage · turn 3/6 · attempt 2``: what is 1 and could not be more is left out."""
+    """``Context · triage · turn 3/6 · attempt 2``; counts that are 1 and cannot be more are left out."""
     turn = f"turn {place.turn}" + (f"/{max_turns}" if max_turns > 1 else "") if place.turn else "beside the turns"
     parts = [flat(place.phase), turn]
     if place.visit > 1:
@@ -381,8 +386,9 @@ def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
 
 
 def brief(strategy: str, room: int) -> str:
-    """A strategy with as many parameters as there is room for; each part stays named: ``mask(after=2,…)+loop(…)``. As
-    it is where even its names do not fit."""
+    """A strategy with as many parameters as fit; every part stays named: ``mask(after=2,…)+loop(…)``. Unchanged if not
+    even its names fit.
+    """
     parts = re.split(r"\+(?![^(]*\))", strategy)
     given = [part[:-1].partition("(") if part.endswith(")") else (part, "", "") for part in parts]
     names, values = [name for name, _, _ in given], [text.split(",") if mark else [] for _, mark, text in given]
@@ -428,8 +434,9 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
 
 
 def marks_in(call: CallState) -> Marks | None:
-    """Where a call's request is marked for its provider's cache: as its parameters say, else the marks that every
-    request gets, where they make the provider write; None where there are none."""
+    """The cache marks of a call's request: those of its parameters, else the default ones if they make the provider
+    write; None without marks.
+    """
     given = call.parameters.get(PARAMETER)
     if given is not None:
         return Marks.from_json(given)

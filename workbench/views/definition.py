@@ -63,7 +63,7 @@ def outline(
 
 
 KIND_WORDS = {"human": "gate", "route": "conditional", "subgraph": "manager"}
-"""Kinds of node by the words that people have for them, where those differ."""
+"""Plain words for kinds of nodes, if they differ from the kind's name."""
 
 
 def kind_word(node: Node) -> str:
@@ -130,7 +130,7 @@ def phase_lines(cascade: Cascade | None, source: Source, name: str) -> tuple[int
 
 
 def budget_of(cascade: Cascade | None, name: str) -> int | None:
-    """Tokens that a request of the phase may have; None where the file sets no limit."""
+    """Tokens that a request of the phase may have; None if the file sets no limit."""
     budget = cascade.token_budget if cascade else None
     if budget is None:
         return None
@@ -145,7 +145,7 @@ class Fact(NamedTuple):
     fields: tuple[str, ...] = ()
     """Fields of the phase that it comes from, the first that the file has."""
     line: int = 0
-    """The line of the file that says so; 0 where none does."""
+    """The line of the file that says so; 0 if none does."""
     is_input: bool = False
 
 
@@ -153,7 +153,7 @@ class Card(Rows):
     """Lines about a phase, each with its line of the file, below a hint."""
 
     def __init__(self, name: str, state: str, hint: str, facts: Iterable[Fact]) -> None:
-        """``state``: what stands beside the name."""
+        """``state``: the text beside the name."""
         self.title = (("Context", "title"), (f"  {flat(name)}", "name"), (state, "dim"))
         self.hint = hint
         self.facts = tuple(facts)
@@ -165,7 +165,7 @@ class Card(Rows):
         return len(self.facts)
 
     def fact(self, index: int) -> Fact | None:
-        """The line of the card; None for one that is not there."""
+        """The line of the card; None if it has none."""
         return self.facts[index] if 0 <= index < len(self.facts) else None
 
     def row(self, index: int, width: int) -> Row:
@@ -194,7 +194,7 @@ NARROWEST = 20
 
 
 class CardRows(Card):
-    """What is known of a phase that made no call: the inputs of a run, what the phase may use and sees."""
+    """Facts about a phase without a call: the inputs of a run, what the phase may use and sees."""
 
     def __init__(
         self,
@@ -207,8 +207,9 @@ class CardRows(Card):
         source: Source | None = None,
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """``status`` is how its last visit ended; empty where it has not run. ``source`` is the file, for lines;
-        ``given`` what the next run gets, None where none can begin here."""
+        """``status`` is how its last visit ended; empty if it has not run. ``source`` is the file, for lines; ``given``
+        is the input of the next run, None if none can start here.
+        """
         state = f" · {status}, no model call" if status else " · not run yet"
         facts = [*(_inputs(cascade, given) if given is not None else ()), *phase_facts(cascade, phase, default_model)]
         facts = [fact._replace(line=_line_of(cascade, phase, source, fact.fields)) for fact in facts]
@@ -285,7 +286,7 @@ def _candidates(soundings: Soundings) -> str:
 
 
 def _people(phase: Phase) -> str:
-    """Where a person comes in."""
+    """The points at which a person takes part."""
     asked, spoken, decides = phase.human_input, phase.audibles, phase.decision_points
     parts = [
         f"may speak to it {plural(spoken.budget, 'time')} (S)" if spoken is not None and spoken.enabled else "",
@@ -296,7 +297,7 @@ def _people(phase: Phase) -> str:
 
 
 def _strategy(cascade: Cascade, phase: Phase) -> Strategy | None:
-    """What the field ``strategy`` says; None where it is not there or cannot be read."""
+    """The strategy of the field ``strategy``; None if it is missing or cannot be read."""
     from workbench.context.strategy import SpecError, with_named
 
     spec = phase.strategy or cascade.strategy

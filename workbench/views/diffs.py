@@ -1,5 +1,6 @@
-"""Two texts and how they differ, in red and green with the words that differ marked: beside each other where there is
-room, else as one list of lines."""
+"""Two texts and their differences, in red and green with differing words marked: in two columns if there is room, else
+as one list of lines.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from workbench.views.text import TextLine, TextRows, text_lines
 from workbench.views.value import Block, Cell
 
 ROOMY = 76
-"""Cells from which two texts stand beside each other."""
+"""Cells from which two texts are shown in two columns."""
 LONGEST = 200_000
-"""Characters of both texts together; longer ones stand beside each other as they are, without being compared."""
+"""Most characters of both texts together; longer ones are shown in two columns without a comparison."""
 
 
 class DiffRows(Rows):
-    """Both texts scroll as one."""
+    """Both texts scroll together."""
 
     def __init__(
         self,

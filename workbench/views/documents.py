@@ -47,7 +47,7 @@ def message_lines(
 
 
 def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = 0) -> list[TextLine]:
-    """Each image by type, size and hash; below that drawn, where a gallery can."""
+    """Each image by type, size and hash; drawn below that, if a gallery can."""
     made: list[TextLine] = []
     for image in images:
         size = f"{image.width}×{image.height} " if image.width else ""
@@ -58,7 +58,7 @@ def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = 0
 
 
 def painter(text: str) -> Paint | None:
-    """Colours for a text that is JSON; none for one that only begins like it."""
+    """Colours for a JSON text; None for a text that only begins like JSON."""
     if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]") or len(text) > 2 * HEAD_AND_TAIL:
         return None
     try:
@@ -74,7 +74,7 @@ def pretty_value(value: object) -> str:
 
 
 def pretty(text: str) -> str:
-    """JSON indented; what is no JSON, as it is."""
+    """JSON indented; other text unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -82,7 +82,7 @@ def pretty(text: str) -> str:
 
 
 def _why(call: CallState, entry: Entry) -> str:
-    """What was done to the message, and the reason, which often says it by itself."""
+    """What happened to the message, and the reason, which often says both."""
     words = reason(call, entry)
     return words if words.startswith(f"{entry.action}:") else f"{entry.action}: {words}"
 
@@ -115,7 +115,7 @@ def message_doc(
 
 
 def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) -> SideRows | None:
-    """An entry in full beside what the model saw of it; None where these are the same, or nothing was sent."""
+    """An entry in full beside what the model saw of it; None if the two are equal, or nothing was sent."""
     entry = call.entries[index]
     if entry.sent is None or entry.sent == entry.item.message:
         return None

@@ -27,7 +27,7 @@ class EditorFacts(Struct, frozen=True):
     refusal: str = ""
     """Why the file can only be looked at."""
     on_disk: str = ""
-    """What happened to the file meanwhile."""
+    """The change of the file on disk since it was read."""
     errors: int = 0
     warnings: int = 0
     checked: bool = False
@@ -36,7 +36,7 @@ class EditorFacts(Struct, frozen=True):
 
 
 def editor_header(facts: EditorFacts, width: int) -> tuple[Span, ...]:
-    """One line: the file, whether it is saved, how sound it is, where the cursor stands."""
+    """One line: the file, whether it is saved, its problems, the position of the cursor."""
     parts: list[list[Span]] = [[("editor ", "faint"), (flat(facts.file), "bold")]]
     if facts.refusal:
         parts.append([(f" read-only: {flat(facts.refusal)} ", "held-badge")])
@@ -59,8 +59,9 @@ def editor_header(facts: EditorFacts, width: int) -> tuple[Span, ...]:
 def help_rows(
     found: FieldHelp | None, problems: Sequence[Problem], item: Item | None = None, known: Definition | None = None
 ) -> TextRows:
-    """The problems of the line, then what is ``known`` of the name under the cursor, then the field: its type, default
-    and meaning; the field first while an ``item`` of what may be written is looked at."""
+    """The problems of the line, then facts about the name under the cursor (``known``), then the field: its type,
+    default and meaning. The field comes first while an ``item`` of the completion is selected.
+    """
     wrong: list[TextLine] = []
     for problem in problems:
         token = _TOKENS.get(problem.severity, "dim")

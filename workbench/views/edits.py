@@ -1,4 +1,4 @@
-"""Edits that are being written: what can be edited as rows, and what was changed as lines in red and green."""
+"""Unsaved edits: the editable parts as rows, and the changes as lines in red and green."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW_STATE = "state:"
 CONTEXT_LINES = 2
 """Equal lines that stand around a change."""
 LONGEST = 200_000
-"""Characters of a text whose lines are compared; of a longer one its size is told."""
+"""Characters of a text whose lines are compared; for a longer one only its size is shown."""
 
 _MARK_SIGN = {"changed": "edited", "added": "new", "dropped": "gone", "moved": "moved"}
 
@@ -149,7 +149,7 @@ class EditableRows(Rows):
         return self.row(index, 400).text.strip() if part is None else f"{self.row(index, 100).text} {part.text}"
 
     def index_of(self, key: str) -> int:
-        """The row of a key; 0 where there is none."""
+        """The row of a key; 0 if there is none."""
         return next((index for index, one in enumerate(self.found) if one.key == key), 0)
 
 
@@ -157,7 +157,7 @@ class EditableRows(Rows):
 
 
 def change_lines(changes: Sequence[Change]) -> list[TextLine]:
-    """Changes below each other: what was done, then the lines that differ, with a few equal ones around them."""
+    """A list of changes: what was done, then the differing lines, with a few equal ones around them."""
     lines: list[TextLine] = []
     for change in changes:
         if lines:
@@ -172,8 +172,9 @@ def change_lines(changes: Sequence[Change]) -> list[TextLine]:
 
 
 def diff_lines(before: str, after: str) -> list[TextLine]:
-    """Two texts as one list of lines: gone ones red, new ones green, words that differ within a line marked; equal
-    lines far from a change are folded to their number."""
+    """Two texts as one list of lines: removed ones red, new ones green, differing words within a line marked; equal
+    lines far from a change are folded to their number.
+    """
     if len(before) + len(after) > LONGEST:
         sizes = f"{len(before):,} characters become {len(after):,}"
         return [TextLine(f"  {sizes}; too long to compare here. It ends:", "dim"), *text_lines(after[-400:], "added")]

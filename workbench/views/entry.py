@@ -1,4 +1,4 @@
-"""The rows of what goes into a call: an entry, the native tools, a fold of what was dropped, the break of the cache."""
+"""The rows of a call's context: an entry, the native tools, a fold of dropped messages, the break of the cache."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NARROWEST = 40
 
 
 def reason_of(entry: Entry, place: Place, earlier: int, was: Entry | None = None) -> str:
-    """Why an entry is as it is; beside that, how it was in the call before, if that differs."""
+    """Why an entry is as it is; with its reason in the call before, if that differs."""
     text = explain(entry, place, earlier)
     if was is None:
         return text
@@ -48,7 +48,7 @@ def entry_row(
     change: str = "",
     broken: Sequence[BrokenInvariant] = (),
 ) -> Row:
-    """One entry. ``change`` is ``new`` or ``altered`` against the call before, or nothing."""
+    """One entry. ``change`` is ``new`` or ``altered`` compared with the call before, or empty."""
     base = "faint" if entry.sent is None else ""
     mark: list[Span] = [BLANK, sign(change) if change else BLANK] if columns.marked else []
     source = fit(origin(entry).removeprefix("↪ "), columns.source - 1) + " "
@@ -77,8 +77,9 @@ def entry_row(
 def entry_lines(
     columns: Columns, first: Row, entry: Entry, reason: str, broken: Sequence[BrokenInvariant]
 ) -> tuple[Row, ...]:
-    """The row of an entry, and below it what its columns cut of its origin and its reason; none where they cut nothing
-    worth a line."""
+    """The row of an entry, and below it the cut parts of its origin and its reason; none if they are not
+    worth a line.
+    """
     text = f"✗ {broken[0].message}" if broken else reason
     source, why = flat(origin(entry).removeprefix("↪ ")), flat(text)
     room = max(4, columns.source - 1), max(4, columns.why - 1)
@@ -102,7 +103,7 @@ def entry_lines(
 
 
 def _cells(lines: Sequence[str], room: int) -> list[str]:
-    """Lines of characters as lines of so many cells: wide ones take two."""
+    """Lines of characters, wrapped to this many cells: wide characters take two."""
     return [part for line in lines for part in ([line] if cell_len(line) <= room else chop_cells(line, room))]
 
 
@@ -126,7 +127,7 @@ def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant
 
 
 def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
-    """What a message was put together from, below it; greyed where it was left out."""
+    """A part of a composed message, below it; grey if it was left out."""
     gone = part.action is Action.DROPPED
     why = f"{part.action}: {part.reason}" if part.reason else str(part.action)
     tone = "faint" if gone else "dim"
@@ -155,7 +156,7 @@ def tools_row(columns: Columns, call: CallState) -> Row:
 
 
 def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
-    """What belongs to no message: with it the rows add up to what is sent."""
+    """Tokens that belong to no message: with them the rows add up to the request."""
     scaled = overhead.sent != call.overhead_tokens
     why = "framing, and what the provider counts differently" if scaled else "framing of the messages"
     what = fit("overhead", columns.source) + fit(why, columns.why + LINE)
@@ -173,18 +174,18 @@ def fold_row(columns: Columns, entries: Sequence[Entry]) -> Row:
 
 
 def equal_words(entries: Iterable[Entry]) -> str:
-    """Messages that both sides of a comparison have alike: how many, and how much was sent of them."""
+    """Messages that both sides of a comparison share: how many, and how much of them was sent."""
     found = list(entries)
     tokens = count(sum(entry.tokens_sent for entry in found), Grade.of_sum(entry.grade for entry in found))
     return f"{plural(len(found), 'equal message')}, {tokens} tokens"
 
 
 def note_row(columns: Columns, note: str) -> Row:
-    """What the strategy says of the whole context: how much was selected, what was skipped."""
+    """A note of the strategy about the whole context: how much was selected, what was skipped."""
     return Row(crop(((f"{columns.indent}{flat(note)}", "dim"),), columns.width))
 
 
 def break_row(columns: Columns, reason: str) -> Row:
-    """Where the prefix ends that the provider can reuse."""
+    """The end of the prefix that the provider can reuse."""
     text = " cache breaks here" + (f": {flat(reason)}" if reason else "")
     return Row(crop(((columns.indent[:-2], "plain"), sign("break"), (text, "warning")), columns.width))

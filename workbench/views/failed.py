@@ -14,8 +14,9 @@ from workbench.views.text import TextLine, TextRows, text_lines
 
 
 def failure_doc(call: CallState, index: int, run: RunState) -> TextRows:
-    """One failed try of a call. Where the request was too long, its largest messages are named; where the model is not
-    there, the line that names it and names like it."""
+    """One failed try of a call. For a request that was too long, its largest messages are named; for a missing model,
+    the line that names it and similar names.
+    """
     data = call.failures[index]
     error = data.get("error") or {}
     remedy = remedy_of(error)
@@ -49,7 +50,7 @@ def _keys(*, again: bool) -> str:
 
 
 def _model(run: RunState, call: CallState, kind: str) -> str:
-    """Where the model of the call is named, if that may be what is wrong."""
+    """The place that names the call's model, if the model may be wrong."""
     from workbench.models.prices import PriceTable
     from workbench.workspace.model_place import DOUBTED, model_words
 

@@ -20,7 +20,7 @@ from workbench.views.value import Form
 
 COLOURS = ("#3b76f0", "#c2620a")
 WRONG, OTHER, TEXT = "#d43a3a", "#808080", "#7a7a7a"
-"""Nobody knows on which ground a plot will lie: each of these can be read on white and on black."""
+"""The background of an exported plot is unknown: each of these colours can be read on white and on black."""
 NOTE_CELLS = 110
 """Characters of a line below the plot."""
 WIDTH = 720

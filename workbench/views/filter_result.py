@@ -1,4 +1,4 @@
-"""What a filter leaves and a search finds, beside the title of a list."""
+"""The result of a filter and of a search, shown beside the title of a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.views.cells import Span, crop, flat, width_of
 from workbench.views.tally import Tally
 
 NARROW, LEAST_TITLE = 50, 12
-"""Cells of a pane in which a filter is always named in few words, and that a title keeps beside it."""
+"""Width of a pane in which a filter is always abbreviated, and the least width of the title beside it."""
 TITLE_FRAME = 9
 """Cells of a title line that are neither title nor right side: the rule and the gaps."""
 
@@ -28,7 +28,7 @@ class FilterResult(NamedTuple):
     """The row that the search goes on from."""
 
     def words(self, *, short: bool) -> str:
-        """``filter 'tool': 3 of 12   'time' 2 of 3``; nothing where there is neither."""
+        """``filter 'tool': 3 of 12 'time' 2 of 3``; empty without both."""
         words = []
         if self.filter:
             named = f"'{flat(self.filter, 8)}'" if short else f"filter '{flat(self.filter, 20)}'"
@@ -40,8 +40,9 @@ class FilterResult(NamedTuple):
     def beside(
         self, title: Sequence[Span], right: Sequence[Span], width: int
     ) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-        """The title and what stands to its right. Filter and search come first and stand whole: in few words where
-        there is little room, and then the title gives way to them."""
+        """The title and the text to its right. Filter and search come first and stay whole; in a narrow pane they are
+        abbreviated, and the title is cut.
+        """
         title, right = tuple(title), tuple(right)
         words = self.words(short=width < NARROW)
         if not words:

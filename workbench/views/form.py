@@ -111,7 +111,7 @@ def choices_of(section: FieldSection, room: int | None = None) -> tuple[tuple[st
 
 
 def names_of(section: Comparison) -> tuple[tuple[str, list[Piece]], ...]:
-    """The options of a comparison where the cards beside each other say the rest."""
+    """The options of a comparison, if the cards already show the rest."""
     return tuple((option.id, [(option.label, "")]) for option in section.options)
 
 

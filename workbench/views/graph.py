@@ -1,4 +1,4 @@
-"""The phases of a cascade and what leads where; with a run, what was walked."""
+"""The phases of a cascade and their ways; with a run, the walk."""
 
 from __future__ import annotations
 
@@ -81,13 +81,14 @@ def _status(name: str, walked: RunPath) -> Mapping[str, Any]:
 
 
 class FlowRows(Rows):
-    """The graph with the walk of a run on it: below each phase its ways out, those that were taken first in sight, and
-    beside it its visits, tokens, cost and time."""
+    """The graph with the walk of a run: below each phase its ways out, the taken ones first, with its visits, tokens,
+    cost and time.
+    """
 
     empty = ("The file has no cascade to show.",)
 
     def __init__(self, graph: Graph, run: RunState | None) -> None:
-        """``run`` is None before one began."""
+        """``run`` is None before the first one began."""
         self.walked = RunPath(run)
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
         self._run = run
@@ -164,6 +165,6 @@ class FlowRows(Rows):
         return self._lines[index][0] if 0 <= index < len(self._lines) else ""
 
     def call(self, index: int) -> Place | None:
-        """The last call of that phase; None where it made none."""
+        """The last call of that phase; None if it made none."""
         calls = self._calls.get(self.phase(index))
         return calls[-1].place if calls else None

@@ -15,11 +15,11 @@ from workbench.views.signs import sign
 from workbench.views.words import ended_words
 
 ROOMY = 100
-"""Cells from which on nothing has to be abbreviated by rule."""
+"""Cells from which nothing has to be abbreviated."""
 
 
 class HeaderState(Struct, frozen=True):
-    """What the header says beside the run."""
+    """Facts that the header shows beside the run."""
 
     cascade: str = ""
     file: str = ""
@@ -33,7 +33,7 @@ class HeaderState(Struct, frozen=True):
     model: str = ""
     base_url: str = ""
     held: str = ""
-    """Where the run is paused, if it is: ``before investigate:9``."""
+    """The stop at which the run is paused, if it is: ``before investigate:9``."""
     at: str = ""
     """What runs now: ``investigate:9``."""
     question: bool = False
@@ -98,7 +98,7 @@ def _totals(
 
 
 def _file(facts: HeaderState, *, brief: bool = False) -> list[Span]:
-    """What there is to say of the file; ``brief`` says only what is wrong or new."""
+    """The facts about the file; ``brief`` leaves only problems and news."""
     if facts.errors:
         more = "" if brief or not facts.good else "; the last good version stays"
         words = f" {plural(facts.errors, 'error')} in the file{more}"
@@ -145,7 +145,7 @@ def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Spa
 
 
 def run_label(run: RunState) -> str:
-    """What a run is called where there is little room: its session without the cascade's name, or the end of its id."""
+    """A short name of a run: its session without the cascade's name, or the end of its id."""
     name = flat(run.session_id)
     short = name.removeprefix(f"{flat(run.cascade_id)}-") if run.cascade_id else name
     return (short or name)[:24] if name else run.run_id[-4:]

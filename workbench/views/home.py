@@ -32,7 +32,7 @@ READABLE, BELOW = 24, 5
 
 
 class CascadeRows(Rows):
-    """The cascade files, each with its problems as soon as they are known, and the last run of it."""
+    """The cascade files, each with its problems once they are known, and its last run."""
 
     def __init__(
         self,
@@ -41,8 +41,9 @@ class CascadeRows(Rows):
         last: Mapping[str, RunSummary],
         opened: str = "",
     ) -> None:
-        """``listed`` None: nobody has looked yet. ``checked`` and ``last`` by file as shown; ``opened`` is the file
-        that was open last."""
+        """``listed`` None: the folder was not read yet. ``checked`` and ``last`` by file as shown; ``opened`` is the
+        file that was opened last.
+        """
         self.listed = listed or ()
         self._checked = checked
         self._last = last
@@ -132,7 +133,7 @@ def _worst(broken: int, doubtful: int) -> str:
 
 
 def _last_words(run: RunSummary) -> str:
-    """``11-02 14:02``, with where it stopped if it can go on."""
+    """``11-02 14:02``, with its stop if it can be continued."""
     return f"{day_and_time(run.started, year=False)}{f' after {run.at}' if run.resumable and run.at else ''}"
 
 

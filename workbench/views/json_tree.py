@@ -33,7 +33,7 @@ class _Line(Struct, frozen=True):
 
 
 class JsonRows(TextRows):
-    """A value, pretty. The rows are those of what is not folded; a fold says how much it hides."""
+    """A value, pretty-printed. Folded parts show how much they hide."""
 
     def __init__(
         self, value: object, title: tuple[Span, ...] = (), title_right: tuple[Span, ...] = (), *, copy: str = ""
@@ -87,7 +87,7 @@ class JsonRows(TextRows):
         return self.first_row(self._shown.index(target))
 
     def fold_below(self, depth: int) -> None:
-        """Fold everything that begins deeper, where the whole does not fit a screen."""
+        """Fold all deeper parts, if the whole does not fit on a screen."""
         if len(self._all) > SHORT:
             self.folded = {i for i, line in enumerate(self._all) if line.until and line.depth > depth}
             self._again()

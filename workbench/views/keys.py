@@ -47,7 +47,7 @@ SHOWN = {
     "up": "↑",
     "down": "↓",
 }
-"""Names of the table as they are shown, where that is shorter."""
+"""Names of keys as shown, if that is shorter."""
 
 _ALSO = {"ctrl+m": "enter", "ctrl+i": "tab", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
 """Keys that terminals have sent as others since there were terminals."""
@@ -129,7 +129,7 @@ def _guess(modifiers: list[str], name: str) -> str:
 
 
 def near(word: str, known: tuple[str, ...]) -> str:
-    """The known word that was meant, or nothing."""
+    """The known word that was probably meant, or empty."""
     from workbench.language.model.shape import nearest  # Only a mistake needs it; the first frame does without.
 
     low = word.lower()
@@ -1083,8 +1083,9 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     **MESSAGE_CONTEXTS,
     **EDIT_CONTEXTS,
 }
-"""Contexts whose keys work at the same time: a key may not mean two things in them. Those of ``found`` come before all
-others, as long as matches of a search are marked."""
+"""Contexts whose keys work at the same time: a key may not have two meanings in them. Those of ``found`` win over all
+others while matches of a search are marked.
+"""
 
 FOOTERS: dict[str, tuple[str, ...]] = {
     "idle": ("run.over", "run.start", "run.inputs", "run.breakpoint", "view.edit"),
@@ -1133,7 +1134,7 @@ PANE_FOOTERS: dict[str, tuple[str, ...]] = {
     "detail": ("view.wire", "view.why", "view.full", "view.copy", "list.open", "view.find", "pane.zoom"),
     "dock": ("list.open", "view.find", "view.filter", "view.copy", "pane.zoom"),
 }
-"""What the footer of the Bench offers for the pane with the focus, beside the keys of the run."""
+"""Commands that the footer of the Bench offers for the focused pane, beside the keys of the run."""
 
 ON_SHEETS = ("app.palette", "app.help", "app.screenshot", "app.theme", "app.interrupt", "app.suspend")
 """Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""
@@ -1186,7 +1187,7 @@ def command_of(problem: str) -> str:
 
 
 def _clash(table: tuple[Key, ...], id: str) -> Key | None:
-    """Another command that shares a key with this one where both work."""
+    """Another command that shares a key with this one while both are active."""
     mine = next(key for key in table if key.id == id)
     wanted = {name.strip() for name in mine.keys.split(",")}
     for other in table:

@@ -28,7 +28,7 @@ class LargeTextRows(Rows):
         self._facts = facts
         self._width = -1
         self._starts = array("Q")
-        """Where each row begins, in characters."""
+        """The offset of each row, in characters."""
         self._at = 0
         """How far the text is laid out."""
 
@@ -81,7 +81,7 @@ class LargeTextRows(Rows):
     # -- search ------------------------------------------------------------------------------------------------------
 
     def find(self, needle: str, start: int, step: int = 1) -> int | None:
-        """The next row that holds the needle; None where none was found in the time there is."""
+        """The next row that holds the needle; None if none was found in the given time."""
         if not needle or not self._starts:
             return None
         until = monotonic() + PATIENCE

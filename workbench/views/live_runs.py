@@ -30,7 +30,7 @@ def plan_words(plan: LivePlan) -> str:
 
 
 def plan_lines(plan: LivePlan) -> list[str]:
-    """What is about to be run, for the one who decides."""
+    """The runs about to start, for the person who decides."""
     runs = []
     for run in plan.runs:
         cost = "" if run.start.choice.offline else f"  {UNPRICED if run.expected is None else money(run.expected)}"

@@ -19,7 +19,7 @@ from workbench.views.words import brief, words_of
 
 KEPT_LINES = 10_000
 HASHES = ("hash", "digest", "wire", "tools_hash", "request", "cascade_sha256")
-"""Fields of events that hold what is compared, not read."""
+"""Fields of events with values that are compared, not read."""
 
 
 class LogLine(Struct, frozen=True):
@@ -46,7 +46,7 @@ def where(place: Place) -> str:
 
 
 def log_line(event: Event, run: RunState) -> LogLine | None:
-    """The line of an event, after ``run`` took it; None where there is nothing to tell."""
+    """The line of an event, after ``run`` took it; None if it has none."""
     words = words_of(event, run)
     return LogLine(event.at, event.place, *words, event.at < run.started) if words is not None else None
 
@@ -127,7 +127,7 @@ class EventRows(Rows):
 
 
 def _fields(event: Event, room: int) -> list[Span]:
-    """Its data as names and values: first what is short, last what only a machine compares."""
+    """Its data as names and values: short values first, machine values last."""
     spans: list[Span] = []
     for name, value in sorted(event.data.items(), key=lambda field: isinstance(field[1], list | dict)):
         text = brief(value, room)

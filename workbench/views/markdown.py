@@ -59,8 +59,9 @@ class _Markdown(Markdown):
 
 @lru_cache(maxsize=8)
 def rendered(text: str, room: int) -> tuple[tuple[Span, ...], ...]:
-    """The text as rows of at most ``room`` cells, or of those that are read well. Links are words and addresses;
-    nothing can be clicked."""
+    """The text as rows of at most ``room`` cells, or of a comfortable width. Links are words and addresses; nothing can
+    be clicked.
+    """
     room = min(room, MEASURE)
     console = Console(  # Told all that it would read from the environment: a page does not depend on the terminal.
         file=io.StringIO(),

@@ -1,4 +1,4 @@
-"""What a list shows: rows by index, fixed lines above them, and what to say when there is nothing."""
+"""What a list shows: rows by index, fixed lines above them, and a text for an empty list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rows:
         raise IndexError(index)
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        """The lines of a row that one line may cut, with nothing lost; none for a row that is as it is."""
+        """The lines of a row that one line may cut, with nothing lost; empty for a row that is not cut."""
         return ()
 
     def plain(self, index: int) -> str:
@@ -65,10 +65,10 @@ class Rows:
         return False
 
     def go_on(self, seconds: float) -> None:
-        """Lay out more of what is not laid out yet, for about so long."""
+        """Lay out more rows, for about this many seconds."""
 
     def places(self, needle: str) -> Iterator[int | None]:
-        """The rows that a search stops at, from the top; None in between, so that a count can pause."""
+        """The rows at which a search stops, from the top; None in between, so that a count can pause."""
         wanted = needle.casefold()
         for index in range(len(self) if wanted else 0):
             yield index if wanted in self.plain(index).casefold() else None
@@ -108,7 +108,7 @@ class Filtered(Rows):
         return len(self.indices)
 
     def lay_out(self, width: int) -> None:
-        """Look at what was added since; at all of it where another width wraps it otherwise."""
+        """Lay out what was added since; everything if the width changed."""
         self.inner.lay_out(width)
         seen, before = self._seen
         now = len(self.inner)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.language.model.cascade import Cascade, Phase
 
 WAYS_ON = "ways on"
-"""What stands before the first edge; before the others nothing does."""
+"""Text before the first edge."""
 MOST = 400
 """Characters of a prompt or a command."""
 

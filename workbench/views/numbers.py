@@ -1,4 +1,4 @@
-"""Numbers as they are shown everywhere: thousands separated, money with two digits that count, seconds with one."""
+"""The one format of numbers: thousands separated, money with two significant digits, seconds with one decimal."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ __all__ = [
 
 UNKNOWN = "–"
 UNPRICED = "unpriced"
-"""In the place of a sum of money of which no part has a price."""
+"""Replaces a sum of money without any known price."""
 
 GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}
 """By the value of ``Grade``."""
 
 
 def count(value: int | None, grade: str = "exact") -> str:
-    """``1,812``; ``≈1,812`` when calibrated, ``~1,812`` when estimated. Nothing is nothing: 0 has no sign."""
+    """``1,812``; ``≈1,812`` when calibrated, ``~1,812`` when estimated. 0 has no sign."""
     return UNKNOWN if value is None else f"{GRADE_SIGN[grade] if value else ''}{value:,}"
 
 
 def spent_words(spent: CostSum) -> str:
-    """``$0.0123`` billed, ``~$0.0123`` where a part is predicted or goes by another price list, ``unpriced`` where no
-    price is known; nothing without a call."""
+    """``$0.0123`` billed, ``~$0.0123`` if a part is predicted or uses another price list, ``unpriced`` if no price is
+    known; empty without a call.
+    """
     if spent.total is None:
         return UNPRICED if spent.calls + spent.embedded else ""
     more = f", {spent.unknown:,} {UNPRICED}" if spent.unknown else ""
@@ -50,7 +51,7 @@ def spent_words(spent: CostSum) -> str:
 
 
 def spent_cell(spent: CostSum, missing: int = 0) -> str:
-    """The same in a column: ``~$0.0123+?`` where a part has no price, or ``missing`` runs inside are not in it."""
+    """The same in a column: ``~$0.0123+?`` if a part has no price, or ``missing`` child runs are not included."""
     if spent.total is None:
         words = spent_words(spent)
         return f"{words}+?" if words and missing else words
@@ -58,8 +59,7 @@ def spent_cell(spent: CostSum, missing: int = 0) -> str:
 
 
 def spent_in_full(spent: CostSum) -> str:
-    """The same with what is billed and what is predicted told apart: ``$0.0123 billed + ~$0.0039 predicted in, out
-    unpriced``."""
+    """The same with billed and predicted parts apart: ``$0.0123 billed + ~$0.0039 predicted in, out unpriced``."""
     if spent.total is None or not spent.predicted:
         return spent_words(spent)
     predicted = f"{money(spent.predicted)} predicted in, out {UNPRICED}"
@@ -69,7 +69,7 @@ def spent_in_full(spent: CostSum) -> str:
 
 
 def took_words(took: float | None, paused: float = 0.0) -> str:
-    """How long it ran, and how long it was paused beside that: ``4.2s + 2m 00s paused``; nothing where nobody knows."""
+    """Duration and paused time: ``4.2s + 2m 00s paused``; empty if unknown."""
     if took is None:
         return ""
     return seconds(took) + (f" + {seconds(paused)} paused" if paused >= 0.0005 else "")
@@ -98,7 +98,7 @@ def plural(number: int, noun: str) -> str:
 
 @lru_cache(maxsize=16384)
 def day_and_time(at: str, *, year: bool = True) -> str:
-    """Local date and time of an event, to the minute; nothing for what is no time."""
+    """Local date and time of an event, to the minute; empty for an invalid time."""
     try:
         moment = datetime.fromisoformat(at).astimezone()
     except ValueError:
@@ -108,7 +108,7 @@ def day_and_time(at: str, *, year: bool = True) -> str:
 
 @lru_cache(maxsize=4096)
 def clock(at: str) -> str:
-    """Local time of day of an event, to the millisecond; nothing for what is no time."""
+    """Local time of day of an event, to the millisecond; empty for an invalid time."""
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A view as one HTML file that needs nothing else: no script, no font, no request."""
+"""A view as one self-contained HTML file: no script, no font, no request."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Thumbnail(Struct, frozen=True):
 
 
 def thumbnails(images: Iterable[Image], bodies: Mapping[str, bytes]) -> dict[str, Thumbnail]:
-    """Thumbnails by digest. One whose bytes are gone or cannot be drawn is left out, and those that are too many.
+    """Thumbnails by digest. An image is left out if its bytes are missing, it cannot be drawn, or there are too many.
 
-    ``bodies`` raises KeyError for what it has not.
+    ``bodies`` raises KeyError for missing bytes.
     """
     made: dict[str, Thumbnail] = {}
     for digest, data in _found(dict.fromkeys(image.digest for image in images), bodies):
@@ -105,7 +105,7 @@ def page(title: str, about: str, blocks: Iterable[Block], images: Mapping[str, T
 
 
 def _finalized(value: object) -> object:
-    """Text without control characters; what is markup already stays."""
+    """Text without control characters; markup stays."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -28,10 +28,10 @@ KEPT = 48
 """Thumbnails of the newest looks; the largest holds some 20,000 cells."""
 MOST_COLUMNS = 160
 UNKNOWN = (640, 400)
-"""Pixels of an image of which an imported run does not say."""
+"""Pixels of an image whose size an imported run does not state."""
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _STEP = 4
-"""Colours are rounded to steps of this many out of 256: more neighbours are equal, and nobody sees it."""
+"""Colours are rounded to steps of this many out of 256: more neighbours are equal, and the eye sees no difference."""
 
 Drawn = tuple[tuple[Span, ...], ...]
 """Rows of spans whose tokens are two colours: ``#rrggbb/#rrggbb``, above and below."""
@@ -68,11 +68,11 @@ class Gallery:
         return None
 
     def next(self) -> PictureRequest | None:
-        """The one that was asked for last, which is the one that is looked at; None when all are made."""
+        """The latest request, which is the one on the screen; None when all are made."""
         return next(reversed(self._asked), None)
 
     def put(self, wanted: PictureRequest, made: Drawn | str) -> None:
-        """Keep a thumbnail, or the reason why there is none."""
+        """Keep a thumbnail, or the reason for its absence."""
         self._made[wanted] = made
         self._asked.pop(wanted, None)
         while len(self._made) > KEPT:
@@ -80,7 +80,7 @@ class Gallery:
 
 
 class Picture(Struct, frozen=True):
-    """An image as a part of a document, in as many columns as there are, and at most so many lines."""
+    """An image in a document, in the given columns and at most this many lines."""
 
     image: Image
     gallery: Gallery
@@ -120,13 +120,13 @@ class CannotDraw(Exception):
 
 
 def make(data: bytes, wanted: PictureRequest) -> Drawn:
-    """Decode an image and make it small. Raises CannotDraw for what is too large or damaged."""
+    """Decode an image and scale it down. Raises CannotDraw if it is too large or damaged."""
     small = scaled(data, lambda width, height: (wanted.columns, wanted.lines * 2)).tobytes()
     return tuple(_line(small, wanted.columns, 2 * line) for line in range(wanted.lines))
 
 
 def scaled(data: bytes, size: Callable[[int, int], tuple[int, int]]) -> Pillow.Image:
-    """An image on white, in the size that is named for its own. Raises CannotDraw for what is too large or damaged."""
+    """An image on white, in its stated size. Raises CannotDraw if it is too large or damaged."""
     if absent := missing("images"):
         raise CannotDraw(absent)
     import PIL.Image  # Of an extra.

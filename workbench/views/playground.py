@@ -1,4 +1,4 @@
-"""The playground: answers of one or more models to one request, beside each other, with what they cost."""
+"""The playground: answers of one or more models to one request, in columns, with their cost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def where(subject: Subject) -> str:
 
 
 def answer_text(sample: Sample) -> str:
-    """What came back: the text, then the tools that it calls; or why nothing did."""
+    """The answer: the text, then the tools that it calls; or why there is none."""
     calls = [f"→ {call.name} {readable(call.arguments)}" for call in sample.calls]
     return "\n".join(filter(None, (sample.text, *calls, sample.reason)))
 
@@ -73,7 +73,7 @@ def total_words(samples: Sequence[Sample]) -> str:
 
 
 class PlaygroundView(View):
-    """What was sent, and what came back."""
+    """The request, and its answers."""
 
     def __init__(self, subject: Subject, plan: Plan, samples: Sequence[Sample], edits: int = 0) -> None:
         self.subject, self.plan, self.samples, self.edits = subject, plan, samples, edits
@@ -161,7 +161,7 @@ class PlaygroundView(View):
 
 
 class SampleRows(Rows):
-    """One row for each answer: who, how it went, what it cost, and how it begins."""
+    """One row for each answer: model, result, cost, and beginning."""
 
     def __init__(self, samples: Sequence[Sample], tick: int = 0) -> None:
         self.empty = (
@@ -201,8 +201,9 @@ class SampleRows(Rows):
 
 
 class AnswerColumns(Rows):
-    """Answers beside each other, a column for each model, its samples below each other. Of more than fit, a window
-    of columns begins at ``first``."""
+    """Answers in a column for each model, its samples below each other. If not all fit, a window of columns begins at
+    ``first``.
+    """
 
     empty = ("No answers yet.",)
 

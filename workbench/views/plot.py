@@ -57,7 +57,7 @@ class Axis(Struct, frozen=True):
 
     @property
     def ticks(self) -> list[float]:
-        """The round numbers on it; the first is where the axes meet."""
+        """The round numbers on the axis; the axes meet at the first."""
         first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
         return [number * self.step for number in range(first, last + 1)]
 
@@ -170,7 +170,8 @@ def unbroken(visits: Sequence[Hashable], line: Sequence[float | None]) -> Iterat
 
 def visible_names(names: Sequence[str], visits: Sequence[Hashable], canvas: int) -> list[int]:
     """The calls whose names stand below the drawing: the first of each visit, then every second, fifth, tenth … as far
-    as there is room."""
+    as there is room.
+    """
     first = [at for at in range(len(names)) if not at or visits[at] != visits[at - 1]]
     taken: list[int] = []
 
@@ -192,7 +193,7 @@ def visible_names(names: Sequence[str], visits: Sequence[Hashable], canvas: int)
 
 _CODE = re.compile("\x1b\\[(?:38;5;(\\d+)|0)m")
 _Cell = tuple[str, int]
-"""A character and the number of its colour; 0 for what has none."""
+"""A character and the number of its colour; 0 for no colour."""
 _FRAME = 8
 
 

@@ -1,4 +1,4 @@
-"""What is wrong: with the file, in the run, with the request of the selected call; in one list."""
+"""The problems of the file, of the run, and of the selected call's request, in one list."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
 
 
 def break_doc(call: CallState) -> TextRows:
-    """Why the reusable prefix ends where it does, and what that costs."""
+    """Why the reusable prefix ends there, and the cost of that."""
     forecast = call.forecast
     if forecast is None:
         return TextRows([TextLine("Nothing is known about the cache of this call.", "dim")], (("Cache", "title"),))

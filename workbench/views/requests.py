@@ -28,14 +28,14 @@ from workbench.views.text import TextLine, TextRows
 from workbench.views.value import Block, Cell, Column, Table, View
 
 MOST_LINES = 1500
-"""Differing lines of a text beyond which lines are laid side by side as they come: finding equal ones is quadratic."""
+"""Differing lines of a text beyond which lines are paired in order: finding equal ones is quadratic."""
 LONGEST = 600
 """Characters of a line beyond which its words are not compared."""
 _ONLY_OLD, _ONLY_NEW, _SAME = "− ", "+ ", "  "
 
 
 def aligned(old: Sequence[TextLine], new: Sequence[TextLine]) -> tuple[list[TextLine], list[TextLine]]:
-    """Both as lists of the same length: equal lines beside each other, the others marked, their words compared."""
+    """Both as lists of the same length: equal lines on one row, the others marked, their words compared."""
     left: list[TextLine] = []
     right: list[TextLine] = []
     for a, b, same in _pairs([line.text for line in old], [line.text for line in new]):
@@ -76,7 +76,7 @@ def _beside(a1: int, a2: int, b1: int, b2: int) -> Iterator[tuple[int, int, bool
 
 
 def _words(old: str, new: str) -> tuple[tuple[Span, ...], tuple[Span, ...]] | None:
-    """Both lines with the words that only one has coloured; None for lines too long to compare."""
+    """Both lines with the words marked that only one of them has; None for lines too long to compare."""
     if max(len(old), len(new)) > LONGEST:
         return None
     found = passages(old, new)
@@ -107,7 +107,7 @@ class Columns:
         self._starts: list[int] = [0]
 
     def lay_out(self, width: int) -> None:
-        """For a pane of so many cells."""
+        """Lay out for a pane of this many cells."""
         half = (width - 1) // 2
         for rows, room in ((self.left, half), (self.right, width - 1 - half)):
             rows.lay_out(room)
@@ -223,7 +223,7 @@ class RequestRows(Rows):
         labels: tuple[str, str] = ("recorded", "now"),
         only: ChangedPart | None = None,
     ) -> None:
-        """With ``only``, nothing but that difference."""
+        """``only``: show this difference alone."""
         self.changed = changed
         self.texts = texts
         self.title = title
@@ -327,7 +327,7 @@ class RequestRows(Rows):
         return next((i for i in (starts if by > 0 else starts[::-1]) if (i - row) * by > 0), None)
 
     def toggle(self, row: int) -> bool:
-        """Open or close the fold of a row; False where there is none."""
+        """Open or close the fold of a row; False if it has none."""
         block = self._at(row)
         if block is None or block.opens < 0:
             return False
@@ -336,7 +336,7 @@ class RequestRows(Rows):
         return True
 
     def line_at(self, row: int) -> int:
-        """The line of the file behind what stands there, else behind the first difference; 0 for none."""
+        """The line of the file behind a row, else behind the first difference; 0 for none."""
         block = self._at(row)
         parts = [block.part] if block is not None and block.part is not None else list(self.changed.parts)
         return next((part.rule.line for part in parts if part.rule.line and not part.recorded_rule), 0)
@@ -407,7 +407,7 @@ def _text(entry: Entry | None) -> list[TextLine]:
 
 
 def _name(entry: Entry | None, index: int, asked: AssembledRequest, place: Place, width: int) -> tuple[Span, ...]:
-    """Who, why and how large."""
+    """Role, reason and size."""
     if entry is None:
         return ((" ", "plain"), (fit("not in this request", max(1, width - 1)), "faint"))
     state = state_of(entry)

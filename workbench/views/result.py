@@ -36,7 +36,7 @@ CELL, LONG = 60, 2000
 _COST = re.compile(r"(?<![a-z])(?:cost|costs|dollars|usd)(?![a-z])")
 """Names of columns that hold US dollars; an underscore or a bracket may stand around the word."""
 _NAMING = re.compile(r"(?:^|_)(?:id|seq|version|year|line|number|index)$")
-"""Names of columns whose whole numbers name something: no thousands are separated in them."""
+"""Names of columns whose whole numbers are names: their thousands are not separated."""
 LEAST = 16
 """Columns that are left of a text before rows become blocks."""
 
@@ -53,8 +53,9 @@ def shown(value: Any) -> str:
 
 
 def short(value: Any, column: Field | None = None) -> str:
-    """A value as a table shows it: thousands separated, at most six decimals that count, dollars where the column says
-    cost, times to the second. Numbers that only name something stay as they are."""
+    """A value as a table shows it: thousands separated, at most six significant decimals, dollars if the column says
+    cost, times to the second. Numbers that are names stay unchanged.
+    """
     if isinstance(value, bool) or value is None:
         return shown(value)
     if isinstance(value, int | float):
@@ -72,7 +73,7 @@ def short(value: Any, column: Field | None = None) -> str:
 
 
 def _decimal(value: float) -> str:
-    """At most six decimals that count, never with an exponent where a person can read it without."""
+    """At most six significant decimals, without an exponent if that is readable."""
     if not value:
         return "0"
     rounded = round(value, DECIMALS - 1 - min(-1, math.floor(math.log10(abs(value)))))
@@ -87,7 +88,7 @@ def _is_number(column: Field | None) -> bool:
 
 
 class AnswerView(View):
-    """A table where its columns find room, else a block of lines for each row."""
+    """A table if its columns fit, else a block of lines for each row."""
 
     def __init__(self, table: Answer) -> None:
         self.table = table
@@ -118,10 +119,10 @@ class FoundPlace(Struct, frozen=True):
     run: str
     """The run's id, else its session."""
     place: Place | None = None
-    """Of the call, as far as the row names it: a count that it does not name is 0; None for the run as a whole."""
+    """Place of the call, as far as the row names it: a missing count is 0; None for the run as a whole."""
 
     def best(self, places: Sequence[Place]) -> Place | None:
-        """The first of the places that is all that the row names; None where none is."""
+        """The first of the places that match the row; None if none does."""
         wanted = self.place
         if wanted is None:
             return None
@@ -133,7 +134,7 @@ _COUNTS = {"visit": "visit", "attempt": "attempt_number", "turn": "turn_number",
 
 
 def place_of_row(table: Answer, index: int) -> FoundPlace | None:
-    """The run, and the call if there is one, that a row of a result names; None where it names no run."""
+    """The run, and the call if there is one, that a row of a result names; None if it names no run."""
     row = dict(zip(table.names, table.rows[index], strict=True))
     run = next((row[name] for name in ("run_id", "session_id") if isinstance(row.get(name), str) and row[name]), None)
     if run is None:
@@ -232,7 +233,7 @@ class CatalogueEntry(Struct, frozen=True):
     kind: str
     """head, table, column, example, saved or earlier."""
     text: str
-    """What is shown, with its indentation."""
+    """The shown text, with its indentation."""
     taken: str = ""
     """What enter takes: a query, the name of a column or a table."""
     detail: str = ""

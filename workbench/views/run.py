@@ -1,4 +1,4 @@
-"""One run: who, what, when, its phases and calls in the order in which they ran, and what came out."""
+"""One run: its head, its phases and calls in order, and its output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
 
 
 def origin_words(run: RunSummary, *, named: bool = True) -> str:
-    """``fork of log_triage-7f3a at triage:2``; without the name where the list shows it below its parent."""
+    """``fork of log_triage-7f3a at triage:2``; without the name if the list shows it below its parent."""
     if run.imported:
         return f"imported from {run.source}" if run.source else "imported"
     if not run.parent_run:
@@ -43,8 +43,9 @@ def origin_words(run: RunSummary, *, named: bool = True) -> str:
 
 
 def stop_words(at: str) -> str:
-    """``triage:3`` for the first call of a turn on the main line, where nothing came twice, ``triage`` before all of
-    them; any other stop in full."""
+    """``triage:3`` for the first call of a turn on the main line without repetitions, ``triage`` before all of them;
+    any other stop in full.
+    """
     text, _, stop = at.partition(" (")
     try:
         place = Place.parse(text)
@@ -58,7 +59,7 @@ def stop_words(at: str) -> str:
 
 
 def note_of(run: RunSummary, *, named: bool = True) -> str:
-    """All of it in one line, what is wrong first; empty for a plain run that went well."""
+    """All notes in one line, problems first; empty for a plain successful run."""
     parts = [
         f"damaged: {run.fault}" if run.fault else "",
         origin_words(run, named=named),
@@ -72,7 +73,7 @@ def note_of(run: RunSummary, *, named: bool = True) -> str:
 
 
 def counted(run: RunSummary, number: int, grade: str = "exact") -> str:
-    """What was counted in a run: of a damaged one that is unknown where nothing could be read, else at least that."""
+    """A count of a run: of a damaged one it is unknown, or a lower bound."""
     if not run.fault:
         return count(number, grade)
     return f"{count(number, grade)}+" if number else UNKNOWN
@@ -83,14 +84,14 @@ GOOD = 0.02
 
 
 def off_by(share: float | None) -> str:
-    """``+6.7%``, ``-0.4%``, ``exact``; a dash where nothing can be said."""
+    """``+6.7%``, ``-0.4%``, ``exact``; a dash if unknown."""
     if share is None:
         return UNKNOWN
     return "exact" if share == 0 else f"{100 * share:+.1f}%"
 
 
 def parts(found: Residual) -> Iterator[str]:
-    """``in 1,812≈ → 1,934 +6.7%``, then what was cached, then the cost of the input."""
+    """``in 1,812≈ → 1,934 +6.7%``, then the cached tokens, then the cost of the input."""
     predicted = found.predicted
     yield f"in {count(predicted.tokens, predicted.grade)} → {count(found.tokens)} {off_by(found.share)}"
     if predicted.cached is not None:
@@ -160,13 +161,13 @@ def what_if_line(strategy: str, other: Input, sent: Input) -> str:
 
 
 def answered_by(state: RunState) -> str:
-    """Who answered: a model port, or the tool whose run was imported."""
+    """The source of the answers: a model port, or the tool whose run was imported."""
     source = state.ports.get("imported")
     return f"imported from {source}" if source else f"model {state.ports.get('model', '?')}"
 
 
 def _head(state: RunState) -> Iterator[Line]:
-    """Who, what, when, how it ended."""
+    """Model, session, time, and how it ended."""
     passed = state.seconds
     yield (
         Cell(state.session_id or state.run_id, "head"),
@@ -219,7 +220,7 @@ def figures_words(took: Figures) -> str:
 
 
 def _parent(state: RunState) -> str:
-    """Where a run comes from, and whether it runs another text than its parent did."""
+    """The parent of a run, and whether it runs another text than its parent did."""
     parent = state.parent
     at = f" at {stop_words(parent['at'])}" if parent.get("at") else ""
     other = parent.get("cascade_sha256") not in (None, "", state.cascade_sha256)
@@ -234,7 +235,7 @@ def edit_words(event: Event, state: RunState) -> str:
 
 
 def steps(state: RunState) -> Iterator[Table]:
-    """Phases and their calls in the order in which they ran; where a provider counted, how far predictions were off."""
+    """Phases and their calls in order; with the error of each prediction, if a provider counted."""
     rows: list[list[Piece]] = []
     edited = state.edited_places
     for visit in state.visits:
@@ -285,7 +286,7 @@ def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
 
 
 def call_name(call: CallState) -> str:
-    """``turn 3``, with the attempt and the call where there are several."""
+    """``turn 3``, with the attempt and the call if there are several."""
     place = call.place
     name = f"turn {place.turn}" if place.turn else call.purpose or "call"
     if place.attempt > 1:
@@ -334,7 +335,7 @@ def _warnings(state: RunState) -> Iterator[Line]:
 
 
 def run_json(state: RunState) -> dict[str, Any]:
-    """All that ``show`` prints, and the answers; money in US dollars, null where it is unknown."""
+    """All that ``show`` prints, and the answers; money in US dollars, null if unknown."""
     made = Embeddings.of(state.embedded)
     return {
         "run_id": state.run_id,
@@ -370,8 +371,9 @@ def run_json(state: RunState) -> dict[str, Any]:
 
 
 def figures_json(took: Figures) -> dict[str, Any]:
-    """What was taken, money in US dollars; null where nothing is known. ``runs`` inside are in the numbers, those of
-    ``missing_runs`` are not."""
+    """Tokens, calls and money (US dollars); null if unknown. Child runs (``runs``) are included, those of
+    ``missing_runs`` are not.
+    """
     return {
         "calls": took.calls,
         "recorded_calls": took.recorded,
@@ -388,7 +390,9 @@ def figures_json(took: Figures) -> dict[str, Any]:
 
 
 def imported_json(state: RunState) -> dict[str, Any] | None:
-    """Of a run of another tool: its file and format, what was left out, and what the file states of the whole."""
+    """For a run of another tool: its file and format, what was left out, and the figures that the file states of the
+    whole.
+    """
     if "imported" not in state.ports:
         return None
     told = state.imported
@@ -478,7 +482,7 @@ def call_json(call: CallState) -> dict[str, Any]:
 
 
 def _predicted_json(call: CallState) -> dict[str, Any]:
-    """Before the answer; an estimate is scaled by what was reported of the call before."""
+    """The prediction; an estimate is scaled by the report of the call before."""
     predicted = PredictedUsage.of(call)
     return {
         "tokens": predicted.tokens,
@@ -494,7 +498,7 @@ def _predicted_json(call: CallState) -> dict[str, Any]:
 
 
 def _residual_json(call: CallState) -> dict[str, Any] | None:
-    """Reported less predicted; null where no provider counted."""
+    """Reported minus predicted; null if no provider counted."""
     found = Residual.of(call)
     if found is None:
         return None

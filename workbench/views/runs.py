@@ -45,7 +45,7 @@ class _Column(NamedTuple):
 
 
 class _Sizes(NamedTuple):
-    """Cells that the longest text of a column takes; 0 where no run has any."""
+    """Width of the longest text of each column; 0 if no run has any."""
 
     name: int
     model: int
@@ -68,7 +68,7 @@ _SORTED: Mapping[str, _Column] = {
 
 @lru_cache(maxsize=64)
 def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
-    """The columns that fit, the most useful first; input and output share what is left."""
+    """The columns that fit, the most useful first; input and output share the rest."""
     name = min(40, max(16, min(sizes.name, width * 24 // 100)))
     texts = 26 if width < ROOMY else 34 if width < WIDE else 60
     left = width - 4 - name
@@ -102,7 +102,7 @@ _GAP_BEFORE = ("who", "tags", "model", "cascade", "input")
 
 
 class RunsView(View):
-    """Stored runs, newest first, and where each says what the filter looks for."""
+    """Stored runs, newest first, with the places that the filter found."""
 
     def __init__(self, found: Sequence[RunMatch]) -> None:
         self.found = found
@@ -120,7 +120,7 @@ class RunsView(View):
 
 
 class _Printed(NamedTuple):
-    """A column of the table, and whether it is left out where no run has anything in it."""
+    """A column of the table, and whether it is left out if it is empty in all rows."""
 
     column: Column
     leaves_empty: bool = False
@@ -186,7 +186,7 @@ def _note_token(run: RunSummary) -> str:
 
 
 def found_json(found: RunMatch) -> dict[str, Any]:
-    """A run in one object; costs and counts are null where nothing is known."""
+    """A run in one object; unknown costs and counts are null."""
     run = found.run
     body = asdict(run)
     del body["labels"], body["call_labels"]
@@ -295,17 +295,17 @@ class RunRows(Rows):
         return " ".join(filter(None, parts))
 
     def index_of(self, run_id: str) -> int | None:
-        """The row of a run; None where it is not listed."""
+        """The row of a run; None if it is not listed."""
         return next((i for i, member in enumerate(self.members) if member.run.run_id == run_id), None)
 
 
 def who_words(run: RunSummary) -> str:
-    """Who ran it on which machine, of a run on a team's server."""
+    """User and machine of a run on a team's server."""
     return flat("@".join(filter(None, (run.user, run.machine))), 60)
 
 
 def cascade_name(run: RunSummary) -> str:
-    """Its id, else its file; nothing where the journal tells neither."""
+    """Its id, else its file; empty if the journal has neither."""
     return run.cascade_id or run.cascade_file
 
 
@@ -323,7 +323,7 @@ def _verdict_token(run: RunSummary) -> str:
 
 
 def _said_at_last(member: Member, width: int) -> tuple[Span, ...]:
-    """Where the run comes from and what went wrong, then its output."""
+    """The run's origin and its problem, then its output."""
     run = member.run
     note, output = note_of(run, named=not member.depth), flat(run.output, 400)
     if not note or not output:
@@ -349,7 +349,7 @@ def counts(run: RunSummary, number: int, thing: str) -> str:
 
 
 def _is_torn(run: RunSummary) -> bool:
-    """Whether its end is lost: nobody knows how it ended."""
+    """Whether its end is lost, so that its status is unknown."""
     return run.damaged and run.status == "interrupted"
 
 
@@ -441,7 +441,7 @@ def _text(name: str, text: str, hits: Mapping[str, Hit]) -> Iterator[TextLine]:
 
 
 def _said(hits: Mapping[str, Hit], run: RunSummary) -> list[TextLine]:
-    """Where it says what the filter looks for, unless the card shows that place anyway."""
+    """The place that the filter found, unless the card shows it anyway."""
     return [
         drawn_line(
             [

@@ -27,7 +27,7 @@ NONE = "–"
 HIDDEN = "(set)"
 """How a secret is shown."""
 WHERE = 11
-"""Cells of where a key works, which has none in a narrow terminal: the pane below says it."""
+"""Width of the place where a key works; a narrow terminal shows it only in the pane below."""
 AT_ONCE = frozenset({"theme", "keys"})
 AT_START = frozenset({"data_dir", "prices", "tackle_dirs"})
 
@@ -46,7 +46,7 @@ def value_text(value: Any) -> str:
 
 
 def order_words(room: int) -> str:
-    """Which of the places that may set a value counts, in so many cells."""
+    """The order of the places that may set a value, in this many cells."""
     places = "flag, environment, workspace file, your file, default"
     said = (
         f"{places}: first match wins",
@@ -57,7 +57,7 @@ def order_words(room: int) -> str:
 
 
 def origin_text(origin: str, user_file: Path, workspace_file: Path) -> str:
-    """Where a value came from, in two words."""
+    """The origin of a value, in two words."""
     named = {str(user_file): "user file", str(workspace_file): "workspace file"}
     return named.get(origin, origin)
 
@@ -66,7 +66,7 @@ COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", fle
 
 
 class SettingsView(View):
-    """Every setting, its value and where that came from."""
+    """Every setting, its value and its origin."""
 
     def __init__(self, table: Sequence[Setting], settings: Settings, in_force: Mapping[str, Any]) -> None:
         """``in_force``: the model that would answer, and what it would be asked with."""
@@ -113,7 +113,7 @@ def fields(setting: Setting, settings: Settings, in_force: Mapping[str, str] = {
 
 
 NAMED, VALUED, FROM = 19, 19, 10
-"""Cells of name, value and origin where there is little room."""
+"""Widths of name, value and origin in a narrow pane."""
 
 
 class SettingRows(Rows):
@@ -127,8 +127,9 @@ class SettingRows(Rows):
         problems: Mapping[str, str],
         in_force: Mapping[str, str] = {},
     ) -> None:
-        """``files`` are the user's and the workspace's; ``problems`` by name; ``in_force`` what the open session uses
-        where no value is set."""
+        """``files`` are the user's and the workspace's; ``problems`` by name; ``in_force`` are the open session's
+        values for unset settings.
+        """
         self.settings = tuple(table)
         self._values = settings
         self._files = files
@@ -176,7 +177,7 @@ class SettingRows(Rows):
         )
 
     def _widths(self, width: int) -> tuple[int, int, int, int]:
-        """Cells of the name, of the value, of where it is from, and of what it is."""
+        """Widths of the name, of the value, of its origin, and of its meaning."""
         if width < ROOMY:
             return NAMED, VALUED, FROM, max(8, width - 3 - NAMED - VALUED - FROM)
         named = (self._values.origins.get(setting.name, "default") for setting in self.settings)
@@ -204,7 +205,9 @@ def setting_doc(
     problem: str = "",
     in_force: Mapping[str, str] = {},
 ) -> TextRows:
-    """All about one setting: meaning, type, default, where it may be set, what is in force and where it is from."""
+    """All facts about one setting: meaning, type, default, places that may set it, the value in force and
+    its origin.
+    """
     user, workspace = files
     origin = settings.origins.get(setting.name, "default")
     lines = [TextLine(flat(problem), "error", hang=2)] if problem else []

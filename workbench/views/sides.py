@@ -14,7 +14,7 @@ NARROWEST = 28
 
 
 class SideRows(Rows):
-    """Left and right are wrapped to their shares of the width and scroll as one."""
+    """Left and right are wrapped to their shares of the width and scroll together."""
 
     def __init__(
         self,
@@ -78,5 +78,5 @@ class SideRows(Rows):
         return self.row(index, self._width if self._width > 0 else 200).text
 
     def texts(self) -> list[tuple[str, str]]:
-        """Pairs of lines as they stand beside each other before wrapping."""
+        """Pairs of lines on the same row, before wrapping."""
         return [(a.text if a else "", b.text if b else "") for a, b in zip_longest(self.left.lines, self.right.lines)]

@@ -19,11 +19,11 @@ KINDS = {
     "run": "other runs, as recorded",
 }
 NAME = 34
-"""Cells of a name, where there is room for more."""
+"""Width of a name, if there is room for more columns."""
 
 
 class SideRows(Rows):
-    """One choice in each row, marked where it is a side now."""
+    """One choice in each row, marked if it is a side now."""
 
     empty = ("There is nothing to compare with.",)
 

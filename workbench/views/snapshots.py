@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 class SnapshotsView(View):
-    """The snapshots of a workspace: what they test, and what is wrong with their files."""
+    """The snapshots of a workspace: what they test, and the problems of their files."""
 
     def __init__(self, listed: Sequence[ListedSnapshot]) -> None:
         self.listed = listed
@@ -57,7 +57,7 @@ class SnapshotsView(View):
 
 
 class ReviewRows(TextRows):
-    """A snapshot as a document whose rows know what they are about."""
+    """A snapshot as a document whose rows know their subject."""
 
     def __init__(self, listed: ListedSnapshot, verdict: SnapshotResult | None) -> None:
         self.refs: list[tuple[Section | None, ChangedPart | None]] = []
@@ -187,7 +187,7 @@ class Item(Struct):
         return self.decision is Decision.ACCEPTED
 
     def can_be(self, decision: Decision) -> bool:
-        """Whether that can be decided about it; what was decided before may be another."""
+        """Whether that decision is possible; an earlier decision may be replaced."""
         return self.decision is not decision and self._is_changed
 
     @property
@@ -242,7 +242,7 @@ class SnapshotBoard(Struct):
         return next((index for index in order if self.items[index].is_open), None)
 
     def decide(self, review: Review, indices: Sequence[int], decision: Decision) -> list[str]:
-        """Decide about snapshots; the objections of those that stay as they were."""
+        """Decide about snapshots. Returns the objections of those left unchanged."""
         objections: list[str] = []
         for index in indices:
             item = self.items[index]
@@ -258,7 +258,7 @@ class SnapshotBoard(Struct):
         return objections
 
     def undo(self, review: Review, indices: Sequence[int]) -> list[str]:
-        """Leave snapshots undecided again; the objections of those that stay as they are."""
+        """Withdraw decisions. Returns the objections of those left unchanged."""
         objections: list[str] = []
         for index in indices:
             item = self.items[index]

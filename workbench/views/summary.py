@@ -1,4 +1,4 @@
-"""A run in one look: what came out, what it cost, where its tokens went, its checks, and its most expensive call."""
+"""A run at a glance: its output, its cost, where its tokens went, its checks, and its most expensive call."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class SummaryRows(Rows):
 
     @cached_property
     def dearest(self) -> CallState | None:
-        """The answered call that cost most; by its tokens where no cost is known."""
+        """The most expensive answered call; by its tokens if no cost is known."""
         answered = [call for call in self.run.calls if call.answer is not None]
         return max(
             answered,

@@ -36,8 +36,9 @@ CHEAPEST = "$"
 
 
 def points(sweep: Sweep) -> list[Point]:
-    """The strategies with a known cost, relative to the baseline, or in US dollars where several providers are
-    compared; those of the front come first, so that others never hide them."""
+    """The strategies with a known cost, relative to the baseline, or in US dollars if several providers are compared;
+    those of the front come first, so that others never hide them.
+    """
     several = len(sweep.pricings) > 1
     found = [
         Point(
@@ -59,7 +60,7 @@ def y_title(sweep: Sweep) -> str:
 
 
 def named(sweep: Sweep, tried: StrategyResult) -> str:
-    """The label of a row, with its provider where there are several."""
+    """The label of a row, with its provider if there are several."""
     return f"{tried.label} {_place(tried.pricing)}" if len(sweep.pricings) > 1 else tried.label
 
 
@@ -104,7 +105,9 @@ def sentences(sweep: Sweep) -> Iterator[SweepNote]:
 
 
 def never_live_words(sweep: Sweep) -> str:
-    """Of which strategies nobody knows how good their answers are; empty where that is known of all."""
+    """The strategies under which no model has answered yet, so that the quality of their answers is unknown; empty if
+    there are none.
+    """
     labels = [label for label in sweep.never_live if label != BASELINE]
     if not labels:
         return ""
@@ -114,8 +117,9 @@ def never_live_words(sweep: Sweep) -> str:
 
 
 def live_words(sweep: Sweep, label: str) -> str:
-    """What stored runs say of a strategy: ``2 live, score 85``, ``offline only``, ``never``; nothing where nobody
-    looked."""
+    """What stored runs say of a strategy: ``2 live, score 85``, ``offline only``, ``never``; empty if they were not
+    looked up.
+    """
     if sweep.ran is None:
         return ""
     ran = sweep.ran.get(label, RanUnder())
@@ -127,7 +131,7 @@ def live_words(sweep: Sweep, label: str) -> str:
 
 
 def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
-    """What there is to say at the prices of one provider."""
+    """The sentences at the prices of one provider."""
     where = f" {_place(pricing)}" if len(sweep.pricings) > 1 else ""
     least, usual = sweep.cheapest(pricing), sweep.cheapest_by_median(pricing)
     several = sweep.count > 1
@@ -154,7 +158,7 @@ def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
 
 
 def dollars(tried: StrategyResult) -> str:
-    """The sum of the input's cost in US dollars; a dash where no price is known."""
+    """The sum of the input's cost in US dollars; a dash if no price is known."""
     return UNKNOWN if tried.cost_sum is None else money(tried.cost_sum.value, exact=True)
 
 
@@ -184,7 +188,7 @@ def sample_lines(sweep: Sweep) -> Iterator[str]:
 
 
 def times(tried: StrategyResult) -> str:
-    """The sum of the cost relative to the baseline's; a dash where no price is known."""
+    """The sum of the cost relative to the baseline's; a dash if no price is known."""
     return UNKNOWN if tried.cost_sum is None or tried.cost_sum.ratio is None else _times(tried)
 
 
@@ -194,7 +198,7 @@ def _times(tried: StrategyResult) -> str:
 
 
 def counted_over(tried: StrategyResult) -> tuple[int, int]:
-    """Runs and calls behind the sum of the cost, or of the tokens where no price is known."""
+    """Runs and calls behind the sum of the cost, or of the tokens if no price is known."""
     found = tried.cost_sum or tried.tokens_sum
     return found.runs, found.calls
 
@@ -332,7 +336,7 @@ def _label(tried: StrategyResult | None) -> str | None:
 
 
 def fallback_lines(sweep: Sweep) -> Iterator[str]:
-    """For each strategy whose selecting model left no answer to be read: in how many calls the heuristic selects."""
+    """For each strategy whose selecting model gave no readable answer: in how many calls the heuristic selects."""
     for tried in sweep.at(sweep.pricings[0]):
         if tried.fell_back:
             of = f" of {plural(tried.fell_back_runs, 'run')}" if sweep.count > 1 else ""
@@ -505,7 +509,7 @@ class SweepView(View):
 
 
 _OF_SEVERAL = ("tokens spread", "cost spread", "sum")
-"""Columns that say something only where there are several runs."""
+"""Columns that need several runs."""
 
 
 def sweep_picture(sweep: Sweep, form: Form) -> bytes:
@@ -519,7 +523,7 @@ SHARE = 9
 NOTES = 6
 """Lines above the strategies that say what to make of them, at most."""
 BAR, LEAST_BAR = 30, 8
-"""Cells of a bar at most and at least; with less room there is none."""
+"""Most and least cells of a bar; with less room there is none."""
 SHOWN = ("dollars", "live", "calls", "runs", "invalid", "peak", "tokens spread", "cost spread", "sum")
 """Columns of a list besides the shares, the most important first: as many as there is room for."""
 ORDER = ("dollars", "live", "sum", "runs", "calls", "peak", "invalid")

@@ -16,13 +16,13 @@ SHOW, CLOSE = "tab:", "close-tab:"
 
 
 class TabLabel(Struct, frozen=True):
-    """What is said of one tab."""
+    """The texts of one tab."""
 
     cascade: str
     run: str = ""
-    """What the run is called; empty where only a file is shown."""
+    """Name of the run; empty if only a file is shown."""
     doing: str = ""
-    """``held``, ``asked``, ``running`` or how the run ended; empty where there is none."""
+    """``held``, ``asked``, ``running`` or how the run ended; empty without a run."""
     current: bool = False
     news: bool = False
     """Whether something happened in it since it was shown last."""

@@ -1,4 +1,4 @@
-"""On how many lines a search finds something, counted a little at a time: the screen goes on meanwhile."""
+"""Counts the lines on which a search finds something, a little at a time, so that the screen stays responsive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Tally:
         self.length = len(rows)
         """Rows that there were when the count began."""
         self.hits: list[int] = []
-        """In order, as far as they were found."""
+        """Matching lines in order, as far as they were found."""
         self.done = not needle
         self._places = rows.places(needle)
 
@@ -32,8 +32,9 @@ class Tally:
         self.done = True
 
     def words(self, at: int) -> str:
-        """``line 3 of 12`` when the look is at one that holds the text, else ``on 12 lines``; a ``+`` while more may
-        come. A line counts once, however often it holds the text: it is where the search stops."""
+        """``line 3 of 12`` if the current line matches, else ``on 12 lines``; a ``+`` while more may come. A line
+        counts once, however often it matches: it is where the search stops.
+        """
         more = "" if self.done else "+"
         index = bisect_left(self.hits, at)
         if index < len(self.hits) and self.hits[index] == at:

@@ -32,7 +32,7 @@ class Block(Protocol):
     """A part of a document that lays itself out: a picture, rendered Markdown."""
 
     def height(self, room: int) -> int:
-        """Rows that it takes in so many cells; at least one."""
+        """Rows that it takes in this many cells; at least one."""
         ...
 
     def row(self, part: int, room: int) -> tuple[Span, ...]:
@@ -55,7 +55,7 @@ class TextLine(Struct, frozen=True):
     """Shown in the margin; 0 shows none."""
     hang: int = 0
     block: Block | None = None
-    """Stands in the place of the text."""
+    """Replaces the text."""
 
 
 def text_lines(text: str, token: str = "plain", *, whole: bool = False, paint: Paint | None = None) -> list[TextLine]:
@@ -221,7 +221,7 @@ class TextRows(Rows):
             yield from self._holding(which, wanted) or (None,)
 
     def _holding(self, which: int, wanted: str) -> list[int]:
-        """Where a line holds a text: at its first row; in a block at each of its rows that does."""
+        """The rows of a line that hold a text: its first row; in a block every row that does."""
         line, row = self.lines[which], self.first_row(which)
         if line.block is None:
             return [row] if wanted in line.text.casefold() else []
@@ -229,7 +229,7 @@ class TextRows(Rows):
 
 
 def wrapped(spans: Sequence[Span], room: int) -> tuple[tuple[Span, ...], ...]:
-    """Spans in lines of at most ``room`` cells, broken between words where there are any."""
+    """Spans in lines of at most ``room`` cells, broken between words if possible."""
     text = "".join(part for part, _ in spans)
     # One of the two blanks that set parts off may be left where a line breaks.
     return tuple(_cut(spans, start + (text[start : start + 1] == " "), end) for start, end in _words(text, room, 0))
@@ -245,7 +245,7 @@ def _hard(text: str, room: int) -> list[tuple[int, int]]:
 
 
 def _words(text: str, room: int, hang: int) -> list[tuple[int, int]]:
-    """Breaks after spaces where there are any, else anywhere. In cells."""
+    """Breaks after spaces if possible, else anywhere. In cells."""
     parts: list[tuple[int, int]] = []
     start, limit = 0, room
     while start < len(text):
@@ -290,7 +290,7 @@ def drawn_line(spans: Sequence[Span]) -> TextLine:
 
 
 class DrawnRows(TextRows):
-    """A document that is made anew for each width: a drawing, whose lines cannot be wrapped."""
+    """A document that is drawn again for each width: a drawing, whose lines cannot be wrapped."""
 
     def __init__(self, draw: Callable[[int], Sequence[TextLine]], title: tuple[Span, ...]) -> None:
         """``draw`` gets the cells that a line may take."""

@@ -65,7 +65,7 @@ class Clock:
         self._known = len(run.gaps)
 
     def at(self, time: str) -> float | None:
-        """Seconds since second 0; None for what is no time."""
+        """Seconds since second 0; None for an invalid time."""
         moment = _moment(time)
         if moment is None or self._zero is None:
             return None
@@ -84,7 +84,7 @@ def _moment(time: str) -> datetime | None:
 
 
 class Bar(Struct, frozen=True):
-    """One stretch of time. ``end`` is None while it goes on; times are seconds of the run."""
+    """One stretch of time. ``end`` is None while it is open; times are seconds of the run."""
 
     kind: Kind
     start: float
@@ -108,7 +108,7 @@ class Bar(Struct, frozen=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None while it goes on."""
+        """Duration; None while it is open."""
         return None if self.end is None else self.end - self.start
 
 
@@ -124,7 +124,7 @@ class Timeline:
         self._run: RunState | None = None
         self._clock = Clock()
         self._settled = 0
-        """So many bars are over, and none can come before them."""
+        """Number of bars that are over, with none to come before them."""
         self._busy = 0.0
         """Until when they ran."""
         self._calls: dict[str, int] = {}
@@ -151,7 +151,7 @@ class Timeline:
         return self._clock.at(time)
 
     def axis(self, second: float) -> float:
-        """The same without the time in which nothing ran: where it stands on the axis."""
+        """The same without the time in which nothing ran: its position on the axis."""
         at = bisect_right(self._still, (second, inf, inf)) - 1
         if at < 0:
             return second
@@ -278,7 +278,7 @@ def _firsts(run: RunState) -> Iterator[str]:
 
 
 def place_words(place: Place) -> str:
-    """``triage:3``, with the branch and the visit where there are several."""
+    """``triage:3``, with the branch and the visit if there are several."""
     name = place.phase + (f"#{place.visit}" if place.visit > 1 else "")
     name = f"{place.branch}/{name}" if place.branch else name
     return f"{name}:{place.turn}" if place.turn else name
@@ -293,7 +293,7 @@ def words_of(bar: Bar) -> str:
 
 
 def drawn(bar: Bar, timeline: Timeline, width: int) -> tuple[Span, ...]:
-    """The bar in so many cells of the axis; at least one of them is filled."""
+    """The bar in this many cells of the axis; at least one of them is filled."""
     end = None if bar.end is None else timeline.axis(bar.end)
     last = timeline.axis(timeline.end)
     return placed(timeline.axis(bar.start), end, 0.0, last, width, FILLS[bar.kind], TOKENS[bar.kind])
@@ -302,7 +302,7 @@ def drawn(bar: Bar, timeline: Timeline, width: int) -> tuple[Span, ...]:
 def placed(
     start: float, end: float | None, first: float, last: float, width: int, fill: str, token: str
 ) -> tuple[Span, ...]:
-    """A stretch of the time from ``first`` to ``last`` in so many cells; what goes on reaches to the end."""
+    """A stretch of the time from ``first`` to ``last`` in this many cells; an open one reaches to the end."""
     scale = width / (last - first) if last > first else 0.0
     begin = max(0, min(int((start - first) * scale), width - 1))
     until = width if end is None else max(begin + 1, min(round((end - first) * scale), width))
@@ -370,7 +370,7 @@ def _axis(end: float, width: int) -> str:
 
 
 def numbers_of(bar: Bar) -> dict[str, str]:
-    """The numbers of a bar as they are shown everywhere; what a bar has not is empty."""
+    """The numbers of a bar in the common format; missing ones are empty."""
     texts = {"at": f"+{seconds(bar.start)}" if bar.start >= 0.0005 else "0", "time": "", "tokens": "", "cost": ""}
     texts["time"] = seconds(bar.seconds) if bar.seconds is not None else ""
     if bar.call is not None:
@@ -421,7 +421,7 @@ class TimelineView(View):
         ]
 
     def json(self) -> dict[str, Any]:
-        """Times are seconds of the run, money is US dollars; null where a number is not known."""
+        """Times are seconds of the run, money is US dollars; null if unknown."""
         return {
             "run_id": self.run.run_id,
             "session_id": self.run.session_id,

@@ -35,11 +35,11 @@ COLUMNS = {"calls": 6, "in": 9, "cached": 9, "out": 8, "cost": 11, "time": 8}
 NARROW = {"in": 8, "cost": 10, "time": 7}
 """The same in a tree that is not wide."""
 LEAVES = "cached"
-"""The column that leaves where it is narrower."""
+"""The column that a narrow tree leaves out."""
 GAP = 4
 """Cells between the longest name and the first column."""
 LEAST_BAR, MOST_BAR = 6, 48
-"""Cells of the bars that show when each call ran; fewer are none."""
+"""Width of the bars that show when each call ran; with less room there are none."""
 LONG = 12
 """Calls of one visit from which on those in the middle are folded."""
 ENDS = 2
@@ -56,13 +56,13 @@ def label_width(longest: int, width: int, *, whole: bool = False) -> int:
 
 
 def bar_width(label: int, width: int) -> int:
-    """Cells that are left for the bars; 0 where they are too few."""
+    """Cells left for the bars; 0 if they are too few."""
     left = width - label - _room(width) - 2
     return min(left, MOST_BAR) if left >= LEAST_BAR else 0
 
 
 def _columns(width: int) -> Mapping[str, int]:
-    """The columns that there are in so many cells, with theirs."""
+    """The columns that fit into this many cells, with their widths."""
     if width < WIDE:
         return NARROW
     return COLUMNS if width >= ROOMY else {name: cells for name, cells in COLUMNS.items() if name != LEAVES}
@@ -73,7 +73,7 @@ def _room(width: int) -> int:
 
 
 def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
-    """The columns that there are, each with its text; where they are narrow, money leaves its sign to the head."""
+    """The columns with their texts; in narrow ones the head shows the sign of money."""
     columns = _columns(width)
     shown = {name: texts.get(name, ("", "plain")) for name in columns}
     if columns is NARROW:
@@ -94,7 +94,7 @@ LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """Values as a line of bars in at most so many cells, from 0 up; several in one cell show the greatest of them."""
+    """Values as bars in at most this many cells, from 0 up; values that share a cell show the largest."""
     if not values or width <= 0:
         return ""
     cells = min(len(values), width)
@@ -104,7 +104,7 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 
 def figures(node: Node, width: int) -> list[Span]:
-    """The columns of a node. What nobody knows is left empty."""
+    """The columns of a node. Unknown values are empty."""
     calls = node.calls if node.total is None else node.total.calls
     if not node.several and all(call.answer is None for call in calls):
         return fitted({"in": (count(_sent(calls[0]), calls[0].grade_in), "plain")}, width)
@@ -134,7 +134,7 @@ def sum_cells(
 
 
 def _sent(call: CallState) -> int:
-    """The provider's count where it is known, else the predicted one."""
+    """The provider's count if known, else the predicted one."""
     from workbench.analysis.prediction import PredictedUsage
 
     return PredictedUsage.of(call).tokens if call.usage.input is None else call.usage.input
@@ -146,7 +146,7 @@ def _known(values: Sequence[int | None]) -> str:
 
 
 def _columned(left: Sequence[Span], right: Sequence[Span], label: int, width: int, tone: str) -> Row:
-    """A name in so many cells, and what stands in the columns."""
+    """A name in this many cells, and the texts of the columns."""
     name = crop(left, label - 1)
     return Row(crop((*name, (" " * (label - width_of(name)), "plain"), *right), width), tone)
 
@@ -185,7 +185,7 @@ class PhaseOutline(Struct, frozen=True):
 
 
 class TreeView(Struct, frozen=True):
-    """What the tree shows beside the run itself."""
+    """Data of the tree beside the run itself."""
 
     outline: tuple[PhaseOutline, ...] = ()
     changed: frozenset[str] = frozenset()
@@ -236,13 +236,13 @@ class Node(Struct, frozen=True):
     calls: tuple[CallState, ...] = ()
     """What a wide tree counts of it."""
     sums: Figures | None = None
-    """What it took with all that is below it, runs inside it too; None for a row that takes nothing."""
+    """Figures of the row with all rows below it, child runs included; None for a row without any."""
     took: float | None = None
-    """Seconds; None while it runs, and where nobody knows."""
+    """Seconds; None while it runs, and if unknown."""
     several: bool = True
     """Whether it may stand for more calls than one."""
     brief: tuple[Span, ...] = ()
-    """What stands in the place of ``left`` beside columns in a narrow tree."""
+    """Replaces ``left`` in a narrow tree with columns."""
     ran: Stretch | None = None
     """When it ran, for its bar; a phase has a line of the tokens of its calls instead."""
     total: RunState | None = None
@@ -250,7 +250,7 @@ class Node(Struct, frozen=True):
 
     @property
     def visit_key(self) -> VisitKey | None:
-        """The visit that it stands for; None for any other row."""
+        """The visit of the row; None for any other row."""
         kind, *key = self.id[-4:] if len(self.id) > 3 else ("",)
         return (key[0], key[1], int(key[2])) if kind == "visit" else None
 
@@ -363,7 +363,7 @@ class Nodes:
                 yield from (self._call("", call, 1, many=False) for call in calls)
 
     def _rest(self) -> Iterator[Node]:
-        """What belongs to no phase and to no contest: embeddings, and calls beside the phases."""
+        """Rows outside phases and contests: embeddings, and calls beside the phases."""
         run = self.run
         if run is None or self._nested:
             return
@@ -380,7 +380,7 @@ class Nodes:
         return self.run.figures_of(visits, self._inside_it) if self.run is not None and visits else None
 
     def _mark(self, status: str) -> Span:
-        """The sign of a status; in a run that is over nothing goes on any more."""
+        """The sign of a status; in a finished run no status is running."""
         return status_sign(ended(status, over=self._over), self.view.tick)
 
     def _walk_winners(self) -> dict[VisitKey, str]:
@@ -508,7 +508,7 @@ class Nodes:
     def _between(
         self, visit: VisitState, hidden: Sequence[CallState], at: int, depth: int, *, many: bool
     ) -> Iterator[Node]:
-        """Calls in the middle of a long list: ``… 3–7``, or all of them where that is unfolded."""
+        """Calls in the middle of a long list: ``… 3–7``, or all of them if unfolded."""
         id: NodeId = (*self._root(), "between", visit.branch, visit.phase, str(visit.visit), str(at))
         unfolded = self.view.unfolds(id, False)
         names = f"… {_turn_of(hidden[0], many=many)}–{_turn_of(hidden[-1], many=many)}"
@@ -618,7 +618,7 @@ def _key_of(visit: VisitState) -> VisitKey:
 
 
 def _index_of(calls: Sequence[CallState], place: Place) -> int:
-    """Where a call stands; looked for near its turn first."""
+    """The index of a call, looked up near its turn first."""
     guess = min(max(place.turn - 1, 0), len(calls) - 1)
     if calls[guess].place == place:
         return guess
@@ -687,7 +687,7 @@ def _visit_label(visit: VisitState) -> str:
 
 
 def _is_candidate(visit: VisitState) -> bool:
-    """Whether it is an execution among several; what runs beside others on a branch of its own is none."""
+    """Whether it is an execution among several; a parallel branch of its own is none."""
     return bool(visit.branch) and not visit.parallel
 
 
@@ -795,7 +795,7 @@ class TreeRows(Rows):
         return next((i for i, node in enumerate(self.nodes) if node.phase == place.phase), None)
 
     def row_of_visit(self, key: VisitKey, run: str = "") -> int | None:
-        """The row of a visit (``run``: of a nested run), or of its phase where it has none of its own."""
+        """The row of a visit (``run``: of a nested run), or of its phase if it has no row of its own."""
         branch, phase, visit = key
         exact = self.index_of((*(("in", run) if run else ()), "visit", branch, phase, str(visit)))
         if exact is None and run:
@@ -814,7 +814,7 @@ def _left(node: Node) -> tuple[Span, ...]:
 
 
 def _brief(node: Node) -> tuple[Span, ...]:
-    """The name where there is little room beside columns."""
+    """The name, shortened for a tree with columns."""
     fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
     indent = (" " * (node.depth + 1), "plain")
     return (indent, (fold, "faint"), *(node.brief or node.left))

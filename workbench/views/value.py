@@ -14,7 +14,7 @@ from msgspec import Struct
 GAP = 2
 """Blanks between two columns of a table."""
 _BARE = 4
-"""What is left of a flexible column when nothing else can give way."""
+"""Least width of a flexible column when no other can be cut."""
 _FIELDS = re.compile(r"\S+(?: \S+)*\s*")
 """What belongs together in a line: words with one blank between them."""
 _WORDS = re.compile(r"\S+\s*")
@@ -26,12 +26,12 @@ class Cell(NamedTuple):
     text: str
     token: str = ""
     words: str | None = None
-    """The same without signs, for plain output; None where the text has no sign."""
+    """The same without signs, for plain output; None if the text has no sign."""
 
 
 Piece = str | Cell
 Line = tuple[Piece, ...]
-"""One line of text, its pieces joined as they are."""
+"""One line of text made of its pieces."""
 
 
 class Column(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Column(Struct, frozen=True):
     most: int = 0
     """Cells of it at most, unless its row is a block of lines; 0 for as many as there is room for."""
     words: str | None = None
-    """The title without signs, for plain output; None where it has no sign."""
+    """The title without signs, for plain output; None if it has no sign."""
 
 
 class Table(Struct, frozen=True):
@@ -81,7 +81,7 @@ class Drawing(Struct, frozen=True):
 
 
 class MessageSide(Struct, frozen=True):
-    """One of two messages that stand beside each other: who, how it went out and why, how large, and its text."""
+    """One of two messages in parallel columns: its role, how it was sent and why, its size, and its text."""
 
     name: str
     state: str
@@ -97,14 +97,14 @@ class MessageSide(Struct, frozen=True):
 
 
 class FoldedMessages(Struct, frozen=True):
-    """Messages that both sides have alike, in one line."""
+    """Messages that both sides share, in one line."""
 
     words: str
     sides: Sequence[MessageSide]
 
 
 class SideBySide(Struct, frozen=True):
-    """The messages of one call on two sides; None where a side has none. ``whole``: texts are not cut short."""
+    """The messages of one call on two sides; None if a side has none. ``whole``: texts are not cut."""
 
     titles: tuple[str, str]
     notes: Sequence[Line]
@@ -159,7 +159,7 @@ def fits(columns: Sequence[Column], widths: Sequence[int], room: int) -> bool:
 def _cut(
     columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int], room: int, least: int | None
 ) -> list[int] | None:
-    """The widths with the widest flexible columns cut to one level; None where their least is still too much."""
+    """The widths with the widest flexible columns cut to one level; None if even their least widths do not fit."""
 
     def at(level: int) -> list[int]:
         cut = [0] * len(widths)
@@ -190,8 +190,7 @@ def breaks(text: str, room: int, after: int | None = None) -> list[int]:
 
 
 def _words(text: str, field: re.Match[str], room: int) -> Iterator[tuple[int, str]]:
-    """The words of a field, with where they begin; one without blanks for longer than a line, in wide characters, as
-    its characters."""
+    """The words of a field, with their offsets; a word longer than a line, in wide characters, as its characters."""
     for word in _WORDS.finditer(text, field.start(), field.end()):
         width = width_of(word[0].rstrip())
         if width <= room or width == len(word[0].rstrip()):
@@ -215,7 +214,7 @@ def width_of(text: str) -> int:
 
 
 def cut_to(text: str, width: int) -> str:
-    """A text that has at most so many columns, the last an ellipsis where something was cut."""
+    """A text of at most this many columns; if something was cut, it ends with an ellipsis."""
     if width_of(text) <= width:
         return text
     from rich.cells import set_cell_size

@@ -1,4 +1,4 @@
-"""A message in the forms in which it can be read: beside what the model saw, raw, typeset, as JSON, on the wire."""
+"""A message in its readable forms: beside what the model saw, raw, typeset, as JSON, on the wire."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from distributed import Client, KilledWorker, as_completed
 
 from workbench import __version__
 from workbench.analysis.shares import Share
-from workbench.workspace.archive.workers import TRIES, Lost, Part, R, Splitting, T, WorkersFault, Work
+from workbench.workspace.archive.workers import TRIES, Lost, Part, R, Splitting, T, Work, WorkersFault
 
 CONNECT = "10s"
 """How long a scheduler may take to answer."""
