@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import time
 import zlib
@@ -17,6 +16,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, T
 from msgspec.structs import replace
 from yarl import URL
 
+from workbench.attach.access import Access
 from workbench.attach.providers import PROVIDERS, Provider, split_path
 from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
 from workbench.engine.gate import ClientWait
@@ -62,15 +62,13 @@ class Proxy:
         hosts: Set[str] = frozenset(),
         token: str = "",
     ) -> None:
-        """``addresses``: where each provider is. ``hosts``: names that clients may call this server by; empty with a
-        token, which is asked for instead."""
+        """``addresses``: where each provider is. ``hosts`` and ``token``: as for ``Access``."""
         self._addresses = addresses
         self._proxies = {name: _proxy_for(address) for name, address in addresses.items()}
         self._witness = witness
         self._answers = answers
         self._control = control
-        self._hosts = hosts
-        self._token = token
+        self._access = Access(hosts, token)
         self._session: ClientSession | None = None
         self._count = 0
 
@@ -91,11 +89,9 @@ class Proxy:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if refused := self._refusal(request):
+        if refused := self._access.refusal(request):
             return _error(403, refused)
-        path = request.rel_url.raw_path
-        if self._token:
-            path = path.removeprefix(f"/{self._token}")
+        path = self._access.path(request)
         found = split_path(path)
         if found is None:
             known = ", ".join(f"/{one.prefix}" for one in PROVIDERS)
@@ -111,19 +107,6 @@ class Proxy:
         if ask is None:
             return await self._unseen(request, provider, rest, body)
         return await self._seen(request, provider, rest, body, ask)
-
-    def _refusal(self, request: web.Request) -> str:
-        """Why a request is not for this server; empty where it is. A browser says where its request comes from; no
-        client of a provider does."""
-        if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
-            return "a web page may not ask here"
-        if self._token:
-            given = request.rel_url.raw_path.lstrip("/").partition("/")[0]
-            right = hmac.compare_digest(given.encode(), self._token.encode())
-            return "" if right else "the address lacks its token; use the one that 'workbench attach' printed"
-        if request.host.lower() not in self._hosts:
-            return "this server answers to 127.0.0.1 and localhost alone"
-        return ""
 
     def _ask(self, provider: Provider, rest: str, request: web.Request, body: bytes) -> Ask | None:
         """The request as one that asks a model; None for every other."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.attach.contexts import OpenContext, OpenContexts
 from workbench.attach.pricing import OtherStrategy
 from workbench.attach.traffic import BY_HAND, Ask, Placed, Reply
-from workbench.context.assembler import is_forced
 from workbench.context.edits import AddMessage, ChangeMessage
 from workbench.context.message import TextPart, canonical
 from workbench.context.place import Place
@@ -27,7 +26,6 @@ from workbench.importers.conversation import Call, ImportedMessage, Remarks, Unr
 from workbench.importers.exchanges import AskedCall, Exchanges, is_response
 from workbench.importers.formats.vcr import PackedBodies
 from workbench.importers.journal import (
-    BegunContext,
     ContextWriter,
     JournalServices,
     Origin,
@@ -36,17 +34,12 @@ from workbench.importers.journal import (
     no_one,
 )
 from workbench.importers.streams import as_messages
-from workbench.importers.threads import Contexts, Growing, TextResults
 from workbench.importers.values import mapping
 from workbench.language.clean import clean_line
 
 FORMAT = "attach"
 """What ``ports.imported`` of such a run says."""
 PHASE = "agent"
-MOST_CONTEXTS = 200
-"""That calls may still go on with: those used last. An older one is over."""
-_SHAPING = ("response_format",)
-"""Parameters that count among the tokens of every request of a context."""
 
 
 class LiveClock:
@@ -71,20 +64,11 @@ class LiveClock:
         """It has ended now."""
 
 
-class _Open(Struct, eq=False):
-    """A context that is being written."""
-
-    writer: ContextWriter
-    results: TextResults
-    number: int
-
-
-class _Waiting(Struct, frozen=True):
-    """A call without its answer."""
+class _Waiting(Struct):
+    """A call whose answer has not come yet."""
 
     asked: AskedCall
-    growing: Growing
-    context: _Open
+    context: OpenContext
 
 
 def _placed(writer: ContextWriter) -> Placed:
@@ -118,7 +102,6 @@ class Recorder:
     ) -> None:
         """``origin.file`` is the command. ``strategy``: what is sent of the messages; None for all. ``what_if``: a
         strategy that is priced beside what is sent."""
-        self._strategy = strategy
         self.other = OtherStrategy(what_if, outside.counter, outside.prices) if what_if is not None else None
         self._secrets: dict[str, str] = {}
         self._redactor = Redactor(self._secrets, shapes=False)
@@ -137,13 +120,10 @@ class Recorder:
         begin(self._run.journal, self._run.definition, self._run.options, origin)
         self._remarks = Remarks()
         self._exchanges = Exchanges(self._remarks)
-        self._contexts = Contexts(MOST_CONTEXTS)
-        self._open: dict[Growing, _Open] = {}
+        self._contexts = OpenContexts(self._run, strategy, self.other)
         self._waiting: dict[int, _Waiting] = {}
         self._answered: dict[int, _Waiting] = {}
         """Calls whose answers their clients have not got yet."""
-        self._number = 0
-        self._output = ""
         self._thread = ThreadPoolExecutor(1, "recorder")
         self._closed = False
         self.calls = 0
@@ -229,25 +209,11 @@ class Recorder:
             return None
         if asked is None or not asked.input:
             return None
-        compacted = None
-        growing, added = self._contexts.asked(asked.input, asked.model, asked.tools)
-        if growing not in self._open:
-            compacted = self._replaced(growing)
-        context = self._context_of(growing, asked, added)
-        if compacted is not None:
-            self._tell_compaction(context, *compacted)
-        choice = asked.parameters.get("tool_choice")
-        parameters = {key: value for key, value in asked.parameters.items() if key != "tool_choice"}
+        context = self._contexts.asked(asked)
         writer = context.writer
-        writer.assemble(
-            Call(marks=asked.marks), tool_choice="" if choice is None else str(choice), parameters=parameters
-        )
-        if self.other is not None:
-            now = datetime.fromisoformat(self._run.clock.now()).timestamp()
-            self._run.journal.emit("what_if", writer.at, **self.other.priced(writer, now))
         if sent:
             writer.started()
-        self._waiting[ask.number] = _Waiting(asked, growing, context)
+        self._waiting[ask.number] = _Waiting(asked, context)
         self.calls += 1
         return _placed(writer)
 
@@ -267,53 +233,6 @@ class Recorder:
             content = tuple(TextPart(self._redact(p.text)[0]) if isinstance(p, TextPart) else p for p in content)
         return replace(edit, message=replace(message, content=content, tool_calls=calls))
 
-    def _context_of(self, growing: Growing, asked: AskedCall, added: Any) -> _Open:
-        """The context of a call, with the messages that are new in it."""
-        context, said = self._open.get(growing), list(added)
-        if context is None:
-            self._number += 1
-            shaping = {name: asked.parameters[name] for name in _SHAPING if name in asked.parameters}
-            forced = is_forced(asked.parameters.get("tool_choice"))
-            begun = BegunContext(asked.model, asked.tools, shaping, forced, asked.unstated)
-            results = TextResults()
-            said = list(map(results.marked, said))
-            writer = ContextWriter(self._run, self._number, begun, said[:1], self._strategy)
-            context = _Open(writer, results, self._number)
-            said = said[context.writer.taken :]
-            self._open[growing] = context
-            self._forget()
-        else:
-            said = list(map(context.results.marked, said))
-        for one in said:
-            context.writer.add(one)
-        return context
-
-    def _forget(self) -> None:
-        """End the contexts that no call can go on with any more."""
-        for growing in self._contexts.forgotten():
-            self._end(self._open.pop(growing))
-
-    def _end(self, context: _Open) -> None:
-        self._output = context.writer.end("success") or self._output
-        if self.other is not None:
-            self.other.forget(context.writer)
-
-    def _replaced(self, growing: Growing) -> tuple[_Open, int] | None:
-        """The context that a new one takes the place of, and how many of its messages are gone."""
-        before = self._contexts.compacted(growing)
-        if before is None or before not in self._open:
-            return None
-        kept = [one for one in before.seen if any(one.same(other) for other in growing.seen)]
-        return self._open[before], len(before.seen) - len(kept)
-
-    def _tell_compaction(self, context: _Open, before: _Open, gone: int) -> None:
-        words = "1 message is" if gone == 1 else f"{gone} messages are"
-        self._run.warn(
-            f"compaction: this context takes the place of context {before.number}; {words} gone",
-            context.writer.place,
-            code="compaction",
-        )
-
     def _replied(self, ask: Ask, reply: Reply) -> None:
         self._record_exchange(ask, reply)
         self._read_reply(ask, reply)
@@ -328,7 +247,7 @@ class Recorder:
         edited = self._without_secrets(edit)
         assert isinstance(edited, SetAnswer)
         said = waiting.context.writer.edit_answer(edited)
-        waiting.growing.seen[-1] = said
+        waiting.context.growing.seen[-1] = said
         return said
 
     def _read_reply(self, ask: Ask, reply: Reply) -> ImportedMessage | None:
@@ -357,13 +276,12 @@ class Recorder:
                 fault = fault or str(unreadable)
         writer = waiting.context.writer
         if answer is None:
-            self._contexts.answered(waiting.growing, None)
+            self._contexts.answered(waiting.context, None)
             failed = Call(duration_s=told.duration_s, fault=fault or "the reply holds no answer of a model")
             writer.failed(failed, "cut" if reply.fault else "status" if reply.status >= 400 else "bad answer")
             return None
         said, call = answer
-        self._contexts.answered(waiting.growing, said)
-        waiting.context.results.marked(said)
+        self._contexts.answered(waiting.context, said)
         if call.usage.input == 0:  # No request is empty: a reply that says so was not counted.
             call = replace(call, usage=replace(call.usage, input=None))
         writer.answered(said, call, recorded=reply.by == "recording")
@@ -402,7 +320,5 @@ class Recorder:
         self._waiting.clear()
         for remark in self._remarks.all:
             self._run.warn(str(remark))
-        for context in self._open.values():
-            self._end(context)
-        self._open.clear()
-        self._run.end(status, self._output, reason)
+        self._contexts.end()
+        self._run.end(status, self._contexts.output, reason)

@@ -441,6 +441,8 @@ class ContextWriter:
         self._at = self.place._replace(attempt=1, turn=1, call=1)
         self._turns = 0
         """Answers so far."""
+        self._asked_turns: set[int] = set()
+        """Those that a call is known to have made."""
         self._last: ImportedMessage | None = None
         """The last answer."""
         self._has_task = False
@@ -541,17 +543,14 @@ class ContextWriter:
         self._assembled()
 
     def _assembled(self, *, edited: bool = False) -> None:
-        run, model = self._run, self._scope.model
+        run = self._run
         tool_choice, own = self._laid
         assembly = self._assembler.assemble(self._at, tool_choice=tool_choice, parameters=own)
         if assembly.problems and self._assembler.strategy.survives:
             assembly = self._valid(assembly)
         run.last = assembly
-        if (forecaster := run.forecasters.get(model)) is None:
-            outside = run.outside
-            forecaster = run.forecasters[model] = Forecaster(model, outside.counter, outside.prices, NO_MARKS)
-        now = datetime.fromisoformat(run.clock.now()).timestamp()
-        prediction = forecaster.predict(assembly, now, unknown=bool(self._unstated))
+        prediction = self._predicted(assembly)
+        self._asked_turns.add(self._turns)
         added, self._pending = self._pending, []
         record_context(
             run.journal,
@@ -566,6 +565,14 @@ class ContextWriter:
         )
         self._against = run.last_seq = run.journal.seq
         self._sent = assembly, prediction
+
+    def _predicted(self, assembly: Assembly) -> Prediction:
+        run, model = self._run, self._scope.model
+        if (forecaster := run.forecasters.get(model)) is None:
+            outside = run.outside
+            forecaster = run.forecasters[model] = Forecaster(model, outside.counter, outside.prices, NO_MARKS)
+        now = datetime.fromisoformat(run.clock.now()).timestamp()
+        return forecaster.predict(assembly, now, unknown=bool(self._unstated))
 
     def _valid(self, assembly: Assembly) -> Assembly:
         """The same, or where the strategy breaks a rule of a valid request, all messages; the context stays so."""
@@ -584,10 +591,11 @@ class ContextWriter:
     def started(self) -> None:
         """Journal that the request is sent."""
         assert self._sent is not None, "no call was assembled"
-        digest = self._sent[0].request.digest
-        self._run.journal.emit(
-            "call_started", self._at, digest=digest, model=self._scope.model, purpose="turn", **{"try": 1}
-        )
+        self._journal_started(self._at, self._sent[0])
+
+    def _journal_started(self, place: Place, assembly: Assembly) -> None:
+        about = {"digest": assembly.request.digest, "model": self._scope.model, "purpose": "turn", "try": 1}
+        self._run.journal.emit("call_started", place, **about)
 
     def failed(self, call: Call, kind: str = UNANSWERED) -> None:
         """Journal that no answer came to that call; ``call.fault`` says why."""
@@ -617,6 +625,31 @@ class ContextWriter:
         self._join(item)
         self._last, self._output = one, one.text or self._output
         run.clock.lasts(call.duration_s)
+
+    def late(
+        self, index: int, one: ImportedMessage, call: Call, *, tool_choice: str, parameters: Mapping[str, Any]
+    ) -> bool:
+        """Journal the call that made the answer at ``index`` of the messages, which later calls were given before this
+        one was known. False where a call is known to have made it, or a fault of its own is all that is known."""
+        at = index - self.taken
+        if call.fault or not 0 <= at < len(self._items) or (old := self._items[at]).place.turn in self._asked_turns:
+            return False
+        run, place = self._run, old.place
+        self._asked_turns.add(place.turn)
+        assembler = Assembler(self._scope, Strategy(), run.outside.counter)
+        for item in self._items[:at]:
+            assembler.add(item)
+        assembly = assembler.assemble(place, tool_choice=tool_choice, parameters=parameters or None)
+        run.clock.begins(call.at)
+        prediction = self._predicted(assembly)
+        told: dict[str, Any] = {"unstated": self._unstated, "after": 0, "late": True}
+        record_context(run.journal, place, assembly, purpose="turn", added=(), prediction=prediction, **told)
+        run.last, run.last_seq = assembly, run.journal.seq
+        self._journal_started(place, assembly)
+        answer = self._answer(one, call, prediction.price)
+        record_answer(run.journal, place, assembly, answer, old, purpose="turn", joins=False)
+        run.clock.lasts(call.duration_s)
+        return True
 
     def _taken(self) -> tuple[Assembly, Prediction]:
         assert self._sent is not None, "no call waits for an answer"

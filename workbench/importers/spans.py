@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.importers.values import array, decoded, mapping, moment, string
+from workbench.importers.values import array, as_text, decoded, mapping, moment, string
 
 _ALONE = ("gen_ai.", "openinference.span.kind", "llm.input_messages")
 """Names of attributes that say enough of a span to stand without it."""
@@ -28,19 +28,34 @@ class Span(Struct, frozen=True):
     trace: str = ""
     nested: Mapping[str, Any] = field(default_factory=dict)
     """The attributes with dotted names as objects, and numbers in them as arrays."""
+    id: str = ""
+    parent: str = ""
+    """The id of the span that it is inside of; empty for the outermost one of a trace."""
+    process: str = ""
+    """The name and the instance of the service that made it, where its resource tells."""
 
 
 def spans_of(body: Any) -> list[Span]:
     """All spans of a file, with their log records; empty if it holds none."""
     logged: dict[str, list[Mapping[str, Any]]] = {}
-    for record in _records(body):
-        logged.setdefault(string(record.get("spanId") or record.get("span_id")), []).append(record)
+    for span_id, record in records_of(body):
+        logged.setdefault(span_id, []).append(record)
     spans: list[Span] = []
     for raw in _raw(body):
-        mine = logged.pop(string(raw.get("spanId")), []) if logged else []
         if (span := _span(raw)) is not None:
-            spans.append(replace(span, events=(*span.events, *map(_event, mine))) if mine else span)
-    return [*spans, *map(_logged, logged.values())]
+            spans.append(with_records(span, logged.pop(span.id, ())) if logged else span)
+    return [*spans, *map(logged_span, logged.values())]
+
+
+def with_records(span: Span, records: Sequence[Mapping[str, Any]]) -> Span:
+    """A span with its log records as events."""
+    return replace(span, events=(*span.events, *map(_event, records))) if records else span
+
+
+def records_of(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The log records in OTLP's form, each with the id of its span."""
+    for record in _records(body):
+        yield string(record.get("spanId") or record.get("span_id")), record
 
 
 def each_span(body: Any) -> Iterator[Span]:
@@ -50,7 +65,7 @@ def each_span(body: Any) -> Iterator[Span]:
             yield span
     records = list(_records(body))
     if records:
-        yield _logged(records)
+        yield logged_span(records)
 
 
 def _records(body: Any) -> Iterator[Mapping[str, Any]]:
@@ -67,14 +82,15 @@ def _event(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return name, attributes | _body(record)
 
 
-def _logged(records: list[Mapping[str, Any]]) -> Span:
+def logged_span(records: Sequence[Mapping[str, Any]]) -> Span:
     """A span that is known by its log records alone."""
     attributes: dict[str, Any] = {}
     for record in records:
         attributes |= _attributes(record.get("attributes"))
     times = [moment(record.get("timeUnixNano") or record.get("observedTimeUnixNano")) for record in records]
     events, trace = tuple(map(_event, records)), string(records[0].get("traceId"))
-    return Span("", attributes, events, min(times), max(times), trace=trace, nested=_nested(attributes))
+    id = string(records[0].get("spanId") or records[0].get("span_id"))
+    return Span("", attributes, events, min(times), max(times), trace=trace, nested=_nested(attributes), id=id)
 
 
 def _raw(body: Any) -> Iterator[Mapping[str, Any]]:
@@ -84,8 +100,9 @@ def _raw(body: Any) -> Iterator[Mapping[str, Any]]:
             yield from _raw(one)
     elif resources := array(outer.get("resourceSpans") or outer.get("resource_spans")):
         for resource in map(mapping, resources):
+            of = {"resource": resource["resource"]} if "resource" in resource else {}
             for scope in map(mapping, array(resource.get("scopeSpans") or resource.get("scope_spans"))):
-                yield from map(mapping, array(scope.get("spans")))
+                yield from ({**mapping(one), **of} for one in array(scope.get("spans")))
     elif _is_span(outer):
         yield outer
     elif any(key.startswith(_ALONE) for key in outer):
@@ -105,7 +122,7 @@ def _is_span(outer: Mapping[str, Any]) -> bool:
 def _span(raw: Mapping[str, Any]) -> Span | None:
     attributes = _attributes(raw.get("attributes"))
     attributes |= {key.removeprefix("attributes."): v for key, v in raw.items() if key.startswith("attributes.")}
-    if not attributes:
+    if not attributes and not raw.get("spanId"):
         return None
     context = mapping(raw.get("context"))
     status = raw.get(
@@ -129,7 +146,22 @@ def _span(raw: Mapping[str, Any]) -> Span | None:
         or string(mapping(raw.get("spanContext")).get("traceId"))
         or string(raw.get("context.trace_id")),
         _nested(flat),
+        _first(raw, context, "spanId", "span_id"),
+        _first(raw, {}, "parentSpanId", "parent_span_id", "parentId", "parent_id"),
+        _process(mapping(raw.get("resource"))),
     )
+
+
+def _first(raw: Mapping[str, Any], context: Mapping[str, Any], *names: str) -> str:
+    return next((found for name in names if (found := string(raw.get(name)) or string(context.get(name)))), "")
+
+
+def _process(resource: Mapping[str, Any]) -> str:
+    told = _attributes(resource.get("attributes"))
+    return " ".join(as_text(told[name]) for name in _PROCESS if name in told)
+
+
+_PROCESS = ("service.name", "service.instance.id", "host.name", "process.pid")
 
 
 _STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")

@@ -113,6 +113,21 @@ class Contexts:
         if answer is not None:
             context.seen.append(answer)
 
+    def goes_on(self, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]) -> bool:
+        """Whether the input of a call begins with a context that holds an answer."""
+        answered = (one for one in self._growing if any(said.role == "assistant" for said in one.seen))
+        return any(_goes_on(one, input, model, tools) for one in answered)
+
+    def beginning(
+        self, told: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]
+    ) -> Growing | None:
+        """The context used last that begins with these messages and holds more; None where there is none."""
+        for one in reversed(self._growing):
+            known = (one.model, one.tools) == (model, tools) and len(one.seen) > len(told) > 0
+            if known and all(a.same(b) for a, b in zip(told, one.seen, strict=False)):
+                return one
+        return None
+
     def compacted(self, new: Growing) -> Growing | None:
         """The newest context that a new one replaces: both begin with the same instructions and have the same tools,
         and the new one is shorter and keeps some messages. None if the new one begins another conversation.

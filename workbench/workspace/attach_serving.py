@@ -14,8 +14,10 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
+from workbench.attach.otlp import OtlpServer, otlp_variables
 from workbench.attach.providers import PROVIDERS, client_variables
 from workbench.attach.proxy import Proxy
+from workbench.attach.span_runs import SpanRuns
 from workbench.attach.traffic import Control
 from workbench.workspace.attaching import AttachedRun
 
@@ -63,8 +65,7 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
     """Serve until the block ends; it gets the variables that lead clients here."""
     host, port = served.listener.getsockname()[:2]
     token = served.token
-    names = frozenset() if token else frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
-    proxy = Proxy(served.where, run.recorder, run.answers, control, hosts=names, token=token)
+    proxy = Proxy(served.where, run.recorder, run.answers, control, hosts=_names(served), token=token)
     runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True)
     await runner.setup()
     variables = client_variables(f"http://{host}:{port}" + (f"/{token}" if token else ""))
@@ -76,6 +77,35 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
         yield variables
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def collecting(runs: SpanRuns, served: Served) -> AsyncIterator[dict[str, str]]:
+    """Take spans until the block ends; it gets the variables that lead exporters here."""
+    host, port = served.listener.getsockname()[:2]
+    server = OtlpServer(runs.take, hosts=_names(served), token=served.token)
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=2.0, auto_decompress=False)
+    await runner.setup()
+
+    async def settling() -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            runs.settle()
+
+    settles = asyncio.ensure_future(settling())
+    try:
+        await web.SockSite(runner, served.listener).start()
+        base = f"http://{host}:{port}" + (f"/{served.token}" if served.token else "")
+        yield otlp_variables(base, os.environ)
+    finally:
+        settles.cancel()
+        await runner.cleanup()
+
+
+def _names(served: Served) -> frozenset[str]:
+    """What clients may call the server by; empty with a token."""
+    port = served.listener.getsockname()[1]
+    return frozenset() if served.token else frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
 
 
 async def started(command: Sequence[str], variables: Mapping[str, str], **how: Any) -> asyncio.subprocess.Process:

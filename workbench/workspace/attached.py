@@ -16,8 +16,8 @@ from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.definition import Outcome
 from workbench.engine.journal.event import Event
 from workbench.importers.journal import cascade_text
-from workbench.workspace.attach_serving import Served, run_beside, serving
-from workbench.workspace.attaching import AttachOptions, attached_run, end_session
+from workbench.workspace.attach_serving import Served, collecting, run_beside, serving
+from workbench.workspace.attaching import AttachOptions, attached_run, end_session, end_spans, recorded_spans
 from workbench.workspace.folders import Folders
 from workbench.workspace.project import Project
 
@@ -33,6 +33,8 @@ class AttachPlan(Struct, frozen=True):
     """File for the output of the command; None without a command."""
     pause: bool = False
     """Whether it is paused before its first request."""
+    otlp: bool = False
+    """Whether it takes spans, and is no proxy."""
 
     @property
     def text(self) -> str:
@@ -59,6 +61,8 @@ async def attached(
     def say(words: str) -> None:
         notify(Notice("told", Place(), {"message": words}))
 
+    if plan.otlp:
+        return await _collected(project, plan, observe, notify, say)
     with attached_run(project, plan.options, observe, notify) as run:
         control = Debugging(run.recorder, stepper, say)
         code, stopped = 0, "it was stopped in the Bench"
@@ -75,4 +79,28 @@ async def attached(
             return Outcome("stopped", reason=stopped)
         finally:
             end_session(run, code, stopped=stopped)
+    return Outcome("failed" if code else "success")
+
+
+async def _collected(
+    project: Project,
+    plan: AttachPlan,
+    observe: Callable[[Event], None],
+    notify: Callable[[Notice], None],
+    say: Callable[[str], None],
+) -> Outcome:
+    """The same for a session that takes spans."""
+    served, code = plan.served, 0
+    with recorded_spans(project, plan.options, observe, notify) as runs:
+        try:
+            async with collecting(runs, served) as variables:
+                if plan.output is None:
+                    say(f"Waiting for spans: OTEL_EXPORTER_OTLP_ENDPOINT={variables['OTEL_EXPORTER_OTLP_ENDPOINT']}")
+                    await asyncio.Event().wait()
+                else:
+                    code = await run_beside(served.command, variables, plan.output)
+        except asyncio.CancelledError:
+            runs.close("success")
+            return Outcome("stopped", reason="it was stopped in the Bench")
+        end_spans(runs, code)
     return Outcome("failed" if code else "success")

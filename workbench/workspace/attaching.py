@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,9 @@ from msgspec import Struct
 from workbench.attach.offline import OfflineAnswers
 from workbench.attach.recorded import NothingRecorded, RecordedAnswers
 from workbench.attach.recorder import FORMAT, PHASE, Recorder
+from workbench.attach.span_runs import NewRun, SpanRuns
 from workbench.attach.traffic import Answers
+from workbench.context.place import Place
 from workbench.context.strategy import Strategy
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
@@ -100,6 +102,50 @@ def attached_run(
             sink.sync()
 
 
+@contextmanager
+def recorded_spans(
+    project: Project,
+    options: AttachOptions,
+    observe: Callable[[Event], None] = no_one,
+    notify: Callable[[Notice], None] = lambda notice: None,
+) -> Iterator[SpanRuns]:
+    """Make runs of spans until the block ends; the caller closes them with their status. The first one has the name of
+    the session, others a number behind it. ``observe`` gets the events of the first one, ``notify`` is told of each
+    other one when it begins, and of the disk as for ``attached_run``. Raises StoreError."""
+    if options.session:
+        project.store.require_new(options.session)
+    first = options.session or new_session_id(Path(options.command.split(" ")[0]).name if options.command else PHASE)
+    prices, count = PriceTable(project.settings.prices), 0
+
+    def begins() -> NewRun:
+        nonlocal count
+        count += 1
+        run_id, session = SystemIds().run_id(), first if count == 1 else f"{first}-{count}"
+        opened, watches = ExitStack(), count == 1
+        sink = opened.enter_context(project.store.create(run_id))
+        saving = opened.enter_context(JournalWatch(sink, notify, project.notes.append, project.unsaved))
+
+        def seen(event: Event) -> None:
+            saving(event)
+            if watches:
+                observe(event)
+
+        def close() -> None:
+            sink.sync()
+            opened.close()
+
+        if not watches:
+            notify(Notice("told", Place(), {"message": f"Another conversation: it is recorded as {session}"}))
+        services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
+        return NewRun(run_id, session, services, seen, close)
+
+    runs = SpanRuns(begins, options.command, options.what_if)
+    try:
+        yield runs
+    finally:
+        runs.close("stopped", "the recording was interrupted")
+
+
 def end_session(run: AttachedRun, code: int, *, stopped: str = "") -> bool:
     """Close the record with the status of the session. ``code``: of the command. ``stopped``: why it was ended from
     outside. False if a replay has diverged.
@@ -114,6 +160,14 @@ def end_session(run: AttachedRun, code: int, *, stopped: str = "") -> bool:
     else:
         run.recorder.close("success")
     return not diverged
+
+
+def end_spans(runs: SpanRuns, code: int) -> None:
+    """End the runs of spans with the status of the command. ``code``: its own."""
+    if code:
+        runs.close("failed", f"the command ended with exit code {code}")
+    else:
+        runs.close("success")
 
 
 def _answers(project: Project, options: AttachOptions) -> Answers | None:

@@ -16,8 +16,10 @@ import click
 from msgspec import Struct
 
 from workbench.attach.control import Debugging
+from workbench.attach.otlp import can_read_protobuf
 from workbench.attach.providers import BadAddress, addresses
 from workbench.attach.recorded import RecordedAnswers
+from workbench.attach.span_runs import CAPTURE, SpanRuns
 from workbench.attach.traffic import Control
 from workbench.cli.comparison_options import spec_failure
 from workbench.cli.errors import Exit, Failure
@@ -26,16 +28,35 @@ from workbench.cli.printer import talk, write_json
 from workbench.cli.running import SESSION_ID
 from workbench.context.strategy import SpecError, Strategy, parse
 from workbench.engine.contracts import Notice
+from workbench.extras import install_line
 from workbench.views.run import totals_line, what_if_line
-from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, serving, started
+from workbench.workspace.attach_serving import (
+    LOOPBACK,
+    CannotListen,
+    CannotStart,
+    Served,
+    collecting,
+    listen,
+    serving,
+    started,
+)
 from workbench.workspace.attached import AttachPlan, attached_output
-from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run, end_session
+from workbench.workspace.attaching import (
+    AttachedRun,
+    AttachOptions,
+    attached_run,
+    end_session,
+    end_spans,
+    recorded_spans,
+)
 from workbench.workspace.folders import Folders
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project, new_session_id
 
 PORT = 8333
 """Where clients find the proxy that no command was given to; a command gets any free port."""
+OTLP_PORT = 4318
+"""Where exporters send OTLP over HTTP, unless a variable says otherwise (OpenTelemetry's specification)."""
 SWITCH_SECONDS = 0.001
 """How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
 
@@ -53,6 +74,7 @@ SWITCH_SECONDS = 0.001
 @click.option("--reuse", type=SessionName(), help="Answer from this session; other requests go to the provider.")
 @click.option("--strategy", metavar="SPEC", help="Send what a context strategy leaves of each request.")
 @click.option("--what-if", metavar="SPEC", help="Price a context strategy beside what is sent.")
+@click.option("--otlp", is_flag=True, help=f"Take spans (OTLP over HTTP, port {OTLP_PORT}) instead of requests.")
 @click.option("--bind", metavar="ADDRESS", help="Listen on another address, with a token in the path.")
 @as_json
 @click.pass_context
@@ -70,6 +92,7 @@ def command(
     reuse: str | None,
     strategy: str | None,
     what_if: str | None,
+    otlp: bool,
     bind: str | None,
     json: bool,
 ) -> None:
@@ -77,6 +100,9 @@ def command(
     machine, and record its model calls as a run: what each call sent, what is new since the call before, what the
     provider could take from its cache, and the cost. Requests and answers pass as they are. Without a command the
     variables to set are printed, and clients are recorded until Ctrl+C.
+
+    With --otlp the calls are those of the spans that the program's instrumentation exports: a run for each conversation
+    or trace. Its requests go straight to the provider, so that nothing can be paused or answered.
 
     The exit code is the command's; 1 where a replay has diverged.
 
@@ -86,11 +112,14 @@ def command(
       workbench attach --offline -- python examples/agent.py
       workbench attach --bench --pause -- python my_agent.py
       workbench attach --strategy 'mask(after=5)' -- python my_agent.py
+      workbench attach --otlp -- python my_traced_agent.py
       workbench attach --replay python-1f3a -- python my_agent.py
       workbench attach --upstream openai=http://localhost:8000/v1
     """
     if sum((offline, replay is not None, reuse is not None)) > 1:
         raise Failure(Exit.USAGE, "--offline, --replay and --reuse exclude each other")
+    if otlp:
+        _without_proxy(offline, replies, replay, reuse, strategy, upstreams, pause)
     if pause and not bench:
         raise Failure(Exit.USAGE, "--pause needs the app, where a paused request is let go", hint="add --bench")
     if replies is not None and not offline:
@@ -104,14 +133,17 @@ def command(
     options = AttachOptions(shlex.join(command), name, offline, replies, replay or "", reuse or "", chosen, other)
     try:
         where = addresses(os.environ, _given(upstreams))
-        listener = listen(bind or LOOPBACK, port if port is not None else 0 if command else PORT)
+        usual = OTLP_PORT if otlp else PORT
+        listener = listen(bind or LOOPBACK, port if port is not None else 0 if command else usual)
     except BadAddress as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     except CannotListen as fault:
         raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
     served = Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
     if bench:
-        ctx.exit(_with_bench(options, served, pause=pause))
+        ctx.exit(_with_bench(options, served, pause=pause, otlp=otlp))
+    if otlp:
+        ctx.exit(_collect(project, options, served, json))
     try:
         with attached_run(project, options, notify=_tell_saving) as run:
             control = Debugging(run.recorder, None) if chosen is not None else None
@@ -122,6 +154,60 @@ def command(
         raise Failure(Exit.USAGE, str(fault)) from None
     _tell_end(project, run, json)
     ctx.exit(code)
+
+
+def _without_proxy(*given: object) -> None:
+    """Raises Failure where --otlp comes with what only the proxy can do."""
+    names = ("--offline", "--replies", "--replay", "--reuse", "--strategy", "--upstream", "--pause")
+    if wrong := next((name for name, value in zip(names, given, strict=True) if value), ""):
+        raise Failure(Exit.USAGE, f"--otlp and {wrong} exclude each other: spans tell of calls that were made already")
+
+
+def _collect(project: Project, options: AttachOptions, served: Served, json: bool) -> int:
+    """Record what exporters send; the exit code."""
+    if not can_read_protobuf():
+        talk(f"protobuf, which most exporters send, cannot be read: {install_line('otel')}", "warning")
+    try:
+        with recorded_spans(project, options, notify=_tell_saving) as runs:
+            ended = asyncio.run(_take_spans(runs, served))
+            if ended.stopped:
+                runs.close("stopped", "a signal ended the command")
+            end_spans(runs, ended.code if served.command else 0)
+    except CannotStart as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    _tell_spans(project, runs, json)
+    return ended.code
+
+
+async def _take_spans(runs: SpanRuns, served: Served) -> _Ended:
+    async with collecting(runs, served) as variables:
+        if served.command:
+            return await _run("spans", served.command, variables)
+        return await _until_signal("spans", variables)
+
+
+def _tell_spans(project: Project, runs: SpanRuns, json: bool) -> None:
+    summaries = [project.store.summary(run_id) for run_id in runs.run_ids]
+    if json:
+        told = {"spans": runs.spans, "without_messages": runs.silent, "fault": runs.fault}
+        about = [{"session": one.session_id, "run_id": one.run_id, "status": one.status} for one in summaries]
+        write_json([{"runs": about, "calls": runs.calls, **told}])
+        return
+    if runs.fault:
+        talk(f"the record ended early: {runs.fault}", "error")
+    if runs.silent:
+        count = "1 span" if runs.silent == 1 else f"{runs.silent} spans"
+        talk(f"{count} of model calls came without messages: {CAPTURE}", "warning")
+    if not runs.calls:
+        which = f"{runs.spans} spans came by, none with a model call" if runs.spans else "no span came by"
+        talk(f"{which}; does the program export what its model calls say?", "warning")
+        return
+    for one in summaries:
+        talk(f"{one.session_id}: {totals_line(one)}", "dim")
+    for other in runs.others:
+        would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
+        talk(what_if_line(str(other.strategy), would, sent))
+    talk(f"look at it: workbench open {runs.sessions[0]}", "dim")
 
 
 def _tell_saving(notice: Notice) -> None:
@@ -140,13 +226,13 @@ async def _serve(run: AttachedRun, served: Served, control: Control | None) -> _
     sys.setswitchinterval(SWITCH_SECONDS)
     async with serving(run, served, control) as variables:
         if served.command:
-            return await _run(run, served.command, variables)
-        return await _until_signal(run, variables)
+            return await _run(run.session, served.command, variables)
+        return await _until_signal(run.session, variables)
 
 
-async def _run(run: AttachedRun, command: Sequence[str], variables: Mapping[str, str]) -> _Ended:
+async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) -> _Ended:
     """Run the command on this terminal. Ctrl+C is its own; a signal to end is handed on."""
-    talk(f"recording {run.session}", "dim")
+    talk(f"recording {name}", "dim")
     loop, ended = asyncio.get_running_loop(), list[int]()
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     child = await started(command, variables)
@@ -162,11 +248,11 @@ async def _run(run: AttachedRun, command: Sequence[str], variables: Mapping[str,
     return _Ended(code if code >= 0 else 128 - code, bool(ended))
 
 
-async def _until_signal(run: AttachedRun, variables: Mapping[str, str]) -> _Ended:
+async def _until_signal(name: str, variables: Mapping[str, str]) -> _Ended:
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
-    talk(f"recording {run.session}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
+    talk(f"recording {name}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
     stop, loop, ended = asyncio.Event(), asyncio.get_running_loop(), list[int]()
 
     def end(number: int) -> None:
@@ -202,13 +288,13 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     talk(f"look at it: workbench open {run.session}", "dim")
 
 
-def _with_bench(options: AttachOptions, served: Served, *, pause: bool) -> int:
+def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bool) -> int:
     """Open the app on the session, which is recorded in its process; the app's exit code."""
     # The app needs the terminal: the command writes to a file, and reads nothing.
     from workbench.cli.app import Opening, start
 
     output = attached_output(Folders.of(os.environ), options.session) if served.command else None
-    code = start(Opening(None, attach=AttachPlan(options, served, output, pause)), {}, "attach")
+    code = start(Opening(None, attach=AttachPlan(options, served, output, pause, otlp)), {}, "attach")
     if output is not None and output.exists():
         talk(f"what the command printed: {output}", "dim")
     return code

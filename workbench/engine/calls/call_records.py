@@ -28,9 +28,11 @@ def record_context(
     edited: bool = False,
     unstated: str = "",
     after: int | None = None,
+    late: bool = False,
 ) -> None:
     """Journal ``context_assembled``. ``unstated``: the parts of the request whose content is unknown, in words.
-    ``after``: the record of the context that this one is spliced against, where that is not the branch's last."""
+    ``after``: the record of the context that this one is spliced against, where that is not the branch's last.
+    ``late``: it stands before calls that are recorded already."""
     request, price = assembly.request, prediction.price
     journal.emit(
         "context_assembled",
@@ -67,6 +69,7 @@ def record_context(
         **({"unstated": unstated} if unstated else {}),
         **({"beyond": prediction.beyond} if prediction.beyond else {}),
         **({"after": after} if after is not None else {}),
+        **({"late": True} if late else {}),
     )
 
 
@@ -79,15 +82,16 @@ def record_answer(
     *,
     purpose: str,
     beside: bool = False,
+    joins: bool = True,
 ) -> None:
-    """Journal ``call_finished``; ``item`` is the answer as it joins the history."""
+    """Journal ``call_finished``; ``item`` is the answer as it ``joins`` the history, or already has."""
     usage = answer.usage
     journal.emit(
         "call_finished",
         place,
         digest=assembly.request.digest,
         purpose=purpose,
-        added=journal.items([item]),
+        added=journal.items([item]) if joins else [],
         finish_reason=answer.finish_reason,
         usage=_numbers(usage),
         residual=None if usage.input is None else usage.input - assembly.tokens_sent,
@@ -102,6 +106,7 @@ def record_answer(
         partial=answer.partial,
         recorded=answer.recorded,
         **({"remarks": list(answer.remarks)} if answer.remarks else {}),
+        **({} if joins else {"message": journal.message(item.message)}),
     )
 
 

@@ -30,7 +30,8 @@ KINDS: dict[str, str] = {
         "cache_write (US dollars per token)}, unstated (parts of the request that nobody knows), "
         "beyond (that the request does not fit "
         "the model's window), problems, notes, added (items that joined the history), edited, purpose, "
-        "beside (the walk), after (spliced against the context of this record, not the last of its branch)"
+        "beside (the walk), after (spliced against the context of this record, not the last of its branch), "
+        "late (its call stands before those of its visit that are later by their place)"
     ),
     "context_selected": (
         "strategy (llm, hybrid), menu (digest), model, offered ([content hash, score, tokens] by number, from 1), "

@@ -431,7 +431,7 @@ class RunState:
         self._added(event, data)
         branch = event.place.branch
         if isinstance(after := data.get("after"), int):
-            self._entries_as_of(branch, after)
+            self._goes_on_from(branch, next((call for call in reversed(self.calls) if call.seq == after), None))
         splices = [
             Splice(s["at"], s["remove"], tuple(Entry.from_json(e, self.bodies) for e in s["entries"]))
             for s in data.get("splices", ())
@@ -474,10 +474,20 @@ class RunState:
         call = self._by_place.get(event.place)
         if call is None:
             call = self._by_place[event.place] = CallState(event.place, event.seq)
+            visit = self.visit_of(event.place)
+            if visit is not None and event.data.get("late"):
+                self._insert(call, visit)
+                return call
             self.calls.append(call)
-            if (visit := self.visit_of(event.place)) is not None:
+            if visit is not None:
                 visit.calls.append(call)
         return call
+
+    def _insert(self, call: CallState, visit: VisitState) -> None:
+        """Put a call before those of its visit that stand behind it."""
+        later = next((one for one in visit.calls if one.place > call.place), None)
+        self.calls.insert(len(self.calls) if later is None else self.calls.index(later), call)
+        visit.calls.insert(len(visit.calls) if later is None else visit.calls.index(later), call)
 
     def _context_selected(self, event: Event, data: Mapping[str, Any]) -> None:
         picked = tuple(number for number in data.get("picked", ()) if isinstance(number, int))

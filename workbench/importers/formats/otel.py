@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from workbench.engine.journal.span_names import provider_of
-from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.exchanges import answered_of, given_of, parameters_of
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.spans import Span, each_span, nested_of, spans_of
@@ -194,6 +194,22 @@ def is_openinference(body: Any) -> bool:
     )
 
 
+def call_of(span: Span, remarks: Remarks) -> ObservedCall | None:
+    """The model call that a span of any of these conventions tells of; None where it tells of none. Raises
+    Unreadable."""
+    names = span.attributes
+    inference = any(key.startswith(("llm.", "openinference.")) for key in names) and "llm.request.type" not in names
+    return (_inference if inference and not any(map(names.get, _MESSAGES)) else gen_ai_call)(span, remarks)
+
+
+def tells_of_a_bare_call(span: Span) -> bool:
+    """Whether a span says that it is a call of a model, and holds no message of it."""
+    names = span.attributes
+    kind = string(names.get("openinference.span.kind")).upper()
+    named = names.get("gen_ai.operation.name") not in _NOT_CALLS and _names_a_call(span)
+    return kind == "LLM" or (named and not kind)
+
+
 def read_otel(body: Any) -> list[Conversation]:
     """A conversation for each trace with model calls in it."""
     return _read(body, gen_ai_call)
@@ -214,18 +230,18 @@ def _read(body: Any, read: Any) -> list[Conversation]:
 
 
 def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
-    remarks, calls, others = Remarks(), list[ObservedCall](), list[Mapping[str, Any]]()
-    mine = _whole([span for span in spans if span.trace == trace])
+    remarks, found, others = Remarks(), list[tuple[Span, ObservedCall]](), list[Mapping[str, Any]]()
+    mine = list(map(WholeInputs().whole, (span for span in spans if span.trace == trace)))
     for span in mine:
         observed = attempted(partial(read, span, remarks), remarks)
         if observed is not None:
-            calls.append(observed)
+            found.append((span, observed))
         else:
             others.append({"name": span.name, "start": span.start, "attributes": dict(span.attributes)})
+    told = without_repeats(found, {span.id: span.parent for span in mine}, remarks)
+    calls = [call for _, call in told]
     if not calls and read is gen_ai_call:
-        calls = [one for span in mine if (one := attempted(partial(_of_agent, span, remarks), remarks)) is not None]
-        if calls:
-            remarks.add("read from spans of agents: the calls in them have no spans of their own")
+        calls = calls_of_agents(mine, remarks)
     if not calls:
         return None
     if others:
@@ -237,22 +253,63 @@ def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
     return Conversation(threads_of(calls, remarks), title, "failed" if failed else "success", reason, remarks.all, kept)
 
 
-def _whole(spans: Sequence[Span]) -> list[Span]:
+def calls_of_agents(spans: Sequence[Span], remarks: Remarks) -> list[ObservedCall]:
+    """What the spans of agents tell of the calls in them, of a trace whose calls have no spans of their own."""
+    calls = [one for span in spans if (one := attempted(partial(_of_agent, span, remarks), remarks)) is not None]
+    if calls:
+        remarks.add("read from spans of agents: the calls in them have no spans of their own")
+    return calls
+
+
+def without_repeats(
+    found: Sequence[tuple[Span, ObservedCall]], parents: Mapping[str, str], remarks: Remarks
+) -> list[tuple[Span, ObservedCall]]:
+    """The calls of a trace without those that tell of a call inside them once more: a framework and the SDK below it
+    may both be instrumented. ``parents``: of each span of the trace, by their ids."""
+    outer = set[str]()
+    answers = {span.id: call.answer for span, call in found if span.id}
+    for span, call in found:
+        for id in enclosing(span.id, parents):
+            if id in answers and told_again(answers[id], call.answer) and not call.call.fault:
+                outer.add(id)
+    if outer:
+        remarks.left_out("a span that tells of the call inside it once more", count=len(outer))
+    return [(span, call) for span, call in found if span.id not in outer]
+
+
+def told_again(one: ImportedMessage, other: ImportedMessage) -> bool:
+    """Whether the answers of two spans, one inside the other, are of the same call. Ids of tools are no part of it: not
+    every instrumentation keeps them."""
+    return one.text.split() == other.text.split() and [c.name for c in one.calls] == [c.name for c in other.calls]
+
+
+def enclosing(id: str, parents: Mapping[str, str]) -> Iterator[str]:
+    """The ids of the spans that a span is inside of, the nearest first."""
+    seen = {id}
+    while (id := parents.get(id, "")) and id not in seen:
+        seen.add(id)
+        yield id
+
+
+class WholeInputs:
     """Our own spans of long contexts tell what follows the messages that an earlier call began with too: those of that
-    call are put before it. ``spans`` are in the order of their start."""
-    given: dict[str, list[Any]] = {}
-    found: list[Span] = []
-    for span in spans:
+    call are put before it. Spans are given in the order of their start."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, list[Any]] = {}
+
+    def whole(self, span: Span) -> Span:
+        """The span with all messages of its call."""
         names = span.attributes
-        place, before = string(names.get("workbench.place")), given.get(string(names.get("workbench.input.after")))
+        place = string(names.get("workbench.place"))
         listed = decoded(names.get(_MESSAGES[0])) if place else None
-        if isinstance(listed, list):
-            if before is not None:
-                listed = [*before[: count(names.get("workbench.input.kept")) or 0], *listed]
-                span = replace(span, attributes={**names, _MESSAGES[0]: listed})
-            given[place] = listed
-        found.append(span)
-    return found
+        if not isinstance(listed, list):
+            return span
+        if (before := self._given.get(string(names.get("workbench.input.after")))) is not None:
+            listed = [*before[: count(names.get("workbench.input.kept")) or 0], *listed]
+            span = replace(span, attributes={**names, _MESSAGES[0]: listed})
+        self._given[place] = listed
+        return span
 
 
 # -- GenAI -------------------------------------------------------------------------------------------------------------

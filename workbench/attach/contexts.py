@@ -1,0 +1,137 @@
+"""The contexts of a program that are open side by side while its calls come in, each written as a visit of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from workbench.attach.pricing import OtherStrategy
+from workbench.context.assembler import is_forced
+from workbench.context.strategy import Strategy
+from workbench.importers.conversation import Call, ImportedMessage
+from workbench.importers.exchanges import AskedCall
+from workbench.importers.journal import BegunContext, ContextWriter, RunJournal
+from workbench.importers.threads import Contexts, Growing, TextResults
+
+MOST_CONTEXTS = 200
+"""That calls may still go on with: those used last. An older one is over."""
+_SHAPING = ("response_format",)
+"""Parameters that count among the tokens of every request of a context."""
+
+
+class OpenContext(Struct, eq=False):
+    """A context that is being written."""
+
+    writer: ContextWriter
+    results: TextResults
+    number: int
+    growing: Growing
+
+
+def own_parameters(asked: AskedCall) -> tuple[str, dict[str, Any]]:
+    """The ``tool_choice`` of a call, and its other parameters."""
+    choice = asked.parameters.get("tool_choice")
+    parameters = {key: value for key, value in asked.parameters.items() if key != "tool_choice"}
+    return "" if choice is None else str(choice), parameters
+
+
+class OpenContexts:
+    """Writes each call into the context that it goes on with, or into a new one."""
+
+    def __init__(self, run: RunJournal, strategy: Strategy | None = None, other: OtherStrategy | None = None) -> None:
+        """``strategy``: what is sent of the messages; None for all. ``other``: what is priced beside it."""
+        self._run = run
+        self._strategy = strategy
+        self._other = other
+        self._contexts = Contexts(MOST_CONTEXTS)
+        self._open: dict[Growing, OpenContext] = {}
+        self._number = 0
+        self.output = ""
+        """The text of the last answer of the context that ended last."""
+
+    def asked(self, asked: AskedCall, at: str = "") -> OpenContext:
+        """Write the request of a call, which is not sent yet, into its context, with the messages that are new in it.
+        The context waits for the answer then. ``at``: when it was asked, by its source."""
+        compacted = None
+        growing, added = self._contexts.asked(asked.input, asked.model, asked.tools)
+        if growing not in self._open:
+            compacted = self._replaced(growing)
+        context = self._context_of(growing, asked, added)
+        if compacted is not None:
+            self._tell_compaction(context, *compacted)
+        choice, own = own_parameters(asked)
+        context.writer.assemble(Call(marks=asked.marks, at=at), tool_choice=choice, parameters=own)
+        if self._other is not None:
+            now = datetime.fromisoformat(self._run.clock.now()).timestamp()
+            self._run.journal.emit("what_if", context.writer.at, **self._other.priced(context.writer, now))
+        return context
+
+    def answered(self, context: OpenContext, answer: ImportedMessage | None) -> None:
+        """The answer to the call that a context waits for, before it is written; None where none came."""
+        self._contexts.answered(context.growing, answer)
+        if answer is not None:
+            context.results.marked(answer)
+
+    def holding(self, asked: AskedCall, answer: ImportedMessage) -> OpenContext | None:
+        """The open context that begins with the messages of a call and its answer, and holds more: the call comes late,
+        and those after it were told as if no call had made that answer. None where there is none."""
+        growing = self._contexts.beginning((*asked.input, answer), asked.model, asked.tools)
+        return self._open.get(growing) if growing is not None else None
+
+    def goes_on(self, asked: AskedCall) -> bool:
+        """Whether a call begins with what an earlier one saw and said."""
+        return self._contexts.goes_on(asked.input, asked.model, asked.tools)
+
+    def end(self) -> None:
+        """End all of them."""
+        for context in self._open.values():
+            self._end(context)
+        self._open.clear()
+
+    def _context_of(self, growing: Growing, asked: AskedCall, added: Sequence[ImportedMessage]) -> OpenContext:
+        context, said = self._open.get(growing), list(added)
+        if context is None:
+            self._number += 1
+            shaping = {name: asked.parameters[name] for name in _SHAPING if name in asked.parameters}
+            forced = is_forced(asked.parameters.get("tool_choice"))
+            begun = BegunContext(asked.model, asked.tools, shaping, forced, asked.unstated)
+            results = TextResults()
+            said = list(map(results.marked, said))
+            writer = ContextWriter(self._run, self._number, begun, said[:1], self._strategy)
+            context = self._open[growing] = OpenContext(writer, results, self._number, growing)
+            said = said[writer.taken :]
+            self._forget()
+        else:
+            said = list(map(context.results.marked, said))
+        for one in said:
+            context.writer.add(one)
+        return context
+
+    def _forget(self) -> None:
+        """End the contexts that no call can go on with any more."""
+        for growing in self._contexts.forgotten():
+            self._end(self._open.pop(growing))
+
+    def _end(self, context: OpenContext) -> None:
+        self.output = context.writer.end("success") or self.output
+        if self._other is not None:
+            self._other.forget(context.writer)
+
+    def _replaced(self, growing: Growing) -> tuple[OpenContext, int] | None:
+        """The context that a new one takes the place of, and how many of its messages are gone."""
+        before = self._contexts.compacted(growing)
+        if before is None or before not in self._open:
+            return None
+        kept = [one for one in before.seen if any(one.same(other) for other in growing.seen)]
+        return self._open[before], len(before.seen) - len(kept)
+
+    def _tell_compaction(self, context: OpenContext, before: OpenContext, gone: int) -> None:
+        words = "1 message is" if gone == 1 else f"{gone} messages are"
+        self._run.warn(
+            f"compaction: this context takes the place of context {before.number}; {words} gone",
+            context.writer.place,
+            code="compaction",
+        )
