@@ -172,14 +172,16 @@ def test_the_oldest_items_go_first_whatever_their_section_and_each_is_shown() ->
     assembly = seen(crowded(), "fidelity(mode=compact)")
     (entry, _) = assembly.entries
     dropped = [part for part in entry.parts if part.action is Action.DROPPED]
-    names = [part.origin for part in dropped]
+    rest, names = int(dropped[0].origin.partition(" ")[0]), [part.origin for part in dropped[1:]]
     oldest = [source for n in range(200) for source in (f"state.k{n}", f"s{n}.stage")]
-    assert 0 < len(names) < 400
-    assert [part.origin for part in entry.parts] == oldest
-    assert names == oldest[: len(names)]
+    assert dropped[0].origin == f"{rest} items before them"
+    assert [part.origin for part in entry.parts[1:]] == oldest[rest:]
+    names = oldest[: rest + len(names)]
+    assert len(dropped) == 101
+    assert rest + 100 == len(names) < 400
     assert {(part.reason, part.tokens_sent) for part in dropped} == {("budget 500: oldest first", 0)}
-    assert {str(part.action) for part in entry.parts[len(names) :]} == {"kept"}
-    assert all(part.tokens_full > 0 for part in entry.parts)
+    assert {str(part.action) for part in entry.parts[len(dropped) :]} == {"kept"}
+    assert all(part.tokens_full > 0 for part in entry.parts[1:])
     text = texts(assembly)[0][1]
     values, stages_left_out = (len(names) + 1) // 2, len(names) // 2
     assert f"- Completed stages: ({stages_left_out} earlier items left out), s{stages_left_out} (success)" in text

@@ -65,6 +65,7 @@ class Injection:
         self._scope = scope
         self._seen = [visit for visit in scope.visits if visit.status == "success"]
         self._age = {id(visit): len(self._seen) - 1 - i for i, visit in enumerate(self._seen)}
+        self._phases = {phase.name: phase for phase in reversed(scope.cascade.phases)}
         self._images: set[str] = set()
         self._rows: list[tuple[Item, MessageDecision]] = []
         self._notes: list[str] = []
@@ -128,6 +129,14 @@ class Injection:
                 self._text(visit, "preamble", visit.preamble, cause)
             dropped = _earlier_attempts(visit)
             loss = self._loss(visit)
+            if not loss and not dropped and all(_is_bare(item) for item in visit.items):
+                # Most visits of a long thread: nothing of them needs a repair.
+                source = f"{visit.label}.messages"
+                for item in visit.items:
+                    carried = replace(item, kind=Kind.INJECTED, source=source)
+                    verdict = MessageDecision(item.message, Action.INJECTED, cause.reason, cause.rule)
+                    self._rows.append((carried, verdict))
+                continue
             if not loss:
                 self._as_it_was(visit, cause, dropped)
                 continue
@@ -156,7 +165,7 @@ class Injection:
 
         ``anchor`` is the rule of what always enters, ``rule`` that of the rest.
         """
-        expired = self._expired(visit, self._scope.cascade.phase(visit.phase))
+        expired = self._expired(visit, self._phases.get(visit.phase))
         for index, item in enumerate(visit.items):
             reason = kept.get(index, Reason("blank"))
             cause = _Cause(reason, anchor if reason.code == "anchor" else rule)
@@ -250,7 +259,7 @@ class Injection:
         self, visit: VisitRecord, items: Iterable[Item], cause: _Cause, dropped: dict[int, Reason]
     ) -> None:
         """The messages of a visit as plain conversation, one row each, sent or not."""
-        phase = self._scope.cascade.phase(visit.phase)
+        phase = self._phases.get(visit.phase)
         if phase is not None and phase.context_retention == "output_only":
             self._output_only(visit, items, cause, phase)
             return
@@ -262,7 +271,7 @@ class Injection:
 
     def _loss(self, visit: VisitRecord) -> str:
         """Why the messages of a visit cannot be continued unchanged; empty if they can."""
-        phase = self._scope.cascade.phase(visit.phase)
+        phase = self._phases.get(visit.phase)
         if phase is not None and (phase.context_retention == "output_only" or self._expired(visit, phase)):
             return "its own rules keep less than all"
         offered = {str(tool.get("function", {}).get("name", "")) for tool in self._scope.tools}
@@ -347,6 +356,13 @@ def _earlier_attempts(visit: VisitRecord, *, with_task: bool = False) -> dict[in
         for index, item in enumerate(visit.items)
         if item.place.attempt != attempt and (with_task or item.kind is not Kind.TASK)
     }
+
+
+def _is_bare(item: Item) -> bool:
+    """Whether a message is a text that goes on unchanged, whichever phase sends it."""
+    message = item.message
+    bare = isinstance(message.content, str) and not message.tool_calls and not item.edited
+    return bare and item.kind in (Kind.TASK, Kind.ANSWER) and message.role != "system" and bool(message.text.strip())
 
 
 def _extra_of_calls(message: Message) -> bool:

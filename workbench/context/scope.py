@@ -148,7 +148,7 @@ class PhaseScope(Struct, frozen=True):
     summaries: tuple[Summary, ...] = ()
     """Summaries that exist already."""
     writes: tuple[StateWrite, ...] = ()
-    """State that was set before this visit's first message, in order."""
+    """State that was set before this visit's first message, in order; of each key at least the last one."""
     task: str = ""
     """The task as it opens the visit."""
     choices: tuple[Choice, ...] = ()

@@ -124,6 +124,8 @@ class World(Struct):
     """How the last deterministic phase that failed did: message, phase, tool, type."""
     writes: list[StateWrite] = field(default_factory=list)
     """Changes of the state, in the order of the journal."""
+    latest: dict[str, StateWrite] = field(default_factory=dict)
+    """The last change of each key, in their order."""
     sounding: Sounding = Sounding()
     cache: ToolCache = field(default_factory=lambda: ToolCache(None))
 
@@ -139,6 +141,7 @@ class World(Struct):
             self.validated,
             self.error,
             list(self.writes),
+            dict(self.latest),
             sounding or self.sounding,
             self.cache.copy(),
         )
@@ -149,7 +152,8 @@ class World(Struct):
         self.records += fresh
         self.lineage += other.lineage[self._shared(self.lineage, other.lineage) :]
         written = other.writes[self._shared(self.writes, other.writes) :]
-        self.writes += written
+        for write in written:
+            self._wrote(write)
         self.state |= {write.key: other.state[write.key] for write in written if write.key in other.state}
         for record in fresh:
             self.visits[record.phase] = max(self.visits[record.phase], record.visit)
@@ -170,7 +174,12 @@ class World(Struct):
 
     def wrote(self, event: Event) -> None:
         """Keep what a ``state_set`` event says."""
-        self.writes.append(StateWrite(event.data["key"], event.data["value"], event.seq, event.place))
+        self._wrote(StateWrite(event.data["key"], event.data["value"], event.seq, event.place))
+
+    def _wrote(self, write: StateWrite) -> None:
+        self.writes.append(write)
+        self.latest.pop(write.key, None)
+        self.latest[write.key] = write
 
     def names(self, items: Sequence[Item], template: str, extra: Mapping[str, Any]) -> dict[str, Any]:
         """What a template sees. ``items`` are the running visit's own messages."""

@@ -144,7 +144,8 @@ def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
         (fit(why, room - cells), tone),
     ]
     went = UNKNOWN if gone else count(part.tokens_sent, grade)
-    return columns.row(left, (count(part.tokens_full, grade), "faint"), (went, tone))
+    whole = count(part.tokens_full, grade) if part.tokens_full else UNKNOWN
+    return columns.row(left, (whole, "faint"), (went, tone))
 
 
 def tools_row(columns: Columns, call: CallState) -> Row:

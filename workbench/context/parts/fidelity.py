@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Final, Literal, Self
 
 from msgspec import Struct
@@ -152,8 +154,33 @@ class FittedPreamble(Struct, frozen=True):
     """The text; empty if not even its first characters fit."""
     whole: str
     """The text before its fixed lines were cut."""
-    dropped: tuple[PreamblePiece, ...] = ()
+    kept: tuple[PreamblePiece, ...] = ()
     """Oldest first."""
+
+
+class Pieces:
+    """What a preamble may tell, newest first, made as far as it is looked at: of a long run only the end fits."""
+
+    def __init__(self, sizes: Mapping[Section, int], newest: Iterator[PreamblePiece]) -> None:
+        """``sizes``: how many there are of each section."""
+        self._sizes = sizes
+        self._newest = newest
+        self._made: list[PreamblePiece] = []
+
+    def __len__(self) -> int:
+        return sum(self._sizes.values())
+
+    def newest(self, number: int) -> list[PreamblePiece]:
+        """As many of the newest, oldest first; all if there are not so many."""
+        self._made += islice(self._newest, max(0, number - len(self._made)))
+        return self._made[:number][::-1]
+
+    def left_out(self, kept: Iterable[PreamblePiece]) -> Mapping[Section, int]:
+        """How many of each section are not among those that are kept."""
+        sizes = dict(self._sizes)
+        for piece in kept:
+            sizes[piece.section] -= 1
+        return sizes
 
 
 COUNTED = frozenset({"llm", "tool", "human", "subgraph", "synthesis"})
@@ -179,45 +206,58 @@ def head_of(scope: PhaseScope) -> PreambleHead:
     )
 
 
-def pieces_of(scope: PhaseScope, mode: str) -> tuple[PreamblePiece, ...]:
-    """What a preamble of this mode tells, oldest first."""
+def pieces_of(scope: PhaseScope, mode: str) -> Pieces:
+    """What a preamble of this mode tells."""
     if mode == "truncate":
-        return ()
-    found = [_stage_piece(scope, visit, mode) for visit in scope.visits]
-    if mode != "summary:low":
-        found += [_value(write, mode) for write in _latest(scope.writes)]
-    if mode == "summary:high":
-        retried = (visit for visit in scope.visits if visit.attempts > 1)
-        found += [PreamblePiece("retry", v.label, _retries(scope, v), (v.seq, 2)) for v in retried]
-    return tuple(sorted(found, key=lambda piece: piece.order))
+        return Pieces({}, iter(()))
+    visits = sorted(scope.visits, key=lambda visit: visit.seq, reverse=True)
+    writes = sorted(_latest(scope.writes), key=lambda write: write.seq, reverse=True) if mode != "summary:low" else []
+    retried = sum(visit.attempts > 1 for visit in visits) if mode == "summary:high" else 0
+
+    def of_visits() -> Iterator[PreamblePiece]:
+        for visit in visits:
+            if retried and visit.attempts > 1:
+                yield PreamblePiece("retry", visit.label, _retries(scope, visit), (visit.seq, 2))
+            yield _stage_piece(scope, visit, mode)
+
+    of_values = (_value(write, mode) for write in writes)
+    newest = heapq.merge(of_visits(), of_values, key=lambda piece: piece.order, reverse=True)
+    return Pieces({"stage": len(visits), "value": len(writes), "retry": retried}, newest)
 
 
-def fitted(
-    head: PreambleHead, mode: str, pieces: Sequence[PreamblePiece], budget: int, count: Callable[[str], int]
-) -> FittedPreamble:
+_FEW = 64
+"""Pieces that are tried at once; more than the tokens of three notices of what is left out."""
+
+
+def fitted(head: PreambleHead, mode: str, pieces: Pieces, budget: int, count: Callable[[str], int]) -> FittedPreamble:
     """The preamble in at most ``budget`` tokens: pieces go oldest first, then the goal is cut, then the text."""
 
-    def text(dropped: int, goal: str = head.goal) -> str:
-        return render(replace(head, goal=goal), mode, pieces, dropped)
+    def text(kept: int, goal: str = head.goal) -> str:
+        return render(replace(head, goal=goal), mode, pieces, pieces.newest(kept))
 
     def fits(candidate: str) -> bool:
         return count(candidate) <= budget
 
     every = len(pieces)
-    if fits(text(0)):
-        return FittedPreamble(text(0), text(0))
-    fixed = render(head, mode, (), 0)
+    # From few pieces upwards: what fits is mostly a small part of a long run.
+    most = min(_FEW, every)
+    while most < every and fits(text(most)):
+        most = min(2 * most, every)
+    # All pieces may fit where a few less and the words for what is left out do not. A piece takes a token at least.
+    if every - most <= _FEW and fits(text(every)):
+        return FittedPreamble(text(every), text(every), tuple(pieces.newest(every)))
+    fixed = render(head, mode, Pieces({}, iter(())), ())
     if every and fits(fixed):
-        dropped = every - _most(every, lambda kept: fits(text(every - kept)))
-        if fits(text(dropped)):
-            return FittedPreamble(text(dropped), text(dropped), tuple(pieces[:dropped]))
-    bare = text(every)
-    length = _most(len(head.goal), lambda length: fits(text(every, cut(head.goal, length))))
-    short = text(every, cut(head.goal, length))
+        kept = _most(most, lambda kept: fits(text(kept)))
+        if fits(text(kept)):
+            return FittedPreamble(text(kept), text(kept), tuple(pieces.newest(kept)))
+    bare = text(0)
+    length = _most(len(head.goal), lambda length: fits(text(0, cut(head.goal, length))))
+    short = text(0, cut(head.goal, length))
     if not fits(short):
         short = short[: _most(len(short), lambda length: fits(short[:length]))].rstrip()
         short = short if short and fits(short) else ""
-    return FittedPreamble(short, bare, tuple(pieces))
+    return FittedPreamble(short, bare)
 
 
 def _most(high: int, holds: Callable[[int], bool]) -> int:
@@ -240,16 +280,13 @@ def cut(text: str, length: int) -> str:
 # -- the forms -------------------------------------------------------------------------------------------------------
 
 
-def render(head: PreambleHead, mode: str, pieces: Sequence[PreamblePiece], dropped: int) -> str:
-    """The text of a preamble without its first ``dropped`` pieces."""
-    kept: dict[Section, list[PreamblePiece]] = {"stage": [], "value": [], "retry": []}
-    gone: dict[Section, int] = {"stage": 0, "value": 0, "retry": 0}
-    for index, piece in enumerate(pieces):
-        if index < dropped:
-            gone[piece.section] += 1
-        else:
-            kept[piece.section].append(piece)
-    return "\n".join(_FORMS[mode](head, kept, gone))
+def render(head: PreambleHead, mode: str, pieces: Pieces, kept: Sequence[PreamblePiece]) -> str:
+    """The text of a preamble with only some of its pieces, oldest first."""
+    sections: dict[Section, list[PreamblePiece]] = {"stage": [], "value": [], "retry": []}
+    for piece in kept:
+        sections[piece.section].append(piece)
+    gone: dict[Section, int] = {"stage": 0, "value": 0, "retry": 0, **pieces.left_out(kept)}
+    return "\n".join(_FORMS[mode](head, sections, gone))
 
 
 _Kept = Mapping[Section, Sequence[PreamblePiece]]
@@ -417,6 +454,10 @@ _BUDGETS = {"truncate": 100, "compact": 500, "summary:low": 600, "summary:medium
 """Default budgets of preambles in tokens."""
 
 
+MOST_LISTED = 100
+"""Items left out that the entry of a preamble lists one by one, so that the journal does not grow by all of them at
+each visit."""
+
 DEGRADED: Final = "summary:high"
 """The mode that replaces ``full`` when the conversation of a thread is lost."""
 
@@ -463,11 +504,8 @@ class Fidelity(Part, frozen=True):
         pieces = pieces_of(scope, self.mode)
         made = fitted(head_of(scope), self.mode, pieces, budget, lambda text: count(Message("user", text)))
         mode_rule, budget_rule = self.rule("mode", scope), self.rule("budget", scope)
-        size = len(made.dropped)
-        parts = tuple(
-            _part(piece, count(Message("user", piece.text)), budget if at < size else None)
-            for at, piece in enumerate(pieces)
-        )
+        gone = len(pieces) - len(made.kept)
+        parts = self._parts(pieces, made, budget, lambda text: count(Message("user", text)))
         place = Place(scope.place.branch, scope.place.phase, scope.place.visit)
         item = Item(Message("user", made.whole), Kind.INJECTED, place, source=PREAMBLE)
         if made.text == made.whole:
@@ -478,8 +516,19 @@ class Fidelity(Part, frozen=True):
             verdict = MessageDecision(Message("user", made.text), Action.TRUNCATED, reason, budget_rule, parts)
         else:
             verdict = MessageDecision(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule, parts)
-        left_out = f"fidelity {self.mode}: {len(made.dropped):,} of {len(pieces):,} items left out, budget {budget:,}"
-        return EnteredMessages(((item, verdict),), (left_out,) if made.dropped else ())
+        left_out = f"fidelity {self.mode}: {gone:,} of {len(pieces):,} items left out, budget {budget:,}"
+        return EnteredMessages(((item, verdict),), (left_out,) if gone else ())
+
+    def _parts(
+        self, pieces: Pieces, made: FittedPreamble, budget: int, count: Callable[[str], int]
+    ) -> tuple[MessagePart, ...]:
+        """Each piece that went, and before them those that were left out; very old ones of them in one."""
+        gone, reason = len(pieces) - len(made.kept), f"budget {budget:,}: oldest first"
+        listed = min(gone, MOST_LISTED)
+        parts = [_part(piece, count(piece.text), reason) for piece in pieces.newest(len(made.kept) + listed)[:listed]]
+        if gone > listed:
+            parts.insert(0, MessagePart(f"{gone - listed:,} items before them", Action.DROPPED, reason))
+        return (*parts, *(_part(piece, count(piece.text)) for piece in made.kept))
 
     # -- a thread ----------------------------------------------------------------------------------------------------
 
@@ -509,21 +558,29 @@ class Fidelity(Part, frozen=True):
         only if one is named.
         """
         places = {phase.name: index for index, phase in reversed(list(enumerate(scope.cascade.phases)))}
+        known: dict[tuple[int, str, int | None], str] = {}
         found: list[tuple[VisitRecord, str]] = []
         came_from = ""
         for visit in scope.visits:
             if (index := places.get(visit.phase)) is not None:
-                phase, base = scope.cascade.phases[index], ("phases", index)
-                arrival = replace(scope.arrival, came_from=came_from, edge=visit.edge)
-                levels = threads(scope.cascade, phase, base, arrival)
-                own_rules = phase.context is not None or phase.inject_from is not None
-                by_rules = own_rules or not modes(scope.cascade, phase, base, arrival)
-                if "mode" in self.written and by_rules:
-                    levels = tuple(level for level in levels if level.path)
-                if levels:
-                    found.append((visit, levels[0].value))
+                way = (index, came_from, visit.edge)
+                if way not in known:
+                    known[way] = self._key(scope, *way)
+                if known[way]:
+                    found.append((visit, known[way]))
             came_from = visit.phase
         return found
+
+    def _key(self, scope: PhaseScope, index: int, came_from: str, edge: int | None) -> str:
+        """The key of the thread of a phase that a walk came to on this way; empty if it is on none."""
+        phase, base = scope.cascade.phases[index], ("phases", index)
+        arrival = replace(scope.arrival, came_from=came_from, edge=edge)
+        levels = threads(scope.cascade, phase, base, arrival)
+        own_rules = phase.context is not None or phase.inject_from is not None
+        by_rules = own_rules or not modes(scope.cascade, phase, base, arrival)
+        if "mode" in self.written and by_rules:
+            levels = tuple(level for level in levels if level.path)
+        return levels[0].value if levels else ""
 
 
 def _mode(value: str) -> Mode:
@@ -533,10 +590,10 @@ def _mode(value: str) -> Mode:
 _MODES: tuple[Mode, ...] = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
 
 
-def _part(piece: PreamblePiece, tokens: int, budget: int | None) -> MessagePart:
-    """A piece as the entry of its preamble tells it. ``budget``: what it was left out for, if it was."""
-    if budget is not None:
-        return MessagePart(piece.source, Action.DROPPED, f"budget {budget:,}: oldest first", tokens, 0)
+def _part(piece: PreamblePiece, tokens: int, left_out: str = "") -> MessagePart:
+    """A piece as the entry of its preamble tells it. ``left_out``: why, if it was."""
+    if left_out:
+        return MessagePart(piece.source, Action.DROPPED, left_out, tokens, 0)
     if piece.limit:
         return MessagePart(piece.source, Action.TRUNCATED, f"{piece.limit:,} characters", tokens, tokens)
     return MessagePart(piece.source, Action.KEPT, "", tokens, tokens)

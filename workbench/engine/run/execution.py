@@ -476,7 +476,7 @@ class Execution:
             keep_image=run.journal.keep_image,
             path=setup.path,
             without_calls=lambda text: without_calls(text, read_calls(text, setup.tool_names)),
-            writes=tuple(self.world.writes),
+            writes=tuple(self.world.latest.values()),
             task=self._task,
             choices=self.choices,
             vectors=self.vectors,
