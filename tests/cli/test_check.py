@@ -143,6 +143,22 @@ def test_replies_are_checked_against_their_cascade(cli: Cli, workspace: Path, re
         assert f"greet.replies.yaml:{said}" in ended.err
 
 
+def test_replies_of_a_pipeline_are_checked_against_its_edges_and_retries(cli: Cli, workspace: Path) -> None:
+    (workspace / "way.dot").write_text(
+        "digraph way { start -> write -> check -> once -> exit  check -> write [condition=\"outcome=fail\"]\n"
+        " write [max_retries=1] check [goal_gate=true, retry_target=look] look look -> write once }"
+    )
+    (workspace / "way.replies.yaml").write_text(
+        "replies:\n  write#2: [{text: x}, {attempt: 2, text: y}, {attempt: 3, text: z}]\n"
+        "  look#2: [{branch: split.look, text: x}]\n  once#2: [{text: x}]\n"
+    )
+    assert cli("check", "way.replies.yaml").out.splitlines() == [
+        "way.replies.yaml:2:57: warning: attempt 3 is never reached: the phase has at most 2 "
+        "(see max_retries and retry_policy) [L905]",
+        "way.replies.yaml:4:3: warning: visit 2 is never reached: no way leads back to phase 'once' [L905]",
+    ]
+
+
 def test_what_a_model_may_start_by_name_may_have_any_phase(cli: Cli, workspace: Path) -> None:
     (workspace / "greet.yaml").write_text(CASCADE.replace("[read_file]", "[read_file, spawn_cascade]"))
     (workspace / "greet.replies.yaml").write_text("replies:\n  elsewhere: [{text: x}]\n")

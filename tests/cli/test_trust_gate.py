@@ -117,6 +117,18 @@ def test_a_phase_that_tries_again_is_refused_once(cli: Cli, workspace: Path) -> 
     assert [event["data"]["needs_trust"] for event in events if event["kind"] == "tool_finished"] == [True]
 
 
+def test_a_pipeline_ends_at_a_command_that_nobody_has_allowed(cli: Cli, workspace: Path) -> None:
+    (workspace / "loop.dot").write_text(
+        "digraph loop { start -> write -> fan -> run -> meet -> exit  fan -> meet  run -> write [condition=\"outcome=fail\"]"
+        " write fan [shape=component] meet [shape=diamond] run [shape=parallelogram, tool_command=ls, max_retries=3] }"
+    )
+    (workspace / "loop.replies.yaml").write_text("replies: {write: [{text: x}]}")
+    ended = cli("run", "loop.dot", "--json")
+    tried = [event["phase"] for event in ended.lines if event["kind"] == "tool_finished"]
+    assert (ended.code, tried) == (3, ["run"])
+    assert "its command does not run, because this folder is not trusted: `workbench trust`" in ended.err
+
+
 def test_a_byte_order_mark_does_not_hide_a_variable_from_the_question(cli: Cli, workspace: Path) -> None:
     (workspace / ".env").write_bytes(b"\xef\xbb\xbfHIDDEN=1\r\nexport SEEN=2\r\n")
     assert "environment: HIDDEN" in (listed := cli("trust", "greet.yaml").out)

@@ -178,13 +178,21 @@ class Graph(Struct, frozen=True, dict=True):
         return self._out.get(id, ())
 
     def returns(self, id: str) -> bool:
-        """Whether a walk can come back to a node."""
+        """Whether a walk can come back to a node, by an edge or by a jump after a failure."""
         seen, waiting = set[str](), [id]
         while waiting:
-            following = {edge.dst for edge in self.out(waiting.pop())} - seen
+            here = waiting.pop()
+            following = {*self._jumps(here), *(edge.dst for edge in self.out(here))} - seen
             seen |= following
             waiting += following
         return id in seen
+
+    def _jumps(self, id: str) -> Iterator[str]:
+        """Where a failure of a node leads without an edge; of a goal gate, also where the exit sends the walk back to."""
+        node = self.node(id)
+        if node is not None:
+            of_graph = (self.rules.retry_target, self.rules.fallback_retry_target) if node.rules.goal_gate else ()
+            yield from filter(None, (node.rules.retry_target, node.rules.fallback_retry_target, *of_graph))
 
     def into(self, id: str) -> tuple[Edge, ...]:
         """The edges to a node, in the order of the file."""

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
+from workbench.engine.routing.retries import policy_of
 from workbench.language.graph import Graph, lower
 from workbench.language.model.candidates import Soundings
 from workbench.language.model.cascade import Cascade, Phase
@@ -25,6 +26,9 @@ class AnsweredCascades(Struct, frozen=True):
     cascades: tuple[Cascade, ...]
     complete: bool
     """Whether no other cascade can be started: none by a name that only a model or the input gives."""
+    graph: Graph | None = None
+    """The graph of the first of them, where its file is a pipeline or a decomposition: it says what no phase does, such
+    as the edges of a pipeline."""
 
 
 def misfits(replies: Replies, source: Source, answered: AnsweredCascades) -> list[Problem]:
@@ -39,7 +43,9 @@ class _Check:
         self._phases: dict[str, list[tuple[Cascade, Phase | None]]] = {}
         self._inner: set[str] = set()
         """Steps that phases run under a name of their own. Their turns and candidates are not known here."""
-        self._graphs: list[Graph] = [lower(cascade) for cascade in answered.cascades]
+        self._own = answered.graph
+        own = () if self._own is None else (self._own,)
+        self._graphs: list[Graph] = [*own, *(lower(cascade) for cascade in answered.cascades[len(own) :])]
         for cascade in answered.cascades:
             for phase in cascade.phases:
                 self._add(cascade, phase)
@@ -74,8 +80,21 @@ class _Check:
             elif int(visit) > 1 and self._visited_once(name):
                 told = f"visit {int(visit)} is never reached: no way leads back to phase '{name}'"
                 yield self._problem(Severity.WARNING, "L905", told, path)
+            elif self._own is not None and self._own.node(name) is not None:
+                yield from self._executions(path, name, entries, self._own)
             else:
                 yield from self._entries(path, entries, None if name in self._inner else self._phases[name])
+
+    def _executions(self, path: Path, name: str, entries: Sequence[Reply], graph: Graph) -> Iterator[Problem]:
+        """Of a node: its executions are the attempts. Its branches have names that a run makes."""
+        node = graph.node(name)
+        assert node is not None
+        most = policy_of(node.rules.retry_policy, node.rules.max_retries).executions
+        for index, entry in enumerate(entries):
+            if entry.attempt is not None and entry.attempt > most:
+                told = f"attempt {entry.attempt} is never reached: the phase has at most {most}"
+                hint = "see max_retries and retry_policy" if graph.format == "dot" else ""
+                yield self._problem(Severity.WARNING, "L905", told, (*path, index, "attempt"), hint)
 
     def _visited_once(self, name: str) -> bool:
         """Whether no run can enter this phase twice; False if it is not in the graph, as phases written in place."""

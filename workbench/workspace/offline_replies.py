@@ -67,8 +67,11 @@ def _misfits(project: Project, opened: OpenedCascade, read: ReadReplies) -> list
     family = Family(opened.source, opened.cascade, project.environment.surroundings(opened.file))
     cascades = family.cascades
     phases = [phase for cascade in cascades for phase in cascade.phases]
-    complete = family.readable and not any(SPAWN in phase.tools for phase in phases)
-    return misfits(read.replies, read.source, AnsweredCascades(cascades, complete))
+    graph = opened.graph if opened.graph is not None and opened.graph.format != "cascade" else None
+    # The phases of child graphs are not read here.
+    children = graph is not None and any(node.kind == "subgraph" for node in graph.nodes)
+    complete = family.readable and not children and not any(SPAWN in phase.tools for phase in phases)
+    return misfits(read.replies, read.source, AnsweredCascades(cascades, complete, graph))
 
 
 def _refuse(problems: tuple[Problem, ...]) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench.engine.contracts import Divergence
-from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.faults import TRUST, PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.routing.choosing import AFTER_FAIL, MEETING, Selection, choose_edge, no_way_on
 from workbench.engine.routing.outcome import PhaseOutcome, stated
@@ -179,6 +179,9 @@ class GraphWalk:
         edges, outcome = self.run.graph.out(node.id), visit.outcome
         failed = outcome.status == "fail"
         work = visit.work
+        if isinstance(work, PipelineWork) and work.check == TRUST:
+            # No way on leads to a trusted folder, and a loop would ask its models up to max_visits times for nothing.
+            raise PhaseFailed(f"'{node.id}' failed: {outcome.failure_reason}", TRUST)
         chosen = work.chosen if isinstance(work, PipelineWork) else None
         meets = work.meets if isinstance(work, PipelineWork) else ""
         if meets and not failed:
@@ -325,6 +328,8 @@ class GraphWalk:
         except PhaseBlocked:
             raise
         except PhaseFailed as fault:
+            if fault.check == TRUST:
+                raise
             outcome = replace(walk.outcome, status="fail", outcome="", failure_reason=fault.reason)
         return BranchResult(edge.dst, outcome, walk.output, walk.updates)
 

@@ -33,6 +33,7 @@ TOOL = "tool_command"
 """What hooks are told that a tool node calls."""
 TIMED_OUT = 124
 """Exit code of a command that ran out of time."""
+_REFUSED = "its command does not run, because this folder is not trusted: `workbench trust` shows and allows it"
 SKIP = "skip"
 """An answer that skips a gate."""
 
@@ -210,7 +211,9 @@ class PipelineWork:
         place, (before, after) = execution.place(execution.attempt), hooks_of(self.walk.graph, self.node.id)
         if before and (hook := await run_hook(execution, before, TOOL, place, BEFORE + 1)).is_error:
             self._terminal = hook.needs_trust
-            raise PhaseFailed(f"the hook before the command failed: {hook.text}", TRUST if hook.needs_trust else "hook")
+            if hook.needs_trust:
+                raise PhaseFailed(_REFUSED, TRUST)
+            raise PhaseFailed(f"the hook before the command failed: {hook.text}", "hook")
         arguments: dict[str, Any] = {"command": self._expanded(execution, self.node.rules.command)}
         if self.node.rules.timeout is not None:
             arguments["timeout"] = self.node.rules.timeout
@@ -226,7 +229,7 @@ class PipelineWork:
             return PhaseOutcome(notes=execution.output)
         self._terminal = result.needs_trust
         self.check = TRUST if result.needs_trust else ""
-        lines = result.text.strip().splitlines()
+        lines = [_REFUSED] if result.needs_trust else result.text.strip().splitlines()
         return PhaseOutcome(
             "fail",
             notes=execution.output,
