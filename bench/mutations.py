@@ -18,8 +18,10 @@ from typing import Any
 
 import yaml
 
+from tests.snapshots.dot_operators import dot_changes
 from tests.snapshots.operators import changes
 from tests.snapshots.oracle import first_difference
+from workbench.language.read.endings import DOT_ENDINGS
 from workbench.resources import folder
 from workbench.workspace.project import Project
 from workbench.workspace.testing import SnapshotResult, Snapshots
@@ -73,13 +75,20 @@ def mutate(snapshots: Snapshots, file: Path, every: int = 1) -> Example:
         return example
     for cascade in _files(snapshots.project.root, before):
         text = cascade.read_text("utf-8")
-        for number, (what, doc) in enumerate(changes(yaml.safe_load(text))):
+        for number, (what, changed) in enumerate(_changes(cascade, text)):
             if number % every:
                 continue
-            cascade.write_text(written(doc), "utf-8")
+            cascade.write_text(changed, "utf-8")
             _judge(example, f"{cascade.name}: {what}", before, snapshots.replay(file, "strict"))
         cascade.write_text(text, "utf-8")
     return example
+
+
+def _changes(file: Path, text: str) -> Iterator[tuple[str, str]]:
+    """What is changed in a file, and its text then."""
+    if file.name.endswith(DOT_ENDINGS):
+        return dot_changes(text)
+    return ((what, written(doc)) for what, doc in changes(yaml.safe_load(text)))
 
 
 def _files(root: Path, verdict: SnapshotResult) -> Iterator[Path]:

@@ -145,7 +145,7 @@ def test_replies_are_checked_against_their_cascade(cli: Cli, workspace: Path, re
 
 def test_replies_of_a_pipeline_are_checked_against_its_edges_and_retries(cli: Cli, workspace: Path) -> None:
     (workspace / "way.dot").write_text(
-        "digraph way { start -> write -> check -> once -> exit  check -> write [condition=\"outcome=fail\"]\n"
+        'digraph way { start -> write -> check -> once -> exit  check -> write [condition="outcome=fail"]\n'
         " write [max_retries=1] check [goal_gate=true, retry_target=look] look look -> write once }"
     )
     (workspace / "way.replies.yaml").write_text(

@@ -315,6 +315,8 @@ def test_the_cheapest_strategy_of_a_sweep_goes_into_a_file(dug: Cli, workspace: 
     taken = dug("sweep", *options, "--take", "mask(after=3)", "--yes")
     assert "written: other.yaml" in taken.err
     assert "after=3" in (workspace / "other.yaml").read_text() or "after: 3" in (workspace / "other.yaml").read_text()
+    spelled = dug("sweep", "-s", "fidelity:truncate", "--apply", "other.yaml", "--take", "fidelity:truncate", "--yes")
+    assert "strategy: fidelity(mode=truncate)" in (workspace / "other.yaml").read_text(), spelled.err
     none = dug("sweep", *options, "--take", "mask(after=9)")
     assert (none.code, "'mask(after=9)' is none of the strategies tried" in none.err) == (2, True)
     assert dug("sweep", "--strategy", "mask(after=1)", "--yes").code == 2

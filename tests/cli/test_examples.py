@@ -260,6 +260,40 @@ def test_postmortem_runs_cascades_inside_beside_and_as_a_tool(ran: Ran, examples
     assert {each["status"] for each in inside} == {"success"}
 
 
+def test_status_note_is_not_put_online_before_its_check_has_passed(ran: Ran) -> None:
+    run = ran("status_note.dot")
+    assert run["status"] == "success"
+    ends = [(phase["name"], phase["status"], phase["route"], phase["route_rule"]) for phase in run["phases"]]
+    assert {branch for branch in (phase["branch"] for phase in run["phases"]) if branch} == {
+        "look.times",
+        "look.impact",
+        "look.cause",
+    }
+    assert ("look", "success", "facts", "the branches meet here") in ends
+    assert ("done", "success", "draft", "goal gate 'check' is fail: its retry_target") in ends
+    assert [route for name, _, route, _ in ends if name == "sign_off"] == ["page", "draft", "page"]
+    assert [phase["visit"] for phase in run["phases"] if phase["name"] == "draft"] == [1, 2, 3]
+    assert run_cli("run", "cascades/status_note.dot", "--session", "hurried", "-q", "--auto-approve").code == 0
+    hurried = [
+        phase["visit"] for phase in run_cli("show", "hurried", "--json").json["phases"] if phase["name"] == "draft"
+    ]
+    assert hurried == [1, 2], "the check sends it back, whoever approves"
+
+
+def test_shipping_change_sends_fewer_tokens_and_pays_more_with_a_summary(ran: Ran) -> None:
+    ran("shipping_change.dot")
+    mend = run_cli("context", "shipping_change.dot", "--at", "mend:1", "--json").json[0]
+    assert 'thread "work" by subgraph (phase before: review): read, design, patch' in mend["notes"]
+    assert mend["forecast"]["cached"] > 2_000, "the thread is in the cache from one node to the next"
+    trial = run_cli(
+        "sweep", "shipping_change.dot", "-s", "fidelity:compact", "--live", "fidelity:compact", "-y", "--json"
+    )
+    assert trial.code == 0, trial.err
+    (summary,) = [each for each in run_cli("runs", "--json").json if each["session_id"].startswith("shipping_change-")]
+    full = run_cli("show", "shipping_change.dot", "--json").json
+    assert (summary["calls"], len([c for p in full["phases"] for c in p["calls"]])) == (15, 12)
+
+
 def test_slogans_weighs_candidates_and_refines_the_winner(ran: Ran, examples: Path) -> None:
     ran("slogans.yaml")
     first, second = run_cli("candidates", "slogans.yaml", "--json").json["contests"][0]["rounds"]

@@ -119,7 +119,8 @@ def test_a_phase_that_tries_again_is_refused_once(cli: Cli, workspace: Path) -> 
 
 def test_a_pipeline_ends_at_a_command_that_nobody_has_allowed(cli: Cli, workspace: Path) -> None:
     (workspace / "loop.dot").write_text(
-        "digraph loop { start -> write -> fan -> run -> meet -> exit  fan -> meet  run -> write [condition=\"outcome=fail\"]"
+        "digraph loop { start -> write -> fan -> run -> meet -> exit  fan -> meet "
+        'run -> write [condition="outcome=fail"]'
         " write fan [shape=component] meet [shape=diamond] run [shape=parallelogram, tool_command=ls, max_retries=3] }"
     )
     (workspace / "loop.replies.yaml").write_text("replies: {write: [{text: x}]}")

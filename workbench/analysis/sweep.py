@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from workbench.analysis.over_runs import Interval, Middle, RatioSum
 from workbench.analysis.what_if import past_of
 from workbench.context.assembly import BrokenInvariant
 from workbench.context.cache import Price, Prices
-from workbench.context.strategy import Strategy, grid, with_named
+from workbench.context.strategy import SpecError, Strategy, grid, parse, with_named
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.forecasting import PastCalls
@@ -228,6 +229,15 @@ class Sweep(Struct, frozen=True):
     def at(self, pricing: str) -> tuple[StrategyResult, ...]:
         """The rows of one pricing."""
         return tuple(row for row in self.rows if row.pricing == pricing)
+
+    def named(self, text: str) -> StrategyResult | None:
+        """The strategy tried that a person means by its label or by any spelling of its spec: ``fidelity:full`` is
+        ``fidelity(mode=full)``."""
+        wanted = text
+        if not any(text in (row.label, row.spec) for row in self.rows):
+            with suppress(SpecError):
+                wanted = str(parse(text))
+        return next((row for row in self.rows if wanted in (row.label, row.spec)), None)
 
     def cheapest(self, pricing: str) -> StrategyResult | None:
         """The valid strategy that costs least in the sum; None while no cost is known."""

@@ -23,7 +23,6 @@ from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.forecasting import Lines, PastCalls, Prediction, line_of, predicted
-from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.engine.toolcalls import read_calls, without_calls
@@ -285,7 +284,7 @@ def _record(state: RunState, other: VisitState) -> VisitRecord:
         model=winner.model or other.model,
         reason=other.reason,
         seq=other.finished_seq,
-        seconds=seconds_between(other.started, other.finished),
+        seconds=other.told_seconds,
         callouts=frozenset(str(c.get("body_hash", "")) for c in (*other.callouts, *winner.callouts)),
         callout_names={
             str(c.get("body_hash", "")): str(c.get("name", "")) for c in (*other.callouts, *winner.callouts)

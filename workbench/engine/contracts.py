@@ -641,6 +641,9 @@ class Ports(Struct):
     servers: Servers | None = None
     """None if no MCP server can be started."""
     gate: Gate = open_gate
+    recorded_seconds: Callable[[Place], float | None] = lambda place: None
+    """Seconds that a visit took in the run that this one replays, which its prompts repeat; None where nothing is
+    replayed, and the clock tells."""
     redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
     """Replaces secrets in text that enters the run; returns the text and how many were replaced."""
     notify: Callable[[Notice], None] = lambda notice: None

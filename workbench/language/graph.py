@@ -188,7 +188,7 @@ class Graph(Struct, frozen=True, dict=True):
         return id in seen
 
     def _jumps(self, id: str) -> Iterator[str]:
-        """Where a failure of a node leads without an edge; of a goal gate, also where the exit sends the walk back to."""
+        """Where a failure of a node leads without an edge; of a goal gate, also where the exit sends the walk."""
         node = self.node(id)
         if node is not None:
             of_graph = (self.rules.retry_target, self.rules.fallback_retry_target) if node.rules.goal_gate else ()

@@ -91,6 +91,10 @@ def _lean(events: Sequence[Event]) -> tuple[Event, ...]:
 
 def _data(event: Event) -> Mapping[str, Any]:
     moving = _MOVING.get(event.kind)
+    name = (event.data.get("parent") or {}).get("prompt_id") if event.kind == "run_started" else ""
+    if name and moving:  # Under this id, prompts name the run.
+        kept = {k: v for k, v in event.data.items() if k not in moving}
+        return kept | {"parent": {"prompt_id": name}}
     return {k: v for k, v in event.data.items() if k not in moving} if moving else event.data
 
 

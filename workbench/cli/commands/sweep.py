@@ -263,7 +263,10 @@ def _run_live(
     for one in lives:
         if one.isdigit() and not int(one):
             raise Failure(Exit.USAGE, "--live 0 runs nothing", hint="--live 2, or --live STRATEGY")
-        labels += next_to_run(found, int(one)) if one.isdigit() else [_label_of(found, one)]
+        if one.isdigit():
+            labels += next_to_run(found, int(one))
+        else:
+            labels.append(row.label if (row := found.named(one)) is not None else one)
     try:
         plan = plan_live(project, subjects, found, list(dict.fromkeys(labels)), max_cost, model)
     except LiveRunError as fault:
@@ -289,11 +292,6 @@ def _run_live(
         raise click.exceptions.Exit(128 + verdict.signal)
     if any(result.status != "success" for result in results):
         raise click.exceptions.Exit(Exit.FAILED)
-
-
-def _label_of(found: Sweep, name: str) -> str:
-    """The strategy tried that a person names, by its label or its spec."""
-    return next((row.label for row in found.rows if name in (row.label, row.spec)), name)
 
 
 def _named(project: Project, sessions: tuple[str, ...], filter_: str | None) -> tuple[str, ...]:
@@ -342,8 +340,7 @@ def _apply(
     used = (subject for subject in subjects if subject.name not in left_out)
     first = next(used)
     label = take or _cheapest(found)
-    row = next((row for row in found.rows if label in (row.label, row.spec)), None)
-    if row is None:
+    if (row := found.named(label)) is None:
         raise Failure(Exit.USAGE, f"'{label}' is none of the strategies tried", hint="--strategy tries it")
     try:
         strategy = strategy_of(first.definition, row.spec or row.label)

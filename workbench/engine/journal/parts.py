@@ -246,6 +246,8 @@ class VisitState(Struct):
     finished: str = ""
     finished_seq: int = 0
     """Of its ``phase_finished`` event."""
+    replayed_seconds: float | None = None
+    """Of a replay: how long the visit took in the run that was replayed."""
     away: float = 0.0
     """Seconds in which it was open and nothing ran: between a stop, or the recorded past of a fork, and the resume."""
     pauses: Stretches = field(default_factory=Stretches)
@@ -272,6 +274,11 @@ class VisitState(Struct):
         """Duration in seconds without pauses and stops; None while it runs."""
         passed = seconds_between(self.started, self.finished)
         return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
+
+    @property
+    def told_seconds(self) -> float | None:
+        """Duration in seconds as prompts of later visits tell it, pauses included; None while it runs."""
+        return seconds_between(self.started, self.finished) if self.replayed_seconds is None else self.replayed_seconds
 
     @property
     def attempts(self) -> int:

@@ -401,6 +401,7 @@ class RunState:
         visit.reason = data.get("reason", "")
         visit.outcome = data.get("outcome") or {}
         visit.finished, visit.finished_seq = event.at, event.seq
+        visit.replayed_seconds = data.get("seconds")
         if visit.status == "success" and (not visit.branch or visit.wave):
             self.outputs[visit.phase] = visit.output
 

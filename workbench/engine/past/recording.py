@@ -366,6 +366,7 @@ def wire_body(state: RunState, place: Place) -> dict[str, Any] | None:
 
 _MOVING = {
     "run_started": ("ports", "parent", "options.session_id", "session_id", "version"),
+    "phase_finished": ("seconds",),
     "call_started": (),
     "call_finished": ("first_token_s", "duration_s", "recorded"),
     "call_failed": ("retry_in",),

@@ -167,10 +167,16 @@ class Replay:
             embedder=_Embedder(self),
             servers=_Servers(self, base.servers),
             clock=base.clock if self.policy.own_times else _Clock(self, base.clock),
+            # A resumed run finds its visits in its own journal, with their times.
+            recorded_seconds=base.recorded_seconds if self.policy.own_times else self._seconds,
             remarks=lambda phases: self.recording.remarks,
             audibles=_Audibles(self),
             hooks=_Hooks(self),
         )
+
+    def _seconds(self, place: Place) -> float | None:
+        visit = None if self.past(place) else self.recording.state.visit_of(place)
+        return visit.told_seconds if visit is not None else None
 
     # -- effects -----------------------------------------------------------------------------------------------------
 

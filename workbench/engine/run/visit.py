@@ -337,7 +337,10 @@ class Visit:
         journal, output = self.engine.journal, execution.output
         # A visit that was stopped came to nothing yet.
         outcome = self.outcome.to_json() if self.work is not None and status != "stopped" else {}
-        told = {"outcome": outcome} if outcome else {}
+        told: dict[str, Any] = {"outcome": outcome} if outcome else {}
+        # A preamble tells how long visits took: a replay says what the replayed run said.
+        replayed = self.engine.ports.recorded_seconds(self.place())
+        told |= {"seconds": replayed} if replayed is not None else {}
         event = journal.emit(
             "phase_finished", self.place(), status=status, output=output, reason=reason, check=check, **told
         )
@@ -355,7 +358,7 @@ class Visit:
                 model=execution.model,
                 reason=reason,
                 seq=event.seq,
-                seconds=seconds_between(self._started_at, event.at),
+                seconds=seconds_between(self._started_at, event.at) if replayed is None else replayed,
                 callouts=frozenset(execution.callouts),
                 callout_names=dict(execution.callouts),
                 preamble=execution.preamble,
