@@ -27,7 +27,7 @@ REPLIES = "replies:\n  one: [{text: A.}]\n  other: [{text: B.}]\n"
 @pytest.mark.parametrize(
     ("point", "words"),
     [
-        (Breakpoint("p"), "where p begins: before its first call, or before its work"),
+        (Breakpoint("p"), "where p begins"),
         (Breakpoint("p", edge="taken", to="q"), "where the edge from p to q is taken"),
         (Breakpoint(edge="considered", to="q"), "where the edge from any phase to q is considered"),
         (Breakpoint("p", outcome="fail"), "where p has come to fail"),

@@ -16,6 +16,7 @@ from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.definition import Definition
 from workbench.views.definition import outline
 from workbench.views.tree import TreeRows, TreeView
+from workbench.workspace.imports import opened_checkpoint
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -173,3 +174,71 @@ async def test_hostile_labels_and_conditions_of_a_pipeline_show_as_they_are(tmp_
         assert_harmless(it)
         await it.press("v")
         assert_harmless(it)
+
+
+async def test_a_checkpoint_folder_goes_on_in_the_app_where_it_stands(tmp_path: Path) -> None:
+    line = """digraph line { start [shape=Mdiamond] done [shape=Msquare]
+      one [prompt="First"] two [prompt="Second"] start -> one -> two -> done }"""
+    replies = "replies:\n  one: [{text: Was first.}]\n  two: [{text: Is second.}]\n"
+    session = graph_session(tmp_path, line, replies, "line.dot")
+    point = tmp_path / "point"
+    point.mkdir()
+    (point / "cascade.dot").write_text(line)
+    (point / "manifest.json").write_text(json.dumps({"name": "line", "cascade": "cascade.dot"}))
+    stand = {"current_node": "one", "completed_nodes": ["start", "one"], "context": {"kept": "yes"}}
+    (point / "checkpoint.json").write_text(json.dumps(stand))
+    (point / "one").mkdir()
+    for name, text in {
+        "prompt.md": "First",
+        "response.md": "Was first.",
+        "status.json": '{"outcome": "success"}',
+    }.items():
+        (point / "one" / name).write_text(text)
+    (point / "cascade.replies.yaml").write_text(replies)
+    run_id = opened_checkpoint(session.project, point)
+    assert opened_checkpoint(session.project, point) == run_id, "the same checkpoint is imported twice"
+    async with bench(tmp_path, session=session, given={}) as it:
+        await it.press("L")
+        await it.until(lambda: "imported from checkpoint" in it.text())
+        await it.press("c")
+        await paused(it, "before two:1")
+        state = it.presenter.state.run
+        assert state.parent["kind"] == "checkpoint"
+        assert state.state["kept"] == "yes"
+        assert "one" not in {visit.phase for visit in state.visits}
+        await it.press("c")
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        assert it.presenter.state.run.output == "Is second."
+
+
+async def test_a_saved_pipeline_that_breaks_leaves_the_last_good_version_in_a_paused_run(tmp_path: Path) -> None:
+    session = graph_session(tmp_path)
+    async with bench(tmp_path, session=session, given={}) as it:
+        await it.press("n")
+        await paused(it, "before plan:1")
+        session.file.write_text(REVIEW.replace("code  [", "code2  ["))
+        await it.until(lambda: "File reloaded" in it.text() or "code2" in it.pane("tree"))
+        session.file.write_text(REVIEW.replace("meet -> check", "meet -> "))
+        await it.until(lambda: "the last good version stays" in it.text())
+        assert "fan parallel" in it.pane("tree")
+        await it.press("n")
+        await paused(it, "before fan")
+        await it.press("v")
+        assert " code " in it.text()
+
+
+async def test_a_saved_decomposition_that_breaks_leaves_the_last_good_version(tmp_path: Path) -> None:
+    task = {"id": "a", "description": "d", "action_type": "inference", "tool_or_prompt": {"name": "i", "params": {}}}
+    job = {"original_request": "Do", "sub_tasks": [task, {**task, "id": "b", "dependencies": ["a"]}]}
+    replies = "replies:\n  a: [{text: A.}]\n  b: [{text: B.}]\n"
+    session = graph_session(tmp_path, json.dumps(job), replies, "job.json")
+    async with bench(tmp_path, session=session, given={}) as it:
+        assert "wave 2" in it.pane("tree")
+        await it.press("n")
+        await paused(it, "before a:1")
+        session.file.write_text('{"original_request": "Do", "sub_tasks": [{"id": "a", "dependencies": ["z"]}]}')
+        await it.until(lambda: "the last good version stays" in it.text())
+        await it.press("n")
+        await paused(it, "before b:1")
+        await it.press("c")
+        await it.until(lambda: it.presenter.state.run.status == "success")

@@ -40,6 +40,10 @@ RESUMABLE = ("stopped", "interrupted", "failed")
 """A run with one of these can go on."""
 
 
+CHECKPOINT = "checkpoint"
+"""The source of a run that was imported from a checkpoint of a pipeline."""
+
+
 class RunSummary(Struct, frozen=True):
     """What a list of runs shows. Money in US dollars, sizes in bytes; counts of tokens are the provider's if known."""
 

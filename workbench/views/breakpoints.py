@@ -23,7 +23,7 @@ def meaning(point: Breakpoint) -> str:
     elif point.turn:
         where = f"before turn {point.turn} of {point.phase}"
     elif point.phase and not point.condition:
-        where = f"where {point.phase} begins: before its first call, or before its work"
+        where = f"where {point.phase} begins"
     else:
         where = f"before each call of {point.phase}" if point.phase else "before each call"
     return f"{where}, where {point.condition}" if point.condition else where

@@ -27,6 +27,7 @@ from workbench.models.cost import cost
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.store.faults import StoreError, UnknownRun
+from workbench.store.summary import CHECKPOINT
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.system import SystemClock, SystemIds
@@ -132,6 +133,20 @@ def import_file(
     return runs
 
 
+def opened_checkpoint(project: Project, folder: Path) -> str:
+    """The run of a checkpoint: the one that was imported from it as it stands now, else it is imported. Raises
+    CannotOpen and StoreError."""
+    imported = _import_checkpoint(project, folder)
+    digest = project.store.state(imported.run_id).imported.get("sha256")
+    for run in project.store.runs():
+        if run.source == CHECKPOINT and run.run_id != imported.run_id:
+            before = project.store.state(run.run_id).imported
+            if (before.get("file"), before.get("sha256")) == (imported.file, digest):
+                project.store.remove(imported.run_id)
+                return run.run_id
+    return imported.run_id
+
+
 def _take_back(project: Project, run_id: str, fault: BaseException) -> None:
     """Remove a run of an import that failed; why it stays, if it does, becomes a note of the fault."""
     try:
@@ -167,7 +182,7 @@ def _import_checkpoint(project: Project, folder: Path) -> ImportedRun:
         raise CannotOpen(f"{shown}: error: {fault}") from None
     except OSError as fault:
         raise CannotOpen(f"{shown}: error: cannot be read: {fault.strerror}") from fault
-    origin = Origin("checkpoint", shown, digest.hexdigest())
+    origin = Origin(CHECKPOINT, shown, digest.hexdigest())
     redact = project.redactor()
     title = redact(point.name)[0]
     run_id, session = SystemIds().run_id(), new_session_id(title or folder.name)
@@ -179,7 +194,7 @@ def _import_checkpoint(project: Project, folder: Path) -> ImportedRun:
     calls = sum(1 for node in point.nodes if node.has_model and node.response)
     messages = sum(bool(node.prompt) + bool(node.response) for node in point.nodes if node.has_model)
     return ImportedRun(
-        shown, "checkpoint", run_id, session, title, calls, messages, point.notes, (), f"it holds {STAND}", ()
+        shown, CHECKPOINT, run_id, session, title, calls, messages, point.notes, (), f"it holds {STAND}", ()
     )
 
 

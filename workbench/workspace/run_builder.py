@@ -29,6 +29,7 @@ from workbench.models.encodings import encodings
 from workbench.store.journal.journal import Journal
 from workbench.store.restore import rescued, restore
 from workbench.store.store import unheard
+from workbench.store.summary import CHECKPOINT
 from workbench.tools.hooks import RegisteredHooks
 from workbench.workspace.cascade_library import CascadeLibrary
 from workbench.workspace.input_file import CannotOpen
@@ -146,7 +147,7 @@ def from_checkpoint(
     the phase that it was in, or behind the last that had ended, with the context that it holds. None for other runs."""
     state = project.store.state(run_id)
     last = state.visits[-1] if state.visits else None
-    if state.ports.get("imported") != "checkpoint" or last is None:
+    if state.ports.get("imported") != CHECKPOINT or last is None:
         return None
     definition = Definition.of(state.cascade_text, state.cascade_file)
     node = definition.graph.node(last.phase)
@@ -166,7 +167,7 @@ def from_checkpoint(
         context=context,
     )
     file = project.root / state.cascade_file if state.cascade_file else None
-    parent = Parent(run_id, state.session_id, "checkpoint", cascade_sha256=state.cascade_sha256)
+    parent = Parent(run_id, state.session_id, CHECKPOINT, cascade_sha256=state.cascade_sha256)
     return Start(definition, file, state.input, choice, options), parent
 
 

@@ -41,6 +41,7 @@ from workbench.workspace.run_builder import (
     RunAttachments,
     Start,
     fork,
+    from_checkpoint,
     new_options,
     rerun,
     restart,
@@ -179,8 +180,15 @@ class Session:
         return Workspace(self.project, self._model, self._sandbox)
 
     def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:
-        """Go on with a stored run that did not end. Raises RuntimeError while one is running, and GoesOffline where
-        that would be unasked, unless ``offline``."""
+        """Go on with a stored run that did not end; where that is an imported checkpoint, a new run goes on in its
+        place. Raises RuntimeError while one is running, GoesOffline where that would be unasked, unless ``offline``,
+        and CannotOpen for another imported run."""
+        stands = from_checkpoint(self.project, run_id, lambda definition, options: self._choice(definition, options))
+        if stands is not None:
+            begun, parent = replace(stands[0], sandbox=self._sandbox), stands[1]
+            self.run_id = fresh = self._new_id()
+            self._launch(mode, lambda: run_new(self.project, begun, self._attached(), run_id=fresh, parent=parent))
+            return
         start = start_of(self.project, run_id, lambda definition, options: self._choice(definition, options))
         if not offline and goes_offline(self.project, run_id, start.choice, self._model):
             raise GoesOffline(start.choice.why)

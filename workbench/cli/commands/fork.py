@@ -36,6 +36,7 @@ from workbench.cli.shell_completion import PlaceOfRun
 @click.option("--session", "new_session", metavar="ID", help="Name of the new run.")
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -57,6 +58,7 @@ def command(
     sandbox: str | None,
     unscripted: str | None,
     answers: str | None,
+    auto_approve: bool,
     json: bool,
     quiet: bool,
     plain: bool,
@@ -86,7 +88,7 @@ def command(
     if not at and not pins:
         raise Failure(Exit.USAGE, "nowhere to fork", hint="--at phase:turn, or --pin calls to keep")
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    way = RunOptions(model or "", new_session or "", sandbox or "", None, answers, False, json, quiet, plain)
+    way = RunOptions(model or "", new_session or "", sandbox or "", None, answers, auto_approve, json, quiet, plain)
     code = fork_run(
         project,
         project.store.find(session),

@@ -44,7 +44,8 @@ def command(
     folded.
 
     Without an argument: the cascades of this folder with their problems, and its runs. Without a terminal they are
-    listed. A FILE that is not there yet can be made from a template.
+    listed. A FILE that is not there yet can be made from a template. A folder that holds a checkpoint of a pipeline
+    (export --as checkpoint) is imported, and can be resumed where it stands.
 
     \b
     Examples:
@@ -79,6 +80,8 @@ def _meant(what: str | None) -> tuple[Path | None, str, Place | None]:
     if what is None:
         return None, "", None
     if Path(what).is_dir():
+        if (found := _checkpoint(Path(what))) is not None:
+            return found
         if Path(what).resolve() == project_here().root:
             return None, "", None
         raise Failure(Exit.USAGE, "is a folder, not a cascade file", file=what, hint=f"cd {what} && workbench open")
@@ -97,6 +100,20 @@ def _meant(what: str | None) -> tuple[Path | None, str, Place | None]:
     file = project.store.summary(run_id).cascade_file
     path = project.root / file
     return (path if file and path.is_file() else None), run_id, place if place != Place() else None
+
+
+def _checkpoint(folder: Path) -> tuple[Path | None, str, Place | None] | None:
+    """The pipeline of a checkpoint, and the run that it is imported as; resumed, it goes on where the checkpoint
+    stands. None for a folder that is none."""
+    from workbench.workspace.imports import is_checkpoint, opened_checkpoint  # Loads the importers (300 ms).
+
+    if not is_checkpoint(folder):
+        return None
+    project = project_here()
+    run_id = opened_checkpoint(project, folder)
+    file = project.store.summary(run_id).cascade_file
+    path = project.root / file
+    return (path if file and path.is_file() else None), run_id, None
 
 
 def _list() -> None:

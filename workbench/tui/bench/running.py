@@ -392,7 +392,8 @@ class Running:
             self._catching_up = False
             self._ask_to_go_offline(run_id, mode, str(fault))
             return
-        except (RuntimeError, StoreError, DefinitionError) as fault:
+        except (RuntimeError, StoreError, DefinitionError, CannotOpen) as fault:
+            self._catching_up = False
             self._say(str(fault), "error")
             return
         self._stage.redraw()

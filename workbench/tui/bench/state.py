@@ -266,7 +266,7 @@ class BenchState(Struct):
         """Whether a run that begins belongs to the one that is shown, also after the end of that."""
         parent = event.data.get("parent") or {}
         known = self.alive or parent.get("run_id") in (self.run.run_id, *self.children)
-        return self.started and known and parent.get("kind") not in (None, "fork", "replay", "rerun")
+        return self.started and known and parent.get("kind") not in (None, "fork", "replay", "rerun", "checkpoint")
 
     def _take_child(self, event: Event) -> None:
         child = self.children.setdefault(event.run_id, RunState())

@@ -14,6 +14,7 @@ from workbench.engine.journal.annotations import common
 from workbench.store.catalog import ORDERS
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError, parse_filter
+from workbench.store.summary import CHECKPOINT
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.tui.screens.base import WorkbenchScreen
@@ -225,7 +226,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
             self.services.navigation.to_bench()
         elif run.pid:
             self.services.say(f"{run.name} is being run by process {run.pid}.", "warning")
-        elif not run.resumable:
+        elif not run.resumable and run.source != CHECKPOINT:
             why = "was imported" if run.imported else "is damaged" if run.damaged else f"is over: {run.status}"
             self.services.say(f"{run.name} {why}; there is nothing to resume.", "warning")
         else:
