@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 import workbench.cli
 import workbench.views
+from tests.engine.support import play
 from tests.support.command import run_cli
 from tests.support.workspaces import CASCADE, REPLIES, alone
 from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, PlannedVariant
@@ -33,6 +34,7 @@ from workbench.cli.printer import Printer
 from workbench.context.assembly import Rule
 from workbench.engine.contracts import Listing as Offered
 from workbench.engine.contracts import ServerTool, ToolSpec
+from workbench.engine.definition import Definition
 from workbench.engine.journal.annotations import Change
 from workbench.engine.journal.costs import CostSum
 from workbench.language.model.mcp import McpServer
@@ -69,6 +71,7 @@ from workbench.views.sweep import SweepRows, SweepView
 from workbench.views.timeline import TimelineRows, TimelineView
 from workbench.views.tree import TreeRows, TreeView
 from workbench.views.value import Block, Cell, FoldedMessages, Heading, Piece, SideBySide, Table, TextBlock, View
+from workbench.views.ways import WaysView, ways_of
 from workbench.views.workspace import BanksView, HealthView, MemoriesView, PermissionsView, ServersView
 from workbench.workspace.comparing import compare_strategies, subjects_of
 from workbench.workspace.links import SharedLinks
@@ -191,6 +194,14 @@ def graph(project: Project) -> Example:
     opened = project.open(Path("greet.yaml")).graph
     assert opened is not None
     return Example(GraphView(opened, RunPath(state_of(project, "s"))))
+
+
+def ways(project: Project) -> Example:
+    """The edges of a pipeline whose labels and conditions hold markup."""
+    text = """digraph p { start [shape=Mdiamond] done [shape=Msquare] a [shape=diamond]
+      start -> a; a -> done [label="<b>no</b> markup", weight=2]; a -> start [condition="x=a & b"] }"""
+    definition = Definition.of(text, "p.dot")
+    return Example(WaysView(ways_of(definition.graph, play(text, {}).state), "p.dot"))
 
 
 def answer(project: Project) -> Example:
@@ -333,6 +344,7 @@ EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     CompareView: comparison,
     SweepView: swept,
     GraphView: graph,
+    WaysView: ways,
     AnswerView: answer,
     SettingsView: settings,
     SnapshotsView: snapshots,
