@@ -11,6 +11,7 @@ import pytest
 
 from tests.engine.support import play
 from tests.ui.bench import SAVED, Bench, bench
+from tests.ui.test_compare import compared
 from tests.ui.test_hostile import ALL, assert_harmless
 from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.definition import Definition
@@ -242,3 +243,17 @@ async def test_a_saved_decomposition_that_breaks_leaves_the_last_good_version(tm
         await paused(it, "before b:1")
         await it.press("c")
         await it.until(lambda: it.presenter.state.run.status == "success")
+
+
+async def test_d_compares_the_fidelity_modes_of_a_pipeline_and_a_strategy_of_another_format(tmp_path: Path) -> None:
+    line = """digraph line { start [shape=Mdiamond] done [shape=Msquare]
+      one [prompt="First"] two [prompt="Second"] start -> one -> two -> done }"""
+    replies = "replies:\n  one: [{text: Was first.}]\n  two: [{text: Is second.}]\n"
+    for number, sides in enumerate(("fidelity:compact vs fidelity:full", "file vs selective+mask(after=1)")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with bench(folder, session=graph_session(folder, line, replies, "line.dot"), given={}) as it:
+            sheet = await compared(it, sides)
+            await it.until(lambda view=sheet.view: len(view.rows), "the comparison was not worked out")
+            assert "fewer tokens" in it.text()
+            assert "two:1" in it.text()
