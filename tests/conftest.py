@@ -1,5 +1,5 @@
 """How tests run: each within a time, ``async def`` tests in an event loop of their own, generated values the same in CI
-every time, and the garbage collector without what stays."""
+every time, modules compiled once for all processes, and the garbage collector without what stays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import asyncio
 import gc
 import inspect
 import os
+import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,11 +27,29 @@ FIRST = ("terminal", "e2e", "ui", "cli", "tools")
 # In CI the same values come every time, so that a failure is one of the change; elsewhere they look for more.
 settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("suite")
+# The tests start some hundred processes. Where bytecode is not kept, each would compile the project anew, which takes
+# longer than what most of them do.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.disable()  # Until all is collected: modules and tests stay, so looking at them again and again finds nothing.
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "timeout(seconds): another time limit than that of all tests")
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Each of several workers collects all tests. On a fresh clone each begins with another part of the modules, then
+    reads the bytecode of the others, instead of rewriting and compiling every assertion itself."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    here = Path(__file__).parent
+    modules = sorted(here.rglob("test_*.py"))
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for file in modules[number::count]:
+        with suppress(Exception, pytest.skip.Exception):  # Collection finds it again, and reports it.
+            import_module(".".join(file.relative_to(here.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
