@@ -44,6 +44,8 @@ class LineView(ScrollView):
         super().__init__(id=id)
         self._strips: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._drawn: dict[int, ScreenLine] = {}
+        self._placed: dict[int, tuple[Strip, int, Strip]] = {}
+        """Of each line of the pane: its strip, its number, and the strip with the offsets that selecting text needs."""
 
     @property
     def palette(self) -> Palette:
@@ -71,6 +73,7 @@ class LineView(ScrollView):
     def forget(self) -> None:
         """Drop drawn lines: the theme changed."""
         self._strips.clear()
+        self._placed.clear()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -80,10 +83,11 @@ class LineView(ScrollView):
         chosen = self.text_selection
         span = chosen.get_span(number) if chosen is not None else None
         focus = line.right is not None and self.has_focus
-        key = (line, self.size.width, focus, self.palette.name, span)
+        width = self.size.width
+        key = (line, width, focus, self.palette.name, span)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._draw(line, focus=focus)
+            strip = self._draw(line, width, focus=focus)
             if span is not None:
                 strip = selected(strip, span, self._selection())
             self._strips[key] = strip
@@ -91,7 +95,10 @@ class LineView(ScrollView):
                 self._strips.popitem(last=False)
         else:
             self._strips.move_to_end(key)
-        return strip.apply_offsets(0, number)
+        placed = self._placed.get(y)
+        if placed is None or placed[0] is not strip or placed[1] != number:
+            self._placed[y] = placed = strip, number, strip.apply_offsets(0, number)
+        return placed[2]
 
     def _selection(self) -> Style:
         """How selected text looks: in the colours of the theme, and where it names no colour of the text, in one that
@@ -101,8 +108,8 @@ class LineView(ScrollView):
             return style
         return self.palette.on("plain", style.bgcolor) + Style(bgcolor=style.bgcolor)
 
-    def _draw(self, line: ScreenLine, *, focus: bool) -> Strip:
-        palette, base, width = self.palette, self.rich_style, self.size.width
+    def _draw(self, line: ScreenLine, width: int, *, focus: bool) -> Strip:
+        palette, base = self.palette, self.rich_style
         if line.right is not None:
             joints = dict(line.joints)
             return title_strip(

@@ -393,11 +393,12 @@ class RowView(LineView, can_focus=True):
     def line(self, y: int) -> ScreenLine:
         if y == 0:
             return self._title()
-        width = self.inner_width
+        size = self.size  # Textual works it out anew each time it is asked.
+        width = max(1, size.width - 1)
         # A pane may be drawn at a new width before it is told of it.
         self._shown.lay_out(width)
         heads = self._shown.heads(width)
-        edge = self._edge(y)
+        edge = self._edge(y, size.height, max(1, size.height - 1 - len(heads)))
         if y <= len(heads):
             return ScreenLine(heads[y - 1], "bar", edge=edge, needle=self.needle)
         index, row = self._spread.at(round(self.scroll_y) + y - 1 - len(heads))
@@ -433,8 +434,9 @@ class RowView(LineView, can_focus=True):
         """The lines of the edge that show which part of the rows is in view; none when all of them are."""
         return thumb(self.size.height, len(self._spread), self.page, round(self.scroll_y))
 
-    def _edge(self, y: int) -> Span:
-        if y in self.thumb():
+    def _edge(self, y: int, height: int, page: int) -> Span:
+        """The last cell of a line, in a pane of this height that shows so many rows."""
+        if y in thumb(height, len(self._spread), page, round(self.scroll_y)):
             return "┃", "title-focus" if self.has_focus else "dim"
         if self.lit == "edge":
             return "║", "rule-focus"
