@@ -59,19 +59,21 @@ def require_table_file(file: Path) -> None:
 
 
 @contextmanager
-def cut_off(progress: Callable[[], ArchiveProgress]) -> Iterator[None]:
-    """Ctrl+C, and workers that cannot go on, end the command with what is done, and with how it goes on."""
+def cut_off(done: Callable[[], str]) -> Iterator[None]:
+    """Ctrl+C, and workers that cannot go on, end the command with what is done, and with how it goes on. ``done`` says
+    it in words; empty where nothing is."""
     try:
         yield
     except KeyboardInterrupt:
-        raise Failure(int(Exit.INTERRUPTED), f"stopped: {_left(progress())}") from None
+        raise Failure(int(Exit.INTERRUPTED), f"stopped: {done() or 'nothing'} done; the same command goes on") from None
     except WorkersFault as fault:
-        told = str(fault)
-        raise Failure(Exit.FAILED, f"{told}; {_left(progress())}" if progress().done else told) from None
+        did = done()
+        raise Failure(Exit.FAILED, f"{fault}; {did} done, the same command goes on" if did else str(fault)) from None
 
 
-def _left(progress: ArchiveProgress) -> str:
-    return f"{progress.done:,} of {plural(progress.total, progress.noun)} done; the same command goes on"
+def done_words(progress: ArchiveProgress) -> str:
+    """``312 of 1,000 runs``; empty for none."""
+    return f"{progress.done:,} of {plural(progress.total, progress.noun)}" if progress.done else ""
 
 
 def archive_words(progress: ArchiveProgress) -> str:

@@ -30,6 +30,7 @@ from workbench.importers.source import (
     Source,
     arrow,
     documents,
+    first_lines,
     rows,
     text_of,
     too_large,
@@ -288,13 +289,13 @@ def _other_text(fault: NotJson) -> Document:
     raise Unreadable(f"looks like {kind} ({fault}); {_EXPECTED}") from None
 
 
-def _found(values: Iterable[Document], wanted: str) -> Iterator[FoundConversation]:
+def _found(values: Iterable[Document], wanted: str, *, alone: bool = False) -> Iterator[FoundConversation]:
     """The conversations of the documents of one file. Documents without one are skipped if others have some."""
     late: list[Remark] = []
     refused: list[str] = []
 
     def each() -> Iterator[FoundConversation]:
-        for document in _as_conversations(iter(values), wanted, late):
+        for document in values if alone else _as_conversations(iter(values), wanted, late):
             try:
                 yield from _read(document, wanted)
             except Unreadable as fault:
@@ -319,10 +320,7 @@ def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark
     if second is None:
         yield first
         return
-    format = BY_NAME[wanted] if wanted else detect(first.body)
-    pair = [first.body, second.body]
-    is_whole = first.size > 0 and (format.detect(pair) if wanted and format else detect(pair) is not None)
-    if format is not None and format.name not in _TOGETHER and format.detect(first.body) and not is_whole:
+    if _is_alone(first, second, wanted):
         yield first
         late += second.remarks
         yield second
@@ -342,6 +340,31 @@ def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark
         yield Document(bodies)
     else:
         yield from rest
+
+
+def _is_alone(first: Document, second: Document, wanted: str) -> bool:
+    """Whether each document of a file that begins with these two is read by itself."""
+    format = BY_NAME[wanted] if wanted else detect(first.body)
+    pair = [first.body, second.body]
+    is_whole = first.size > 0 and (format.detect(pair) if wanted and format else detect(pair) is not None)
+    return format is not None and format.name not in _TOGETHER and format.detect(first.body) and not is_whole
+
+
+def is_by_line(file: IO[bytes], wanted: str = "") -> bool:
+    """Whether a file holds, unpacked, a conversation on each line, so that ``read_lines`` reads any stretch of it."""
+    source = Source(file)
+    if not source.head.lstrip().startswith(b"{"):
+        return False
+    try:
+        found = first_lines(source)
+    except Unreadable:
+        return False
+    return len(found) == 2 and _is_alone(found[0], found[1], wanted)
+
+
+def read_lines(lines: IO[bytes], wanted: str, number: int) -> Iterator[FoundConversation]:
+    """The conversations of a stretch of such a file, whose first line has this number in it. Raises Unreadable."""
+    yield from _found(documents(Source(lines), number), wanted, alone=True)
 
 
 def _read(document: Document, wanted: str) -> Iterator[FoundConversation]:

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import IO, Any, cast
 
 from msgspec import Struct
@@ -218,7 +219,7 @@ def _plain(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def documents(source: Source) -> Iterator[Document]:
+def documents(source: Source, first_line: int = 1) -> Iterator[Document]:
     """The JSON values of a file: one, one a line, or several behind one another. Lines are read one at a time.
 
     A last line that was cut off is left out, which the value before it notes. Raises Unreadable.
@@ -235,7 +236,7 @@ def documents(source: Source) -> Iterator[Document]:
             return
         source = Source(cast("IO[bytes]", _PrefixedStream(start, source.stream)))
         del start
-    lines = _numbered(source)
+    lines = _numbered(source, first_line)
     number, first = next(lines, (0, b""))
     if not first:
         raise Unreadable("is empty")
@@ -247,6 +248,14 @@ def documents(source: Source) -> Iterator[Document]:
     else:
         del text
         yield from _lines(value, number, lines)
+
+
+def first_lines(source: Source) -> list[Document]:
+    """The values of the first two lines that are not blank, where each is one by itself; else fewer."""
+    if json.detect_encoding(source.head) not in ("utf-8", "utf-8-sig"):
+        return []
+    found = ((number, _value(text_of(line))) for number, line in islice(_numbered(source, 1), 2))
+    return [Document(value, f"line {number}") for number, value in found if value is not None]
 
 
 class _PrefixedStream:
@@ -274,9 +283,9 @@ def _value(text: str) -> Any:
         return None
 
 
-def _numbered(source: Source) -> Iterator[tuple[int, bytes]]:
+def _numbered(source: Source, first_line: int) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers."""
-    number, total = 0, 0
+    number, total = first_line - 1, 0
     while line := source.stream.readline(MAX_VALUE + 1):
         number += 1
         total += len(line)

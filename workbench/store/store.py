@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -104,6 +104,18 @@ class Store:
     def _make_folder(self, folder: Path) -> None:
         self._prepare()
         folder.mkdir(mode=0o700)
+
+    def adopt(self, folders: Iterable[Path]) -> None:
+        """Take in whole runs that were written elsewhere on the same file system, each a folder named by its id; a run
+        that is here already stays as it is. Raises StoreError."""
+        try:
+            self._prepare()
+            for folder in folders:
+                if not safe_join(self.journals, folder.name).exists():
+                    folder.rename(self.journals / folder.name)
+            LocalDisk().sync_folder(self.journals)
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
 
     def append_to(self, run_id: str, told: Callable[[RunSummary], None] = unheard) -> Journal:
         """The journal of a run that goes on, in a new segment; ``told`` as in ``create``. Raises StoreBusy, StoreError,

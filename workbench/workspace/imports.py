@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.engine.definition import DefinitionError
+from workbench.engine.journal.journal_writer import Clock
 from workbench.engine.journal.redact import Redactor
 from workbench.importers.checkpoint import STAND, read_checkpoint, write_checkpoint
 from workbench.importers.conversation import Conversation, Unreadable
@@ -27,6 +28,7 @@ from workbench.models.cost import cost
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.store.faults import StoreError, UnknownRun
+from workbench.store.store import Store
 from workbench.store.summary import CHECKPOINT
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.project import Project, new_session_id
@@ -65,6 +67,21 @@ class ImportedRun(Struct, frozen=True):
     """What in the file says that it is of this format."""
     also: tuple[str, ...]
     """Names of further formats that fit the file's shape."""
+
+
+class ImportTarget:
+    """Where imported runs go, and what writing them needs."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.store: Store = project.store
+        self.prices = PriceTable(project.settings.prices)
+        self.redact: Redactor = project.redactor()
+        self.clock: Clock = SystemClock()
+
+    def names(self, title: str) -> tuple[str, str]:
+        """The ids of the next run and of its session."""
+        return SystemIds().run_id(), new_session_id(title)
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
@@ -119,16 +136,38 @@ def import_file(
     StoreError. A file that cannot be read whole leaves no run behind; a note of the exception names those that stay,
     because they cannot be removed.
     """
-    runs: list[ImportedRun] = []
+    return import_into(ImportTarget(project), file, wanted, model, told)
+
+
+def import_into(
+    target: ImportTarget,
+    file: Path,
+    wanted: str = "",
+    model: str = "",
+    told: Callable[[int], None] = lambda count: None,
+) -> list[ImportedRun]:
+    """The same, into a target of the caller's."""
     if file.is_dir():
-        return [_import_checkpoint(project, file)]
+        return [_import_checkpoint(target, file)]
+    return import_found(target, read_conversations(target.project, file, wanted), file, model, told)
+
+
+def import_found(
+    target: ImportTarget,
+    conversations: Iterable[tuple[Origin, FoundConversation]],
+    file: Path,
+    model: str,
+    told: Callable[[int], None] = lambda count: None,
+) -> list[ImportedRun]:
+    """Journal what was found in a file; all of it or nothing, as ``import_file`` does."""
+    runs: list[ImportedRun] = []
     try:
-        for origin, found in _read(project, file, wanted):
-            runs.append(_written(project, with_model(found.conversation, model), origin, file, found))
+        for origin, found in conversations:
+            runs.append(_written(target, with_model(found.conversation, model), origin, file, found))
             told(len(runs))
     except BaseException as fault:
         for run in runs:
-            _take_back(project, run.run_id, fault)
+            _take_back(target, run.run_id, fault)
         raise
     return runs
 
@@ -136,7 +175,7 @@ def import_file(
 def opened_checkpoint(project: Project, folder: Path) -> str:
     """The run of a checkpoint: the one that was imported from it as it stands now, else it is imported. Raises
     CannotOpen and StoreError."""
-    imported = _import_checkpoint(project, folder)
+    imported = _import_checkpoint(ImportTarget(project), folder)
     digest = project.store.state(imported.run_id).imported.get("sha256")
     for run in project.store.runs():
         if run.source == CHECKPOINT and run.run_id != imported.run_id:
@@ -147,19 +186,19 @@ def opened_checkpoint(project: Project, folder: Path) -> str:
     return imported.run_id
 
 
-def _take_back(project: Project, run_id: str, fault: BaseException) -> None:
+def _take_back(target: ImportTarget, run_id: str, fault: BaseException) -> None:
     """Remove a run of an import that failed; why it stays, if it does, becomes a note of the fault."""
     try:
-        project.store.remove(run_id)
+        target.store.remove(run_id)
     except UnknownRun:
         return
     except StoreError as stuck:
         fault.add_note(f"not taken back: {stuck}")
 
 
-def _import_checkpoint(project: Project, folder: Path) -> ImportedRun:
+def _import_checkpoint(target: ImportTarget, folder: Path) -> ImportedRun:
     """Journal the run that a checkpoint holds. Raises CannotOpen and StoreError."""
-    shown, digest = project.shown(folder), hashlib.sha256()
+    shown, digest = target.project.shown(folder), hashlib.sha256()
 
     def read(name: str) -> str | None:
         file = folder / name
@@ -183,11 +222,10 @@ def _import_checkpoint(project: Project, folder: Path) -> ImportedRun:
     except OSError as fault:
         raise CannotOpen(f"{shown}: error: cannot be read: {fault.strerror}") from fault
     origin = Origin(CHECKPOINT, shown, digest.hexdigest())
-    redact = project.redactor()
-    title = redact(point.name)[0]
-    run_id, session = SystemIds().run_id(), new_session_id(title or folder.name)
+    title = target.redact(point.name)[0]
+    run_id, session = target.names(title or folder.name)
     try:
-        with _stored(project, run_id, shown, redact) as outside:
+        with _stored(target, run_id, shown) as outside:
             write_checkpoint(point, origin, run_id, session, outside)
     except DefinitionError as fault:
         raise CannotOpen(f"{shown}: error: {fault.problems[0].message}") from None
@@ -209,16 +247,18 @@ def import_together(project: Project, files: Sequence[Path], wanted: str = "", m
     earlier one saw and said joins its context. Raises CannotOpen for the first file that cannot be read, and
     StoreError; then there is no run.
     """
-    read = _parts(project, files, wanted) or [pair for file in files for pair in _read(project, file, wanted)]
+    read = _parts(project, files, wanted) or [
+        pair for file in files for pair in read_conversations(project, file, wanted)
+    ]
     found = [(origin, one.conversation) for origin, one in read]
     digest = hashlib.sha256("".join(origin.sha256 for origin, _ in found).encode()).hexdigest()
     first = found[0][0]
     origin = Origin(first.format, ", ".join(dict.fromkeys(origin.file for origin, _ in found)), digest)
     whole = with_model(joined(one for _, one in found), model)
-    return _written(project, whole, origin, files[0], read[0][1])
+    return _written(ImportTarget(project), whole, origin, files[0], read[0][1])
 
 
-def _read(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, FoundConversation]]:
+def read_conversations(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, FoundConversation]]:
     """Its conversations, one at a time. Raises CannotOpen."""
     shown = "stdin" if file == STDIN else project.shown(file)
     try:
@@ -299,13 +339,12 @@ def _digest(stream: BinaryIO) -> str:
 
 
 def _written(
-    project: Project, conversation: Conversation, origin: Origin, file: Path, found: FoundConversation
+    target: ImportTarget, conversation: Conversation, origin: Origin, file: Path, found: FoundConversation
 ) -> ImportedRun:
     name = "stdin" if file == STDIN else file.name.partition(".")[0]
-    redact = project.redactor()
-    title = redact(conversation.title)[0]
-    run_id, session = SystemIds().run_id(), new_session_id(title or name)
-    with _stored(project, run_id, origin.file, redact) as outside:
+    title = target.redact(conversation.title)[0]
+    run_id, session = target.names(title or name)
+    with _stored(target, run_id, origin.file) as outside:
         write_journal(conversation, origin, run_id, session, outside)
     return ImportedRun(
         origin.file,
@@ -323,19 +362,18 @@ def _written(
 
 
 @contextmanager
-def _stored(project: Project, run_id: str, shown: str, redact: Redactor) -> Iterator[JournalServices]:
+def _stored(target: ImportTarget, run_id: str, shown: str) -> Iterator[JournalServices]:
     """What writes into a new run of the store, which is gone again if it fails. Raises CannotOpen and StoreError."""
     try:
-        with project.store.create(run_id) as sink:
-            prices = PriceTable(project.settings.prices)
-            yield JournalServices(sink, SystemClock(), encodings(), prices, cost, redact)
+        with target.store.create(run_id) as sink:
+            yield JournalServices(sink, target.clock, encodings(), target.prices, cost, target.redact)
             sink.sync()
             if sink.unsaved:
                 raise StoreError(f"{shown} is not imported: {sink.folder} cannot be written: {sink.fault}")
     except RecursionError:
         refused = CannotOpen(f"{shown}: error: a value in it is nested too deep")
-        _take_back(project, run_id, refused)
+        _take_back(target, run_id, refused)
         raise refused from None
     except BaseException as fault:
-        _take_back(project, run_id, fault)
+        _take_back(target, run_id, fault)
         raise

@@ -212,7 +212,7 @@ def login_name() -> str:
         return ""
 
 
-def new_session_id(cascade_id: str) -> str:
-    """A session id for a run without one: the cascade's name and eight random digits."""
+def new_session_id(cascade_id: str, digits: str = "") -> str:
+    """A session id for a run without one: the cascade's name and eight digits, random unless they are given."""
     slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in cascade_id if c.isascii())[:60].strip("-._")
-    return f"{slug or 'run'}-{uuid.uuid4().hex[:8]}"
+    return f"{slug or 'run'}-{digits or uuid.uuid4().hex[:8]}"

@@ -4,39 +4,69 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from json import dumps
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
 from rich.console import Console
 from rich.text import Text
 
-from workbench.cli.errors import Failure, as_failure
+from workbench.cli.archive_options import cut_off, workers_of, working
+from workbench.cli.batch_progress import ProgressLine
+from workbench.cli.errors import Exit, Failure, as_failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.importers.formats.table import BY_NAME
 from workbench.language.clean import clean_line
-from workbench.views.numbers import plural
+from workbench.views.numbers import plural, seconds
 from workbench.views.value import Cell
-from workbench.workspace.imports import ImportedRun, files_of, import_file, import_together
+from workbench.workspace.archive.importing import ArchiveImport, ImportPart, ImportProgress, is_large, parts_of
+from workbench.workspace.archive.remote import expanded, is_url
+from workbench.workspace.imports import STDIN, ImportedRun, files_of, import_file, import_together
 from workbench.workspace.input_file import CannotOpen
+
+if TYPE_CHECKING:
+    from workbench.workspace.archive.workers import Workers
+
+
+class FileOrUrl(CascadeFile):
+    """A path, or a URL as it is written."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, str) and is_url(value) else Path(value)
+
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _FORMATS = f"Instead of telling it from the file: {', '.join(BY_NAME)}."
 
 
 @click.command(short_help="Make runs of other tools into stored runs.")
-@click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", type=FileOrUrl(), nargs=-1, required=True, metavar="FILE…")
 @click.option("--format", "format_name", type=click.Choice(list(BY_NAME)), metavar="NAME", help=_FORMATS)
 @click.option("--model", "model", metavar="NAME", help="Of calls whose file names none: for tokens and prices.")
 @click.option("--together", is_flag=True, help="The files hold calls of one run; make them one.")
+@working
+@click.option("--anew", is_flag=True, help="Do not go on with what an earlier command began.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain
 def command(
-    files: tuple[Path, ...], format_name: str | None, model: str | None, together: bool, json: bool, plain: bool
+    files: tuple[Path | str, ...],
+    format_name: str | None,
+    model: str | None,
+    together: bool,
+    processes: int | None,
+    dask: str | None,
+    anew: bool,
+    quiet: bool,
+    json: bool,
+    plain: bool,
 ) -> None:
     """Import message lists (OpenAI, Anthropic, LangChain, AutoGen, ShareGPT), recorded traffic (VCR, nock, HAR),
     SWE-agent, mini-swe-agent, OpenHands, tau-bench, ToolBench, ATIF, Inspect (.json and .eval), OpenTelemetry GenAI
@@ -44,19 +74,37 @@ def command(
     Burr logs and promptfoo results. The format is told from the file, which may be packed (gz, zst, bz2, xz, zip) and
     hold JSON, JSON lines or a YAML cassette. Each conversation becomes a run that can be shown, compared and swept,
     but not replayed. Of a folder every file in it is taken, a checkpoint's folder (export --as checkpoint) as one
-    run; - is standard input.
+    run; - is standard input. A URL (s3://…, https://…) is opened by fsspec.
+
+    More than 50 files or 32 MB are read by processes or a cluster; after Ctrl+C or a crash the same command goes on,
+    and no run is there twice.
 
     \b
     Examples:
       workbench import run.traj
       workbench import logs/*.eval --json
       workbench import --together calls/
+      workbench import 's3://bucket/logs/*.jsonl.gz' --processes 8
       curl -s https://logs.test/run.jsonl | workbench import -
       workbench import chat.json && workbench context
     """
     project = project_here()
     printer, runs, failures = Printer(plain), list[ImportedRun](), list[Failure]()
-    chosen = tuple(files_of(files))
+    urls = [one for one in files if isinstance(one, str)]
+    asked = anew or processes is not None or dask is not None or bool(urls)
+    if asked and (together or STDIN in files):
+        refused = "--together and - are read by one process, and files alone"
+        raise Failure(Exit.USAGE, refused, hint="leave --processes, --dask, --anew and URLs out")
+    chosen = tuple(files_of(one for one in files if isinstance(one, Path)))
+    if asked or (not together and is_large(chosen)):
+        named = [one if isinstance(one, str) else str(one.absolute()) for one in files]
+
+        def parts() -> Iterator[ImportPart]:
+            return parts_of((*chosen, *(file for url in urls for file in expanded(url))), format_name or "")
+
+        with ArchiveImport(project, named, parts, format_name or "", model or "", anew=anew) as work:
+            _import_all(work, workers_of(processes, dask), Printer(plain), dask=dask, quiet=quiet, json=json)
+        return
     for file in chosen[:1] if together else chosen:
         try:
             with _ends_orderly(), _what_stays(), _counted(file, plain) as told:
@@ -79,6 +127,60 @@ def command(
         failure.show(as_json=json)
     if failures:
         raise failures[-1]
+
+
+SHOWN = 20
+"""Runs and notes that a large import prints."""
+
+
+def _import_all(
+    work: ArchiveImport, workers: Workers, printer: Printer, *, dask: str | None, quiet: bool, json: bool
+) -> None:
+    """Read what is open, and say how far it is and what came of it. Raises Failure."""
+    progress = work.progress
+    if not quiet and progress.earlier:
+        there = plural(progress.runs, "run")
+        talk(f"goes on with what began at {work.began}: {there} are there (--anew begins again)", "dim")
+    with (
+        cut_off(lambda: f"{plural(progress.runs, 'run')} imported" if progress.runs else ""),
+        _ends_orderly(),
+        ProgressLine(printer.plain, import_words, quiet=quiet) as line,
+    ):
+        work.run(workers, line, elsewhere=dask is not None)
+    count, notes, faults = 0, 0, 0
+    if json:
+        sys.stdout.write("[")
+    for part in work.results():
+        for run in part.runs:
+            count, notes = count + 1, notes + len(run.notes)
+            if json:
+                sys.stdout.write(f"{',' if count > 1 else ''}\n  {dumps(to_builtins(run))}")
+            elif count <= SHOWN:
+                _show(run, printer)
+        if part.fault:
+            faults += 1
+            if faults <= SHOWN:
+                talk(part.fault, "error")
+    if json:
+        sys.stdout.write("\n]\n")
+    more = f"; {count - SHOWN:,} of them are not listed, {plural(notes, 'note')} in all" if count > SHOWN else ""
+    sums = f"{plural(count, 'run')}, {plural(progress.calls, 'call')}, {plural(progress.messages, 'message')}"
+    talk(sums + ("" if json else more), "ok")
+    work.finish()
+    if faults:
+        told = f"{plural(faults, 'part')} of the files gave no run"
+        raise Failure(Exit.USAGE, told, hint="the same command tries them again")
+
+
+def import_words(progress: ImportProgress) -> str:
+    """``12,400 runs · 45% · 310.2 runs/s · 51s left``."""
+    parts = [plural(progress.runs, "run"), f"{progress.done / max(1, progress.total):.0%}"]
+    took, new = time.monotonic() - progress.began, progress.runs - progress.earlier_runs
+    if new and took:
+        parts.append(f"{new / took:.1f} runs/s")
+    if progress.remaining is not None and progress.done < progress.total:
+        parts.append(f"{seconds(progress.remaining)} left")
+    return " · ".join(parts)
 
 
 @contextmanager

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from workbench.analysis.sweep import RECORDED, candidates_among, shared_strategies, sweep
 from workbench.cli.apply_strategy import apply_change
-from workbench.cli.archive_options import archive_words, cut_off, going_on, require_table_file, workers_of, working
+from workbench.cli.archive_options import (
+    archive_words,
+    cut_off,
+    done_words,
+    going_on,
+    require_table_file,
+    workers_of,
+    working,
+)
 from workbench.cli.batch_progress import ProgressLine
 from workbench.cli.comparison_options import (
     own_prices,
@@ -221,7 +229,7 @@ def _try_all(work: ArchiveSweep, workers: Workers, *, plain: bool, quiet: bool) 
     """Try what is open, and say how far it is. Raises Failure."""
     if not quiet:
         going_on(work.progress, work.began)
-    with cut_off(lambda: work.progress), ProgressLine(plain, archive_words, quiet=quiet) as line:
+    with cut_off(lambda: done_words(work.progress)), ProgressLine(plain, archive_words, quiet=quiet) as line:
         work.run(workers, line)
 
 

@@ -54,7 +54,7 @@ class Cluster:
         """Raises WorkersFault unless every worker runs this version of the workbench."""
         try:
             versions: dict[str, Any] = client.run(_version)
-        except Exception as fault:
+        except Exception as fault:  # noqa: BLE001 - whatever a worker without our modules raises
             raise WorkersFault(
                 f"a worker at {self._address} cannot run the workbench ({_short(fault)}): "
                 f"install cascade-workbench {__version__} where the workers run"
