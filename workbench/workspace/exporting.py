@@ -12,6 +12,8 @@ from workbench.exporters.checkpoint import checkpoint_files
 from workbench.exporters.html import run_html
 from workbench.exporters.messages import conversations
 from workbench.exporters.otel import spans_of_run
+from workbench.exporters.translated import CannotTranslate, Translation, as_cascade, as_dot
+from workbench.language.load import Loaded, load
 from workbench.replacing import replacing, write_whole
 from workbench.store.index.table import write_parquet
 from workbench.workspace.recorded_runs import StoredImages
@@ -25,14 +27,17 @@ ENDINGS = {
     "otel": ".otel.json",
     "html": ".html",
     "cascade": ".cascade.yaml",
+    "dot": ".dot",
     "checkpoint": ".checkpoint",
     "parquet": ".parquet",
 }
 """The formats, and what the name of a file of each ends with; a checkpoint is a folder."""
 FORMATS = tuple(ENDINGS)
 
-TEXTS = ("messages", "otel", "html", "cascade")
+TEXTS = ("messages", "otel", "html", "cascade", "dot")
 """Those that are one text, and may go to standard output."""
+DEFINITIONS = ("cascade", "dot")
+"""Those that say what ran, not how it went: of a file as well as of a run."""
 
 
 def documents_of(project: Project, run_id: str, format_name: str, *, details: bool = False) -> Sequence[dict[str, Any]]:
@@ -51,15 +56,35 @@ def text_of(project: Project, run_id: str, format_name: str, *, details: bool = 
     """A run as one text (``TEXTS``); ``details`` is for messages. Raises UnknownRun, ValueError for another format."""
     if format_name == "html":
         return run_html(project.store.state(run_id), StoredImages(project.store, run_id))
-    if format_name == "cascade":
-        return project.store.state(run_id).cascade_text
+    if format_name in DEFINITIONS:
+        return definition_of(project, run_id, format_name).text
     documents = documents_of(project, run_id, format_name, details=details)
     return "".join(json.dumps(document, ensure_ascii=True) + "\n" for document in documents)
 
 
+def translated(loaded: Loaded, format_name: str) -> Translation:
+    """A definition as ``cascade`` or ``dot``; one that is of that format already as it is. Raises CannotTranslate."""
+    if format_name == "cascade":
+        return as_cascade(loaded)
+    if loaded.own is not None and loaded.own.format == "dot":
+        return Translation(loaded.source.bom + loaded.source.text)
+    if loaded.own is not None:
+        raise CannotTranslate("a task decomposition waits for all its dependencies; an edge of DOT leads to one node")
+    return as_dot(loaded)
+
+
+def definition_of(project: Project, run_id: str, format_name: str) -> Translation:
+    """What a run ran, as ``cascade`` or ``dot``. Raises UnknownRun, CannotTranslate."""
+    state = project.store.state(run_id)
+    loaded = load(state.cascade_text, state.cascade_file)
+    if format_name == "cascade" and loaded.own is None:
+        return Translation(state.cascade_text)
+    return translated(loaded, format_name)
+
+
 def export_file(project: Project, run_id: str, format_name: str, path: Path, *, details: bool = False) -> None:
     """Write a run to a file, or as a checkpoint to a new folder; ``details`` is for messages. Raises OSError,
-    UnknownRun and StoreError, and ValueError for a format that is none."""
+    UnknownRun, StoreError and CannotTranslate, and ValueError for a format that is none."""
     if format_name not in FORMATS:
         raise ValueError(f"there is no format '{format_name}': {', '.join(FORMATS)}")
     if format_name == "checkpoint":

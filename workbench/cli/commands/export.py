@@ -10,9 +10,21 @@ import click
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here, read_run, session_argument
 from workbench.cli.printer import talk
+from workbench.exporters.translated import CannotTranslate, Translation
 from workbench.language.clean import clean
+from workbench.language.load import load
+from workbench.language.read.endings import FILE_ENDINGS
+from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
-from workbench.workspace.exporting import FORMATS, TEXTS, export_file, text_of
+from workbench.workspace.exporting import (
+    DEFINITIONS,
+    FORMATS,
+    TEXTS,
+    definition_of,
+    export_file,
+    text_of,
+    translated,
+)
 
 
 @click.command(short_help="A stored run as messages, spans, a page, a checkpoint or Parquet.")
@@ -21,7 +33,7 @@ from workbench.workspace.exporting import FORMATS, TEXTS, export_file, text_of
 @click.option("--output", "-o", metavar="FILE", help="Write there instead of stdout; a checkpoint is a folder.")
 @click.option("--details", is_flag=True, help="With messages: session, place, model, and what providers added.")
 def command(session: str | None, format_name: str, output: str | None, details: bool) -> None:
-    """Export a run.
+    """Export a run, or with --as cascade and --as dot also a file.
 
     \b
     messages    JSON lines, one conversation in OpenAI form for each phase
@@ -32,7 +44,10 @@ def command(session: str | None, format_name: str, output: str | None, details: 
                 phases, calls and tools; can be imported again
     html        one page that needs nothing else: the tree, every call's
                 context with reasons, tokens, costs, images
-    cascade     the definition as it ran
+    cascade     the definition as it ran; of a pipeline or a task
+                decomposition a cascade that does the same, and on
+                stderr what is lost
+    dot         a cascade as a pipeline, and on stderr what is lost
     checkpoint  a folder of files for engines of phase graphs: where the
                 run stands, prompts, responses, states
     parquet     one table with all rows of the run, as `workbench sql` sees them
@@ -42,12 +57,22 @@ def command(session: str | None, format_name: str, output: str | None, details: 
       workbench export log_triage-1f3a > messages.jsonl
       workbench export --as otel -o trace.json
       workbench export --as html -o run.html
+      workbench export review.dot --as cascade -o review.yaml
     """
     if details and format_name != "messages":
         raise Failure(Exit.USAGE, f"--details is for messages, not for {format_name}")
+    if format_name in DEFINITIONS and session and session.endswith(FILE_ENDINGS):
+        _definition(_translated_file(session, format_name), output)
+        return
     project = project_here()
-    state = read_run(project, session, defined=format_name == "cascade")
+    state = read_run(project, session, defined=format_name in DEFINITIONS)
     run_id = state.run_id
+    if format_name in DEFINITIONS:
+        try:
+            _definition(definition_of(project, run_id, format_name), output)
+        except CannotTranslate as fault:
+            raise Failure(Exit.FAILED, f"{state.session_id or run_id} cannot be {format_name}: {fault}") from fault
+        return
     if not state.visits and format_name == "messages":
         raise Failure(Exit.FAILED, f"no phase of {state.session_id or run_id} ran: there are no messages")
     if output is None and format_name not in TEXTS:
@@ -61,6 +86,30 @@ def command(session: str | None, format_name: str, output: str | None, details: 
         export_file(project, run_id, format_name, Path(output), details=details)
     except StoreError as fault:
         raise Failure(Exit.STORE, str(fault)) from fault
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=output) from fault
+    talk(f"written: {output}")
+
+
+def _translated_file(file: str, format_name: str) -> Translation:
+    """A file in the other language. Raises Failure."""
+    try:
+        return translated(load(Path(file).read_bytes(), file), format_name)
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be read: {fault.strerror}", file=file) from fault
+    except CannotTranslate as fault:
+        raise Failure(Exit.FAILED, f"cannot be {format_name}: {fault}", file=file) from fault
+
+
+def _definition(made: Translation, output: str | None) -> None:
+    """Print or write a definition, and tell what is lost."""
+    for one in made.lost:
+        talk(f"lost: {one}", "warning")
+    if output is None:
+        click.echo(clean(made.text) if sys.stdout.isatty() else made.text, nl=False)
+        return
+    try:
+        write_whole(Path(output), made.text.encode())
     except OSError as fault:
         raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=output) from fault
     talk(f"written: {output}")
