@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.command import Cli
 from tests.ui.test_graphs import REPLIES, REVIEW
+from workbench.workspace.comparing import side_choices, spec_fault
+from workbench.workspace.project import Project
 
 JOB = {
     "original_request": "Answer it",
@@ -90,6 +92,15 @@ def test_fidelity_modes_of_a_run_compare_and_what_another_format_calls_a_strateg
     assert graphs("run", "greet.yaml", "--session", "c", "-q").code == 0
     _, before, compacted = compared(graphs, "c", "file", "fidelity:compact")
     assert before != compacted
+
+
+def test_strategies_of_the_own_language_are_offered_first(graphs: Cli) -> None:
+    project = Project.at()
+    for run, first, other in (("p", "fidelity:full", "snowball"), ("j", "entities", "fidelity:compact")):
+        offered = [one.name for one in side_choices(project, project.store.find(run)) if one.kind == "built-in"]
+        assert offered[0] == first
+        assert other in offered
+        assert not [name for name in offered if spec_fault(project, project.store.find(run), name)]
 
 
 def test_options_of_entities_compare_on_a_decomposition(graphs: Cli) -> None:

@@ -18,6 +18,7 @@ from workbench.analysis.sweep import FILE, RECORDED, Excluded, Pricing, Subject
 from workbench.context.apply import ApplyError, apply
 from workbench.context.strategy import SpecError, Strategy, with_named
 from workbench.engine.definition import Definition, DefinitionError
+from workbench.language.graph import Format
 from workbench.models.encodings import encodings
 from workbench.models.repricing import LastingCachePrices, OtherProviderPrices
 from workbench.replacing import write_whole
@@ -161,6 +162,32 @@ BUILT_IN = {
     "selective+mask(after=3,step=5)": "the same five turns at a time, which keeps the cached prefix longer",
 }
 """Strategies to begin with."""
+FIDELITIES = {
+    "fidelity:full": "each thread's conversation goes on",
+    "fidelity:compact": "stages, outcomes and values of the context as bullets",
+    "fidelity:truncate": "the goal and the stage alone",
+    "fidelity:summary:low": "two sentences about the run",
+    "fidelity:summary:medium": "recent outcomes with excerpts, values of the context",
+    "fidelity:summary:high": "all stages with notes, tools and time, the whole context, retries",
+}
+"""The same for a pipeline, whose nodes are told about the run before them."""
+ENTITIES = {
+    "entities": "a task's own entities, and the outputs it depends on up to 2,000 characters",
+    "entities(include_all=true)": "the entities of the whole job, too",
+    "entities(max_output=none)": "the outputs it depends on, whole",
+    "entities(summarize=extract_key_sections)": "headings of those outputs with their first paragraphs",
+    "entities(full=false)": "their summaries, where there are any",
+}
+"""The same for a decomposition."""
+
+
+def strategies_to_begin_with(form: Format) -> Mapping[str, str]:
+    """Strategies that a run of a file in this language can be compared under, those of its own language first, each
+    with what it does in words."""
+    own = {"dot": FIDELITIES, "decomposition": {**ENTITIES, **FIDELITIES}}.get(form, {})
+    return {**own, **BUILT_IN}
+
+
 OTHER_RUNS = 50
 """Runs that are offered, the newest; those of the same cascade stand first."""
 
@@ -170,11 +197,12 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
     state = project.store.state(run_id)
     found = [SideChoice("record", THIS, "this run as it was recorded", ComparedRun(run_id))]
     with suppress(DefinitionError):
-        named = definition_of(state).cascade.strategies
+        definition = definition_of(state)
+        named, usual = definition.cascade.strategies, strategies_to_begin_with(definition.graph.format)
         given = set(named.values())
         found.append(SideChoice("file", FILE, "what the file said when it ran", ComparedRun(run_id, FILE)))
         found += [SideChoice("named", name, spec, ComparedRun(run_id, name)) for name, spec in named.items()]
-        found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in BUILT_IN.items() if s not in given]
+        found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in usual.items() if s not in given]
     runs = [run for run in project.store.runs() if not run.depth and run.run_id != run_id]
     runs.sort(key=lambda run: run.cascade_id != state.cascade_id)
     for run in runs[:OTHER_RUNS]:
