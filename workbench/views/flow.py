@@ -24,6 +24,8 @@ MOST_NODES = 40
 """Nodes of a graph that is drawn; a larger one is an outline."""
 LONGEST = 28
 """Cells of a name in its box, at most."""
+LEAST_BOX = 15
+"""Cells of a box, at least: its lower side has visits and tokens."""
 LABEL = 46
 """Cells of what is written on an edge, at most."""
 LEAST_LABEL = 6
@@ -74,7 +76,9 @@ class FlowDrawing(Rows):
     # -- what stands where -------------------------------------------------------------------------------------------
 
     def _laid_out(self) -> Layout:
-        widths = {node.id: max(9, min(cell_len(self._name(node)), LONGEST + 12) + 6) for node in self._graph.nodes}
+        widths = {
+            node.id: max(LEAST_BOX, min(cell_len(self._name(node)), LONGEST + 12) + 6) for node in self._graph.nodes
+        }
         edges, form = self._graph.edges, self._graph.format
         labels = [cell_len(flat(why(edge, form))) for edge in edges]
         return laid_out(widths, [(edge.src, edge.dst) for edge in edges], self._graph.start, labels)

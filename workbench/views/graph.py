@@ -10,6 +10,7 @@ from workbench.engine.journal.parts import VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.graph import Graph
 from workbench.views.cells import Row, Span, crop, flat, justify
+from workbench.views.definition import kind_word
 from workbench.views.model import Rows
 from workbench.views.signs import sign, status_sign
 from workbench.views.tree import fitted, sum_cells
@@ -26,7 +27,8 @@ class GraphView(View):
     def blocks(self) -> Iterator[Block]:
         graph, walked = self.graph, self.walked
         for node in graph.nodes:
-            facts = [node.kind if node.kind != "llm" else "", node.model or "", ", ".join(node.tools)]
+            kind = kind_word(node)
+            facts = [kind if kind != "llm" else "", node.model or "", ", ".join(node.tools)]
             times = walked.visits[node.id]
             told = f"  {walked.status[node.id]}{f' x{times}' if times > 1 else ''}" if times else ""
             if walked.known and not times:
@@ -117,7 +119,7 @@ class FlowRows(Rows):
                     (back + flat(edge.dst), "bold" if taken else "dim"),
                 )
                 self._lines.append((edge.dst, (*words, (f"  {flat(why(edge, graph.format))}", "dim"), (times, token))))
-        self._kinds = {node.id: node.kind for node in graph.nodes}
+        self._kinds = {node.id: kind_word(node) for node in graph.nodes}
 
     @staticmethod
     def _is_before(graph: Graph, dst: str, src: str) -> bool:

@@ -834,9 +834,12 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
     over = run is not None and run.status != "running"
     last = {visit.phase: ended(visit.status, over=over) for visit in run.visits} if run else {}
     names = [phase.name for phase in view.outline] or list(last)
+    kinds = {phase.name: phase.kind for phase in view.outline if phase.kind not in ("llm", phase.name)}
     if selected is None:
         for name in names:
-            spans += [status_sign(last.get(name, "pending"), view.tick), (f" {flat(name)}  ", "dim")]
+            kind = f" {kinds[name]}" if name in kinds else ""
+            spans += [status_sign(last.get(name, "pending"), view.tick), (f" {flat(name)}", "dim"), (kind, "faint")]
+            spans.append(("  ", "dim"))
     else:
         order = list(last)
         before = order[: order.index(selected.phase)][-2:] if selected.phase in order else []
@@ -847,6 +850,7 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
         spans += [
             sign("paused") if held else status_sign(status, view.tick),
             (f" {flat(selected.phase)} ", "bold"),
+            (f"{kinds[selected.phase]} " if selected.phase in kinds else "", "faint"),
             ("› ", "faint"),
         ]
         spans += [(f"turn {selected.turn}" if selected.turn else "beside the turns", "bold")]
