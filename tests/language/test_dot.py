@@ -114,6 +114,25 @@ def test_each_rule_of_a_pipeline_is_told_at_its_place(body: str, wanted: tuple[S
     assert wanted in told(graph(body))
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('digraph g { a [prompt="x] start -> a', "the string that opens here is never closed"),
+        ("digraph g { a /* x\n start -> a }", "the comment that opens here is never closed"),
+        ("Here it is:\ndigraph g { start -> exit }", "text outside the braces of the graph: 'Here it is:'"),
+    ],
+)
+def test_one_mistake_is_told_once_with_what_stands_there(text: str, wanted: str) -> None:
+    (fault,) = [p for p in check(load(text, "g.dot")) if p.severity is E and p.code.startswith("dot_")]
+    assert fault.message == wanted
+
+
+def test_an_attribute_without_the_name_before_its_dot_is_known() -> None:
+    found = check(load(graph("a [shape=house, max_cycles=3] start -> a -> done"), "g.dot"))
+    (unread,) = [p for p in found if p.code == "attribute_unknown"]
+    assert unread.hint == "did you mean 'manager.max_cycles'?"
+
+
 def test_what_lies_around_the_file_is_checked() -> None:
     files = {"child.dot": graph('start -> m -> done; m [shape=house, stack.child_dotfile="g.dot"]'), "task.md": "x"}
     around = LintEnvironment(read=files.get, tools={})

@@ -142,7 +142,7 @@ class Reader:
         for index, one in enumerate(listed):
             path: Path = ("sub_tasks", index)
             if not isinstance(one, Mapping):
-                self._tell(Severity.ERROR, "wrong_type", "a sub-task is an object", path)
+                self._tell(Severity.ERROR, "wrong_type", "a sub-task must be an object", path)
                 ids.append(f"#{index + 1}")
                 continue
             id = self._text(one.get("id"), (*path, "id")).strip()
@@ -216,7 +216,7 @@ class Reader:
         work, at = one.get("tool_or_prompt"), (*path, "tool_or_prompt")
         if not isinstance(work, Mapping):
             if "tool_or_prompt" in one and work is not None:
-                self._tell(Severity.ERROR, "wrong_type", f"task {id}: 'tool_or_prompt' is an object", at)
+                self._tell(Severity.ERROR, "wrong_type", f"task {id}: 'tool_or_prompt' must be an object", at)
             elif action != "inference":
                 message = f"task {id}: 'tool_or_prompt' is missing"
                 self._tell(Severity.ERROR, "no_tool", message, path, "it names the tool")
@@ -226,7 +226,7 @@ class Reader:
         name = self._text(work.get("name"), (*at, "name")).strip()
         params = work.get("params")
         if params is not None and not isinstance(params, Mapping):
-            self._tell(Severity.ERROR, "wrong_type", f"task {id}: 'params' is an object", (*at, "params"))
+            self._tell(Severity.ERROR, "wrong_type", f"task {id}: 'params' must be an object", (*at, "params"))
         params = params if isinstance(params, Mapping) else {}
         if action != "inference":
             if not name and work:
@@ -249,7 +249,7 @@ class Reader:
         if value is None or isinstance(value, str | int):
             value = [] if value is None or str(value).strip().lower() in NONE_WORDS else [value]
         if not isinstance(value, Sequence):
-            self._tell(Severity.ERROR, "wrong_type", f"task {id}: 'dependencies' is a list of ids", at)
+            self._tell(Severity.ERROR, "wrong_type", f"task {id}: 'dependencies' must be a list of ids", at)
             return []
         found: list[str] = []
         for index, item in enumerate(value):
@@ -343,7 +343,7 @@ class Reader:
                 continue
             block, at = one[key], (*path, key)
             if not isinstance(block, Mapping):
-                self._tell(Severity.ERROR, "wrong_type", f"'{key}' is an object", at)
+                self._tell(Severity.ERROR, "wrong_type", f"'{key}' must be an object", at)
                 continue
             self._unknown(block, tuple(names), at)
             for name, parameter in names.items():
@@ -397,7 +397,7 @@ class Reader:
             return ()
         if isinstance(value, Sequence) and not isinstance(value, str):
             return value
-        self._tell(Severity.ERROR, "wrong_type", f"'{name}' is a list", path)
+        self._tell(Severity.ERROR, "wrong_type", f"'{name}' must be a list", path)
         return ()
 
     def _objects(self, value: Any, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -405,7 +405,7 @@ class Reader:
             if isinstance(one, Mapping):
                 yield index, one
             else:
-                self._tell(Severity.ERROR, "wrong_type", f"an item of '{path[-1]}' is an object", (*path, index))
+                self._tell(Severity.ERROR, "wrong_type", f"an item of '{path[-1]}' must be an object", (*path, index))
 
     def _unknown(self, data: Mapping[str, Any], known: Sequence[str], path: Path) -> None:
         for key in data:

@@ -197,5 +197,7 @@ def expected(row: AttributeRow, value: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that a misspelt one probably stands for; empty where there is none."""
-    near = get_close_matches(word, list(known), 1, 0.75)
-    return near[0] if near else ""
+    names = list(known)
+    near = get_close_matches(word, names, 1, 0.75)
+    # Without what stands before the dot: max_cycles is manager.max_cycles.
+    return near[0] if near else next((name for name in names if word and name.endswith(f".{word}")), "")

@@ -109,7 +109,10 @@ class _Pipeline:
             yield self._report("terminal_node", whole, what="no exit", severity=Severity.ERROR)
         for node in exits[1:]:
             yield self._report(
-                "terminal_node", node.span, what=f"a second exit, '{node.id}'", hint=f"the first is '{exits[0].id}'"
+                "terminal_node",
+                node.span,
+                what=f"a second exit, '{node.id}'",
+                hint=f"the first is '{exits[0].id}'; workbench.allow=terminal_node lets several pass",
             )
         for node in starts:
             for edge in graph.into(node.id):

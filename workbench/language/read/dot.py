@@ -262,7 +262,7 @@ class _Reader:
             return file
         keyword = match.end() - len(match[0].lstrip())
         if keyword > self.at:
-            self.error("dot_outside", "text outside the braces of the graph", self.at, self._line_end(self.at))
+            self._outside()
         self.at = keyword
         self._head()
         self._statements(_Scope({}, {}, None), 0)
@@ -313,8 +313,24 @@ class _Reader:
             return
         rest = _word(self.text, self.at)
         second = rest is not None and rest[0] in ("digraph", "graph", "strict")
-        message = "a second graph in the file; one is read" if second else "text outside the braces of the graph"
-        self.error("dot_second_graph" if second else "dot_outside", message, self.at, self._line_end(self.at))
+        if second:
+            message = "a second graph in the file; one is read"
+            self.error("dot_second_graph", message, self.at, self._line_end(self.at))
+        else:
+            self._outside()
+
+    def _open_at_end(self, what: str, opened: int) -> None:
+        """Not for what an open string or comment has swallowed the end of: that is told already."""
+        if self.at < len(self.text) or not any(fault.code == "dot_unterminated" for fault in self.file.faults):
+            self.error("dot_unterminated", f"the {what} that opens here is never closed", opened, opened + 1)
+
+    def _outside(self) -> None:
+        """Prose around the graph."""
+        end = self._line_end(self.at)
+        found = self.text[self.at : end].strip()
+        shown = found if len(found) <= 40 else found[:39] + "…"
+        hint = "a comment begins with //"
+        self.error("dot_outside", f"text outside the braces of the graph: '{shown}'", self.at, end, hint)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -329,7 +345,7 @@ class _Reader:
                 continue
             char = text[self.at : self.at + 1]
             if not char:
-                self.error("dot_unterminated", "the brace that opens here is never closed", opened, opened + 1)
+                self._open_at_end("brace", opened)
                 return
             if char == "}":
                 self.at += 1
@@ -679,7 +695,7 @@ class _Reader:
                 self.at += 1
                 return
             if not char or (char in "{}" and self.at > self.last_bracket):
-                self.error("dot_unterminated", "the bracket that opens here is never closed", opened, opened + 1)
+                self._open_at_end("bracket", opened)
                 return
             if char in ",;":
                 self.at += 1
