@@ -18,6 +18,7 @@ from workbench.attach.proxy import Proxy
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.workspace.attach_serving import proxy_runner
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
 from workbench.workspace.project import Project
 
@@ -75,7 +76,7 @@ def session(
         told = said.append if said is not None else lambda words: None
         control = Debugging(run.recorder, stepper, told) if watched else None
         proxy = Proxy(addresses({}, given), run.recorder, run.answers, control, hosts=hosts, token=token)
-        runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=1, handler_cancellation=True)
+        runner = proxy_runner(proxy)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()

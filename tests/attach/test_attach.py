@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import openai
 import pytest
+from aiohttp import ClientSession, WSServerHandshakeError, web
 
 from tests.attach.support import session
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import until
-from workbench.context.strategy import parse
+from workbench.context.assembly import Action, Reason, Rule
+from workbench.context.part import DecisionInput, MessageDecision, Part, Role
+from workbench.context.strategy import Strategy, parse
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
@@ -113,6 +119,67 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
         (2, ["B", "ok", "B2"]),
         (1, ["A", "ok", "A2", "ok", "A3"]),
     ]
+
+
+@asynccontextmanager
+async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """A provider that does as the handler says; its address."""
+    application = web.Application()
+    application.router.add_route("*", "/v1/{rest:chat/completions|responses}", handler)
+    runner = web.AppRunner(application, auto_decompress=False)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_packed_request_passes_as_it_is_and_is_read(project: Project) -> None:
+    got = list[tuple[str, bytes]]()
+
+    async def answer(request: web.Request) -> web.Response:
+        got.append((request.headers["Content-Encoding"], await request.read()))
+        return web.json_response({"choices": [{"message": {"role": "assistant", "content": "ok"}}]})
+
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello"}]}).encode()
+    sent = [("gzip", gzip.compress(body)), ("zstd", b"packed in another way")]
+    async with serving(answer) as upstream, httpx.AsyncClient(trust_env=False) as client:
+        with session(project, upstream) as attached:
+            for coding, packed in sent:
+                headers = {"Content-Type": "application/json", "Content-Encoding": coding}
+                await client.post(f"{attached.url('openai')}/chat/completions", content=packed, headers=headers)
+    assert got == sent
+    state = attached.state()
+    assert [entry.item.message.text for call in state.calls for entry in call.entries] == ["Hello"]
+    assert "passed on unseen" in state.warnings[0].data["message"]
+
+
+async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project) -> None:
+    async def echo(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=["realtime"])
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(f"{request.headers['Authorization']}: {message.data}")
+            if message.data == "bye":
+                await socket.close(code=4001)
+        return socket
+
+    async with serving(echo) as upstream:
+        with session(project, upstream) as attached:
+            async with ClientSession() as client:
+                where = f"{attached.url('openai')}/responses"
+                headers = {"Authorization": "Bearer key-4711"}
+                async with client.ws_connect(where, headers=headers, protocols=["realtime"]) as socket:
+                    await socket.send_str("hello")
+                    assert await socket.receive_str() == "Bearer key-4711: hello"
+                    await socket.send_str("bye")
+                    assert await socket.receive_str() == "Bearer key-4711: bye"
+                    await socket.receive()
+                    assert (socket.close_code, socket.protocol) == (4001, "realtime")
+                with pytest.raises(WSServerHandshakeError):
+                    await client.ws_connect(f"{attached.url('openai')}/elsewhere")
+    assert "a WebSocket to /responses is passed on" in attached.state().warnings[0].data["message"]
 
 
 def test_credentials_go_to_the_provider_and_nowhere_else(project: Project) -> None:
@@ -239,6 +306,51 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
         snapshots.accept(ended)
         assert snapshots.replay(file).passed
         assert snapshots.about(file).kind == "strict"
+    agent.write_text(program.replace("'QUESTION'", "os.environ['OPENAI_BASE_URL']"))
+    assert run_cli("attach", "--offline", "--session", "t", "--", sys.executable, "agent.py").code == 0
+    unproven = run_cli("test", "freeze", "t", "--name", "another")
+    assert unproven.code != 0
+    assert "its command does not do the same again: request 1, message 1 is not that of" in unproven.err
+    assert not Path("snapshots/another.json").exists()
+    assert run_cli("test", "freeze", "t", "--name", "another", "--no-replay").code == 0
+
+
+class Forgetful(Part, frozen=True):
+    """A part with a mistake: it drops answers with calls, and keeps the results."""
+
+    NAME: ClassVar[str] = "forgetful"
+    ROLE: ClassVar[Role] = Role.SURVIVES
+
+    def start(self, ground: DecisionInput) -> Forgetting:
+        return Forgetting(ground)
+
+
+class Forgetting:
+    def __init__(self, ground: DecisionInput) -> None:
+        self._items, self._fresh = ground.history.items, list[int]()
+
+    def added(self, index: int) -> None:
+        if self._items[index].message.tool_calls:
+            self._fresh.append(index)
+
+    def update(self, turn: int, attempt: int) -> list[tuple[int, MessageDecision]]:
+        gone, self._fresh = self._fresh, []
+        return [(index, MessageDecision(None, Action.DROPPED, Reason("slide", (1, 1)), Rule())) for index in gone]
+
+
+def test_a_strategy_that_would_make_a_request_invalid_is_left_out_and_said(project: Project) -> None:
+    options = AttachOptions(strategy=Strategy(survives=(Forgetful(),)))
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Look around"}], "tools": [TOOL]}
+    replies = [Reply("", calls=[("look", "{}")]), Reply("done")]
+    with Loopback(replies) as provider, session(project, provider.url, options) as attached:
+        message = attached.post("openai", "/chat/completions", body).json()["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "a wall"}
+        asked = {**body, "messages": [*body["messages"], message, result]}
+        assert attached.post("openai", "/chat/completions", asked).status_code == 200
+    assert provider.requests[-1].body == asked
+    (told,) = [event.data["message"] for event in attached.state().warnings]
+    assert told.startswith("selective+forgetful would break a rule (message 3: this result answers no call")
+    assert told.endswith(": this context is sent as it is")
 
 
 def test_a_strategy_changes_what_is_sent_and_nothing_else(project: Project) -> None:

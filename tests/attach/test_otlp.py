@@ -236,7 +236,7 @@ REFUSED: Sequence[tuple[str, dict[str, str], bytes, int, str]] = (
     ("/v1/traces", {**JSON, "Content-Encoding": "br"}, b"x", 415, "gzip, deflate or"),
     ("/v1/traces", PACKED, b"no gzip", 400, "is no gzip"),
     ("/v1/traces", PACKED, gzip.compress(b"{}")[:-9], 400, "in the middle of its gzip"),
-    ("/v1/traces", PACKED, gzip.compress(bytes(MOST_BODY + 1), 1), 413, "export smaller batches"),
+    ("/v1/traces", PACKED, gzip.compress(bytes(MOST_BODY + 1), 1), 413, "send less at once"),
     ("/v1/nothing", JSON, b"{}", 404, "/v1/traces"),
     ("/v1/traces", {**JSON, "Origin": "http://a.test"}, b"{}", 403, "a web page"),
 )

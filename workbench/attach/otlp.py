@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import zlib
 from collections.abc import Callable, Mapping, Set
 from importlib import import_module
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from workbench.attach.access import Access
+from workbench.attach.packing import BadBody, too_large, unpacked
 from workbench.extras import install_line
 from workbench.importers.values import loads
 
@@ -26,14 +26,6 @@ _SIGNALS: Mapping[str, tuple[str, str]] = {
 }
 """The message of each path; metrics are taken and not kept, so that no exporter complains."""
 _IDS = ("traceId", "spanId", "parentSpanId")
-
-
-class BadBody(Exception):
-    """A request that cannot be read: the status, and why in words."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class OtlpServer:
@@ -65,34 +57,12 @@ class OtlpServer:
             try:
                 packed = await request.read()
             except web.HTTPRequestEntityTooLarge:
-                raise BadBody(413, _TOO_LARGE) from None
+                raise too_large(MOST_BODY) from None
             if _SIGNALS[path][0]:
                 self._take(_read(path, kind, unpacked(packed, request.headers.get("Content-Encoding", ""), MOST_BODY)))
         except BadBody as fault:
             return _refused(fault, kind)
         return web.Response(body=b"{}" if kind == _JSON else b"", content_type=kind)
-
-
-_TOO_LARGE = f"the body is larger than {MOST_BODY // 2**20} MB; export smaller batches"
-
-
-def unpacked(data: bytes, coding: str, most: int) -> bytes:
-    """A body without its content coding. Raises BadBody."""
-    coding = coding.strip().lower()
-    if coding in ("", "identity"):
-        return data
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        raise BadBody(415, f"the content coding is gzip, deflate or none, not {coding[:40]}")
-    packer = zlib.decompressobj(zlib.MAX_WBITS | (16 if "gzip" in coding else 0))
-    try:
-        found = packer.decompress(data, most)
-    except zlib.error:
-        raise BadBody(400, f"the body is no {coding}") from None
-    if packer.unconsumed_tail:
-        raise BadBody(413, _TOO_LARGE)
-    if not packer.eof:
-        raise BadBody(400, f"the body ends in the middle of its {coding}")
-    return found
 
 
 def _read(path: str, kind: str, body: bytes) -> Any:

@@ -12,11 +12,22 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import (
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    ClientWebSocketResponse,
+    TCPConnector,
+    WSMsgType,
+    WSServerHandshakeError,
+    web,
+)
 from msgspec.structs import replace
 from yarl import URL
 
 from workbench.attach.access import Access
+from workbench.attach.packing import BadBody, unpacked
 from workbench.attach.providers import PROVIDERS, Provider, split_path
 from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
 from workbench.engine.gate import ClientWait
@@ -79,6 +90,42 @@ class Proxy:
         application.cleanup_ctx.append(self._connections)
         return application
 
+    async def _upgraded(self, request: web.Request, provider: Provider, rest: str) -> web.StreamResponse:
+        """Pass a WebSocket on, frame by frame; what it carries is not recorded, which is said."""
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            return _error(501, "connections that change to another protocol than WebSocket are not passed on")
+        if self._answers is not None and self._answers.alone:
+            return _error(501, f"{rest[:200]} is a WebSocket, which no recording and no offline model answers")
+        assert self._session is not None
+        names = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
+        headers = [(n, v) for n, v in self._headers(request) if not n.lower().startswith("sec-websocket-")]
+        try:
+            upstream = await self._session.ws_connect(
+                self._url(request, provider, rest),
+                headers=headers,
+                protocols=names,
+                proxy=self._proxies[provider.name],
+                autoping=False,
+                max_msg_size=0,
+            )
+        except WSServerHandshakeError as fault:
+            return _error(fault.status, f"{provider.name} refused the WebSocket: {fault.message}")
+        except (ClientError, TimeoutError, OSError) as fault:
+            return _error(502, f"{provider.name} gave no answer: {_words(fault)}")
+        self._witness.warn(f"a WebSocket to {rest[:100]} is passed on: its calls are not recorded", None, "unseen")
+        client = web.WebSocketResponse(protocols=names, autoping=False, compress=False, max_msg_size=0)
+        try:
+            await client.prepare(request)
+            pumps = {asyncio.ensure_future(_pump(*pair)) for pair in ((client, upstream), (upstream, client))}
+            _, left = await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            for pump in left:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+        finally:
+            await upstream.close()
+            await client.close()
+        return client
+
     async def _connections(self, _: web.Application) -> AsyncIterator[None]:
         """Connections to providers, as long as the server runs."""
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
@@ -96,9 +143,9 @@ class Proxy:
         if found is None:
             known = ", ".join(f"/{one.prefix}" for one in PROVIDERS)
             return _error(404, f"no provider is at {path[:200]}; there are {known}")
-        if "upgrade" in request.headers.get("Connection", "").lower():
-            return _error(501, "connections that change their protocol (WebSocket) are not passed on")
         provider, rest = found
+        if "upgrade" in request.headers.get("Connection", "").lower():
+            return await self._upgraded(request, provider, rest)
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
@@ -113,7 +160,10 @@ class Proxy:
         if request.method != "POST" or "embedding" in rest or rest.endswith(("/count_tokens", ":countTokens")):
             return None
         try:
-            asked = json.loads(body)
+            asked = json.loads(unpacked(body, request.headers.get("Content-Encoding", ""), MOST_REQUEST))
+        except BadBody as fault:
+            self._witness.warn(f"a request to {rest[:100]} is passed on unseen: {fault}", None, "unseen")
+            return None
         except (ValueError, RecursionError):
             return None
         if given_of(mapping(asked)) is None:
@@ -230,15 +280,10 @@ class Proxy:
     ) -> AsyncIterator[ClientResponse]:
         """The request at the provider: same method, query, headers and body."""
         assert self._session is not None
-        url = self._addresses[provider.name] + rest
-        if request.rel_url.raw_query_string:
-            url += f"?{request.rel_url.raw_query_string}"
-        headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _HOP]
-        headers = [(n, _readable(v) if n.lower() == "accept-encoding" else v) for n, v in headers]
         sending = self._session.request(
             request.method,
-            URL(url, encoded=True),
-            headers=headers,
+            self._url(request, provider, rest),
+            headers=self._headers(request, rewritten=body is not await request.read()),
             data=body or None,
             allow_redirects=False,
             proxy=self._proxies[provider.name],
@@ -246,6 +291,39 @@ class Proxy:
         )
         async with sending as upstream:
             yield upstream
+
+    def _url(self, request: web.Request, provider: Provider, rest: str) -> URL:
+        query = request.rel_url.raw_query_string
+        return URL(self._addresses[provider.name] + rest + (f"?{query}" if query else ""), encoded=True)
+
+    @staticmethod
+    def _headers(request: web.Request, *, rewritten: bool = False) -> list[tuple[str, str]]:
+        """The headers that go on. ``rewritten``: the body is another, which is not packed."""
+        left_out = _HOP | {"content-encoding"} if rewritten else _HOP
+        return [
+            (name, _readable(value) if lower == "accept-encoding" else value)
+            for name, value in request.headers.items()
+            if (lower := name.lower()) not in left_out
+        ]
+
+
+async def _pump(here: _Socket, there: _Socket) -> None:
+    """Hand on every frame, until one side closes."""
+    async for message in here:
+        match message.type:
+            case WSMsgType.TEXT:
+                await there.send_str(message.data)
+            case WSMsgType.BINARY:
+                await there.send_bytes(message.data)
+            case WSMsgType.PING:
+                await there.ping(message.data)
+            case WSMsgType.PONG:
+                await there.pong(message.data)
+    code = here.close_code
+    await there.close(code=code if code is not None and (code == 1000 or code >= 3000) else 1001)
+
+
+_Socket = web.WebSocketResponse | ClientWebSocketResponse
 
 
 class _Passing:

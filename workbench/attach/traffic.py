@@ -92,6 +92,10 @@ class Witness(Protocol):
         """Its client has got this."""
         ...
 
+    def warn(self, message: str, placed: Placed | None, code: str) -> None:
+        """Something is not done as it was asked for, or is not recorded."""
+        ...
+
     def secret(self, value: str) -> None:
         """A credential that a client sent: it is not to be journaled."""
         ...

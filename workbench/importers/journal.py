@@ -546,7 +546,7 @@ class ContextWriter:
         run = self._run
         tool_choice, own = self._laid
         assembly = self._assembler.assemble(self._at, tool_choice=tool_choice, parameters=own)
-        if assembly.problems and self._assembler.strategy.survives:
+        if assembly.problems and (self._assembler.strategy.survives or self._assembler.strategy.fits):
             assembly = self._valid(assembly)
         run.last = assembly
         prediction = self._predicted(assembly)

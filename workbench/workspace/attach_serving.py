@@ -66,7 +66,7 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
     host, port = served.listener.getsockname()[:2]
     token = served.token
     proxy = Proxy(served.where, run.recorder, run.answers, control, hosts=_names(served), token=token)
-    runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True)
+    runner = proxy_runner(proxy)
     await runner.setup()
     variables = client_variables(f"http://{host}:{port}" + (f"/{token}" if token else ""))
     if run.answers is not None and run.answers.alone:
@@ -77,6 +77,13 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
         yield variables
     finally:
         await runner.cleanup()
+
+
+def proxy_runner(proxy: Proxy) -> web.AppRunner:
+    """What serves a proxy: a client that goes away ends its request, and no body is unpacked on its way."""
+    return web.AppRunner(
+        proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
+    )
 
 
 @asynccontextmanager

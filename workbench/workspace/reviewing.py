@@ -19,6 +19,7 @@ from workbench.analysis.changed import ChangedCall, ChangedPart
 from workbench.context.place import Place
 from workbench.snapshots.differences import Difference, Kinds, place_words
 from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.freeze import is_session
 
 if TYPE_CHECKING:
     from workbench.engine.journal.event import Event
@@ -47,7 +48,10 @@ def redacted_words(snapshot: Snapshot) -> str:
 
 
 def passing_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
-    """Why it fails with the unchanged file already; empty if it passes, or there is no file."""
+    """Why it fails with the unchanged file already, or why nobody knows; empty if it passes, or there is no file."""
+    if is_session(snapshot.kept.events):
+        again = "" if snapshots.runs_commands else f"workbench test replay {snapshot.name} --commands"
+        return again and f"it was not replayed, because that runs its command: {again}"
     if not (snapshots.project.root / snapshot.cascade_file).is_file():
         return ""
     verdict = snapshots.replay(path)

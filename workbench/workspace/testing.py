@@ -88,7 +88,7 @@ class Snapshots(SnapshotFolder):
     def __init__(self, project: Project, folder: Path | None = None, *, commands: bool = False) -> None:
         """``commands``: whether the commands of frozen sessions are run."""
         super().__init__(project, folder)
-        self._commands = commands
+        self.runs_commands = commands
         self._loop = asyncio.new_event_loop()
         self._kept_ports: dict[Path, Ports] = {}
         self._definitions: dict[tuple[str, str, str], Definition] = {}
@@ -192,7 +192,7 @@ class Snapshots(SnapshotFolder):
 
     def _replay_session(self, about: SnapshotResult, snapshot: Snapshot) -> SnapshotResult:
         try:
-            if not self._commands:
+            if not self.runs_commands:
                 words = f"its test runs a command: {clean_line(command_of(snapshot.kept.events), 200)}"
                 raise SnapshotError(words, hint="pytest runs it, and so does --commands of workbench test")
             made = self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
@@ -253,7 +253,10 @@ class Snapshots(SnapshotFolder):
             raise SnapshotError("this run cannot be frozen: its journal is empty")
         started = kept.events[0].data
         if is_session(kept.events):
-            return path, self._freeze(kept, label)
+            snapshot = self._freeze(kept, label)
+            if self.runs_commands:
+                self._prove_session(snapshot)
+            return path, snapshot
         if started.get("ports", {}).get("imported"):
             raise SnapshotError("this run was imported: no engine made it, so none can replay it")
         file = started.get("cascade_file", "")
@@ -261,6 +264,18 @@ class Snapshots(SnapshotFolder):
         if not file or not inside.is_relative_to(self.project.root):
             raise SnapshotError(f"the cascade {file or 'of this run'} lies outside the workspace: it cannot be frozen")
         return path, self._freeze(kept, label)
+
+    def _prove_session(self, snapshot: Snapshot) -> None:
+        """Run the command of a session once, with its recorded answers. Raises SnapshotError where it does not do as
+        before."""
+        made = self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
+        if made.differences:
+            first = made.differences[0]
+            printed = "".join(f"\n  {line}" for line in first.details)
+            raise SnapshotError(
+                f"this session cannot be frozen, its command does not do the same again: {first.words}{printed}",
+                hint="what it sends depends on time, chance or files; --no-replay freezes it all the same",
+            )
 
     def accept(self, verdict: SnapshotResult) -> Snapshot:
         """Write the replayed result as the new expectation. Raises SnapshotError if the replay did not reach its end,

@@ -53,16 +53,18 @@ def command() -> None:
 @click.option("--name", required=True, help="Name of the snapshot, and of its file.")
 @click.option("--description", default="", help="What it is a test of.")
 @click.option("--mode", type=click.Choice(MODES), default="strict", show_default=True, help="What must hold.")
-def freeze(session: str | None, name: str, description: str, mode: Any) -> None:
+@click.option("--no-replay", is_flag=True, help="Do not run the command of a session of attach to prove the test.")
+def freeze(session: str | None, name: str, description: str, mode: Any, no_replay: bool) -> None:
     """Write a stored run as a test to snapshots/NAME.json. Secrets are replaced before anything is written; a run that
-    does not replay to the same end is refused. A snapshot of the same name is replaced.
+    does not replay to the same end is refused. The command of a session of attach is run once for that, with the
+    recorded answers. A snapshot of the same name is replaced.
 
     \b
     Examples:
       workbench test freeze --name router_repairs
       workbench test freeze router-1f3a --name repairs --description "a lamp"
     """
-    with _snapshots() as snapshots:
+    with _snapshots(commands=not no_replay) as snapshots:
         path, snapshot = snapshots.freeze(find_run(snapshots.project, session), Label(name, description, mode))
         talk(written_words(snapshots, path, snapshot), "ok")
         for words in (redacted_words(snapshot), passing_words(snapshots, path, snapshot)):
