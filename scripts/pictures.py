@@ -143,6 +143,7 @@ PICTURES = (
     Picture("parameters", "report.yaml", "", (120, 30), files=REPORT),
     Picture("data-phases", "nightly.yaml", "r tab*3 k*4 right j", (120, 36)),
     Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
+    Picture("flow", "status_note.dot", "n*5 v", (120, 44)),
     Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py"),
     Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
 )

@@ -88,14 +88,14 @@ def _node_facts(node: Node) -> Iterator[Fact]:
     if rules.child:
         yield Fact("child", ((flat(rules.child), "plain"),))
     if node.kind == "subgraph" and not rules.once:
-        words = f"every {rules.poll_interval:g} s, {plural(rules.max_cycles, 'cycle')} at most"
+        words = f"every {seconds(rules.poll_interval)}, {plural(rules.max_cycles, 'cycle')} at most"
         stop = f", until {flat(rules.stop_condition)}" if rules.stop_condition else ""
         yield Fact("watches", ((words + stop, "dim"),))
     told = [
         "goal gate" if rules.goal_gate else "",
         f"{plural(rules.max_retries + 1, 'execution')} at most" if rules.max_retries else "",
         f"retry policy {rules.retry_policy}" if rules.retry_policy else "",
-        f"timeout {rules.timeout:g} s" if rules.timeout is not None else "",
+        f"timeout {seconds(rules.timeout)}" if rules.timeout is not None else "",
         f"after a failure to {rules.retry_target}" if rules.retry_target else "",
         "partial success counts" if rules.allow_partial else "",
         f"fidelity {node.fidelity}" if node.fidelity else "",
