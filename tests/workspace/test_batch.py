@@ -94,6 +94,7 @@ def test_a_list_in_a_setting_may_hold_lists_and_objects() -> None:
 
 def test_a_row_says_what_it_lacks() -> None:
     assert "'review' missing" in row_of(1, "", {"text": "x"}, ["review"]).fault
+    assert "'review' is null" in row_of(1, "", {"review": None}, ["review"]).fault
     assert "a list" in row_of(1, "", [1], ["review"]).fault
     assert row_of(1, "", {"input": {"review": "x"}, "expected": 1}, ["review"]).input == {"review": "x"}
 
@@ -203,9 +204,14 @@ def test_a_setting_is_written_into_the_cascade_that_the_run_is_pinned_to(folder:
     state = Project.at(folder).store.state(body["results"][1]["run"])
     assert "Say {{ input.review }}" in state.cascade_text
     assert state.calls[0].model == "x/b"
-    failed = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--set", "nothing.at=1")
-    assert failed.code == 2
-    assert "'nothing' is no phase" in failed.err
+    for setting, why in (
+        ("nothing.at=1", "'nothing' is no phase"),
+        ("judge.maxtokens=1", "did you mean 'max_tokens'?"),
+        ("model=", "names no model"),
+    ):
+        failed = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--set", setting)
+        assert failed.code == 2
+        assert why in failed.err
 
 
 def test_results_are_written_as_what_the_name_ends_with(folder: Path) -> None:
@@ -349,6 +355,8 @@ def test_rows_that_are_repeated_stay_in_the_sum_and_in_the_budget(folder: Path) 
     shown = sum(one["cost"] for one in second["results"])
     assert shown > 0
     assert second["spent"] == pytest.approx(first["spent"] + shown)
+    assert second["repeated"] == pytest.approx(first["spent"])
+    assert "in all" in run_cli("batches", second["name"]).out
 
 
 def test_scoring_runs_are_held_by_the_budget_too(folder: Path) -> None:

@@ -97,6 +97,9 @@ class BatchView(View):
         yield from self._end()
 
     def _end(self) -> Iterator[Block]:
+        if repeated := self.matrix.repeated:
+            told = f"{money(repeated)} more for runs and scores that were repeated: {money(self.matrix.spent)} in all"
+            yield (Cell(told, "dim"),)
         left = self.matrix.left
         if left:
             why = f"{self._stopped}: " if self._stopped else ""
@@ -207,6 +210,7 @@ class BatchView(View):
             "stopped": self._stopped,
             "left": matrix.left,
             "spent": matrix.spent,
+            "repeated": matrix.repeated,
             "variants": [
                 {
                     "label": one.label,

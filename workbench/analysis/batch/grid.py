@@ -38,6 +38,8 @@ def setting_of(text: str) -> tuple[str, list[Any]]:
     if not equals or not key or not all(key.split(".")):
         raise GridError(f"'{text}' is no setting: KEY=VALUE, or KEY=[VALUE, VALUE]")
     written = written.strip()
+    if key == "model" and not written:
+        raise GridError("'model=' names no model")
     if not written.startswith("["):
         return key, [_value(written)]
     if not written.endswith("]"):

@@ -59,7 +59,9 @@ def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> R
         input = {key: value for key, value in given.items() if key not in (EXPECTED, *NAMES)}
     missing = [name for name in declared if input.get(name) is None]
     fault = ""
-    if missing:
+    if missing and all(name in given for name in missing):
+        fault = f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} null: the cascade needs a value"
+    elif missing:
         known = ", ".join(list(given)[:8]) or "no column"
         fault = f"{_listed(missing)} missing: the cascade declares {_listed(list(declared))}, the row has {known}"
     elif unknown := [key for key in input if declared and key not in declared]:

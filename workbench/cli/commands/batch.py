@@ -33,7 +33,6 @@ from workbench.workspace.batch.running import BatchLimits, BatchRun, redacted
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.offline_replies import require_fitting
 from workbench.workspace.team import Shipping
-from workbench.workspace.testing import Snapshots
 
 if TYPE_CHECKING:
     from workbench.analysis.batch.matrix import Matrix
@@ -182,7 +181,8 @@ def command(
             require_fitting(project, project.open(setup.file))
     limits = BatchLimits(concurrency, max_cost, retry, rerun_tools, processes or 0, keep_going)
     with BatchWriter(BatchFolder(project.store.root, batch.plan.name)) as writer:
-        writer.write_plan(redacted(batch.plan, lambda text: project.redactor()(text)[0]))
+        redact = project.redactor()
+        writer.write_plan(redacted(batch.plan, lambda text: redact(text)[0]))
         try:
             with BatchLine(plain, quiet=quiet) as line:
                 run = BatchRun(project, batch, writer, limits, line, model=model or "")
@@ -270,6 +270,8 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) 
 
 def _freeze(project: Project, batch: PreparedBatch, matrix: Matrix, name: str) -> None:
     """Every run that succeeded becomes a snapshot. Raises Failure."""
+    from workbench.workspace.testing import Snapshots  # 0.2 s of imports that a batch has no other use for
+
     number, plan = 0, batch.plan
     with Snapshots(project) as snapshots:
         for row, variant, repetition, one in matrix.all():

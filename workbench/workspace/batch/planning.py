@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
+_UNKNOWN_KEY = "L201"
+"""The check that finds keys of which the language knows nothing."""
+
+
 class BatchError(Exception):
     """A batch that cannot be run as requested; the message says why."""
 
@@ -170,6 +174,9 @@ def _setup(project: Project, opened: OpenedCascade, variant: Variant, model: str
             where = ".".join(map(str, path))
             raise BatchError(f"--set: '{where}' cannot be set in {opened.shown}: {fault}") from fault
         changed = project.check(opened.file, project.load(opened.file, text))
+        unknown = next((one for one in changed.problems if one.code == _UNKNOWN_KEY and one.path == path), None)
+        if unknown is not None:  # In a file it is a warning; a person who sets it means it.
+            raise BatchError(f"--set: {unknown.message}" + (f" ({unknown.hint})" if unknown.hint else ""))
     if changed.definition is None:
         raise CannotRun(f"the variant '{variant.label}' cannot run", changed)
     cascade = changed.definition.cascade
