@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from tests.ui.bench import bench
+from tests.ui.bench import Bench, bench
 from tests.ui.test_graphs import graph_session
 from workbench.language.load import load
 from workbench.views.flow import MOST_NODES, FlowDrawing
@@ -42,6 +43,12 @@ def replies(stages: int) -> str:
     return "\n".join(["replies:", *found, f"  {last}#2: [{{text: Done.}}]"]) + "\n"
 
 
+def _paused_again(it: Bench, before: object) -> bool:
+    """Whether the run is paused elsewhere, or over."""
+    state = it.presenter.state
+    return (state.held is not None and state.held is not before) or state.run.status not in ("running", "")
+
+
 async def steps(stages: int, twice: int) -> list[tuple[float, float]]:
     """Of each step the seconds of the processor, and those until it was drawn."""
     taken: list[tuple[float, float]] = []
@@ -52,12 +59,7 @@ async def steps(stages: int, twice: int) -> list[tuple[float, float]]:
                 before = it.presenter.state.held
                 used, began = time.process_time(), time.perf_counter()
                 await it.press("n")
-                await it.until(
-                    lambda before=before: (
-                        (it.presenter.state.held is not None and it.presenter.state.held is not before)
-                        or it.presenter.state.run.status not in ("running", "")
-                    )
-                )
+                await it.until(partial(_paused_again, it, before))
                 taken.append((time.process_time() - used, time.perf_counter() - began))
     return taken
 

@@ -18,6 +18,7 @@ from workbench.engine.definition import Definition
 from workbench.views.definition import outline
 from workbench.views.tree import TreeRows, TreeView
 from workbench.workspace.imports import opened_checkpoint
+from workbench.workspace.permissions import allow
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -254,6 +255,33 @@ async def test_d_compares_the_fidelity_modes_of_a_pipeline_and_a_strategy_of_ano
         folder.mkdir()
         async with bench(folder, session=graph_session(folder, line, replies, "line.dot"), given={}) as it:
             sheet = await compared(it, sides)
-            await it.until(lambda view=sheet.view: len(view.rows), "the comparison was not worked out")
+            assert len(sheet.view.rows)
             assert "fewer tokens" in it.text()
             assert "two:1" in it.text()
+
+
+async def test_a_step_into_a_child_graph_pauses_at_its_nodes_and_a_step_out_comes_back(tmp_path: Path) -> None:
+    parent = """digraph outer { start [shape=Mdiamond] done [shape=Msquare]
+      sub [shape=folder, stack.child_dotfile="inner.dot"] last [prompt="Last"] start -> sub -> last -> done }"""
+    inner = """digraph inner { start [shape=Mdiamond] done [shape=Msquare]
+      ask [prompt="Inside"] pass [shape=diamond] start -> ask -> pass -> done }"""
+    (tmp_path / "inner.dot").write_text(inner)
+    session = graph_session(tmp_path, parent, "replies:\n  ask: [{text: In.}]\n  last: [{text: End.}]\n", "outer.dot")
+    allow(session.project)
+    async with bench(tmp_path, session=session, given={}) as it:
+        assert "sub child" in it.pane("tree")
+        await it.press("n")
+        await paused(it, "before sub")
+        await it.press("i")
+        await paused(it, "before start")
+        await it.press("n")
+        await paused(it, "before ask:1")
+        await it.press("n")
+        await paused(it, "before pass")
+        assert "pass · conditional · not run yet" in it.pane("context")
+        assert it.presenter.state.held_run
+        assert "✓ ask" in it.pane("tree")
+        await it.press("shift+f11")
+        await paused(it, "after sub")
+        await it.press("n")
+        await paused(it, "before last:1")

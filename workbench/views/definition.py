@@ -18,7 +18,7 @@ from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import plural
 from workbench.views.text import wrapped
-from workbench.views.tree import PhaseOutline
+from workbench.views.tree import KIND_WORDS, PhaseOutline
 
 if TYPE_CHECKING:
     from workbench.context.strategy import Strategy
@@ -60,10 +60,6 @@ def outline(
         for index, phase in enumerate(cascade.phases)
     )
     return nested(found, graph) if graph is not None and graph.format == "dot" else found
-
-
-KIND_WORDS = {"human": "gate", "route": "conditional", "subgraph": "manager"}
-"""Plain words for kinds of nodes, if they differ from the kind's name."""
 
 
 def kind_word(node: Node) -> str:

@@ -151,6 +151,12 @@ def _columned(left: Sequence[Span], right: Sequence[Span], label: int, width: in
     return Row(crop((*name, (" " * (label - width_of(name)), "plain"), *right), width), tone)
 
 
+KIND_WORDS = {"human": "gate", "route": "conditional", "subgraph": "manager"}
+"""Kinds of node by the words that people have for them, where those differ."""
+_NODES = frozenset({"start", "exit", "human", "route", "parallel", "join", "subgraph"})
+"""Kinds of visit that only nodes of a pipeline have."""
+
+
 class Stretch(Struct, frozen=True):
     """When something ran, as times of events, and within which time it is drawn; ``end`` is empty while it goes on."""
 
@@ -566,7 +572,8 @@ class Nodes:
                     v for v in state.visits if _is_candidate(v) and v.phase == inner.phase and v.visit == inner.visit
                 ]
                 name = inner.phase + (f"#{inner.visit}" if inner.visit > 1 else "")
-                yield from nested._folded(inner, name, depth + 1, candidates=mine)
+                kind = f" {KIND_WORDS.get(inner.kind, inner.kind)}" if inner.kind in _NODES else ""
+                yield from nested._folded(inner, name + (kind if kind[1:] != name else ""), depth + 1, candidates=mine)
 
     def _holds_selected(self, visit: VisitState) -> bool:
         """Whether the selected call is in a run that this visit started, or further inside."""

@@ -339,7 +339,7 @@ class Session:
             why = f"{why}: {self._difference(stop)}"
         told = {"stop": str(stop.kind), "why": why, "tool": stop.tool, "node": stop.node, "taken": list(stop.taken)}
         client = {"since": stop.client.since, "limit": stop.client.limit} if stop.client is not None else None
-        self.notices.append(Notice("held", stop.place, {**told, "client": client}))
+        self.notices.append(Notice("held", stop.place, {**told, "depth": stop.depth, "client": client}))
 
     def _difference(self, stop: Stop) -> str:
         """Differences from the recording, each with the deciding line of the file."""

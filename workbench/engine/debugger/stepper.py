@@ -196,7 +196,7 @@ class Stepper:
         """Whether a run that was held at a node has left what that is in: the node, where it was held inside, else the
         wave. Branches and children lie deeper than what they are left for."""
         if stop.kind is StopKind.RUN_END:
-            return True
+            return not stop.depth  # The end of a child is still inside of it.
         inside = not before.begins and before.kind in _INSIDE
         if inside:
             return stop.kind is StopKind.AFTER_PHASE and stop.place.visit_key == before.place.visit_key

@@ -50,6 +50,8 @@ class HeldRun(Struct, frozen=True):
     """Seconds after which it gives up, where it says so."""
     node: str = ""
     """The kind of the node of a pipeline or decomposition that it is at; empty elsewhere."""
+    depth: int = -1
+    """How many runs the held one is inside of; -1 where nobody said."""
     taken: tuple[str, ...] = ()
     """Where the way on is chosen: what follows."""
 
@@ -306,8 +308,8 @@ class BenchState(Struct):
         if notice.kind == "held":
             told = str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))
             client = data.get("client") or {}
-            node, taken = str(data.get("node", "")), tuple(data.get("taken") or ())
-            self._hold(HeldRun(place, *told, client.get("since"), client.get("limit"), node, taken))
+            node, depth, taken = str(data.get("node", "")), int(data.get("depth", -1)), tuple(data.get("taken") or ())
+            self._hold(HeldRun(place, *told, client.get("since"), client.get("limit"), node, depth, taken))
         elif notice.kind == "released":
             self.held = None
         elif self._is_over(place):
@@ -331,7 +333,7 @@ class BenchState(Struct):
         return not self.alive or (call is not None and call.status == "done")
 
     def _hold(self, held: HeldRun) -> None:
-        self.held, self.held_run = held, self._run_at(held.place)
+        self.held, self.held_run = held, self._run_at(held.place, held.depth)
         if held.place.turn and self.run_by_id(self.held_run).call_at(held.place) is not None:
             self.selected, self.selected_run, self.following = held.place, self.held_run, not self.held_run
         elif held.at_node:
@@ -342,8 +344,11 @@ class BenchState(Struct):
         if edits and (said := words_of(edits[-1], self.run)) is not None:
             self.held = held = replace(held, why=f"edited, {said[1]}")
 
-    def _run_at(self, place: Place) -> str:
-        """The nested run that a place belongs to: the newest that is running and has been there."""
+    def _run_at(self, place: Place, depth: int = -1) -> str:
+        """The nested run that a place belongs to: the newest that is running and has been there; where a phase has not
+        begun yet, the newest that is running at that depth."""
+        if not depth:
+            return ""
         visits = self.run.visit_of(place)
         if visits is not None and visits.status == "running" and not visits.finished:
             open_child = any(c.get("status", "running") == "running" for c in visits.children)
@@ -352,7 +357,15 @@ class BenchState(Struct):
         for run_id, child in reversed(self.children.items()):
             if child.status == "running" and child.visit_of(place) is not None:
                 return run_id
-        return ""
+        inside = (id for id, child in reversed(self.children.items()) if child.status == "running")
+        return next((id for id in inside if depth > 0 and self._depth(id) == depth), "")
+
+    def _depth(self, run_id: str) -> int:
+        """How many runs a nested one is inside of."""
+        found = 1
+        while outer := self.parent_run(run_id):
+            run_id, found = outer, found + 1
+        return found
 
     def end_unfinished(self) -> None:
         """The journal of a stored run is read to its end, and there was none: it was interrupted."""
