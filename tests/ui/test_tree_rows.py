@@ -12,7 +12,7 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.state import RunState
 from workbench.language.load import load
-from workbench.tui.bench.preview import outline_of
+from workbench.tui.bench.preview import outline_of, pipeline_of
 from workbench.views.cells import Row
 from workbench.views.numbers import seconds, spent_words
 from workbench.views.timeline import Timeline
@@ -193,6 +193,8 @@ def test_the_first_look_at_a_file_finds_its_phases_without_the_language() -> Non
     assert name == "a"
     assert [(phase.name, phase.kind, phase.line) for phase in phases] == [("one", "llm", 3), ("two", "tool", 4)]
     assert outline_of('{"cascade_id": "j", "phases": [{"name": "x"}]}')[1][0].name == "x"
+    jobs = outline_of('{"sub_tasks": [{"id": "a", "action_type": "inference"}, {"id": "b", "action_type": "tool"}]}')[1]
+    assert [(phase.name, phase.kind) for phase in jobs] == [("a", "llm"), ("b", "tool")]
 
 
 def test_a_file_that_is_no_cascade_has_no_first_look() -> None:
@@ -321,3 +323,19 @@ def test_a_branch_of_a_pipeline_is_no_candidate_and_counts_its_own_edges() -> No
     path = RunPath(run)
     taken = {(edge.src, edge.dst) for number, edge in enumerate(graph.edges) if path.taken(graph, number)}
     assert taken == {("start", "fan"), ("fan", "a"), ("a", "meet"), ("fan", "b"), ("b", "meet"), ("meet", "done")}
+
+
+def test_a_quick_look_at_a_pipeline_finds_the_nodes_that_the_reader_finds() -> None:
+    text = """// a comment with digraph in it
+    digraph "p q" { rankdir=LR; goal="not -> a node [x]"
+      # nor this
+      node [shape=box, class=fast] start [shape=Mdiamond] /* nor -> that */ a [prompt="b; c -> d"];
+      subgraph cluster_one { label="One" b; d [label=e] }
+      start -> a -> b [label=f, condition="outcome=success"]; edge [weight=2] b -> d -> g; g -> done
+      done [shape=Msquare] }"""
+    name, phases = pipeline_of(text)
+    graph = load(text, "p.dot").graph
+    assert graph is not None
+    assert name == "p q"
+    assert [phase.name for phase in phases] == [node.id for node in graph.nodes]
+    assert [phase.line for phase in phases][:2] == [4, 4]
