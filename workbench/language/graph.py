@@ -72,6 +72,8 @@ class NodeRules(Struct, frozen=True):
     post_hook: str = ""
     max_turns: int = 0
     """Turns of a node that calls tools; 0: the format's own number."""
+    strategy: str = ""
+    """Context strategy that the file of a pipeline names."""
 
 
 class Node(Struct, frozen=True):

@@ -80,6 +80,7 @@ GRAPH = (
     *_CHILD,
     *_HOOKS,
     AttributeRow("workbench.tools", "words", "Tools of the model phases that name none."),
+    AttributeRow("workbench.strategy", "text", "Context strategy of all nodes; wins over fidelity."),
     AttributeRow("workbench.allow", "words", "Errors of the lint that count as warnings in this file."),
     AttributeRow("workbench.shapes", "words", "What shapes mean in this file: house=wait.human,tab=codergen."),
 )
@@ -107,6 +108,7 @@ NODE = (
     AttributeRow("timeout", "duration", "Time limit."),
     *_MODEL,
     AttributeRow("workbench.tools", "words", "Tools that the model may call, with commas."),
+    AttributeRow("workbench.strategy", "text", "Context strategy; wins over fidelity."),
     AttributeRow(
         "workbench.max_turns", "count", "Turns at most, where it has tools.", "30", dialects=("max_agent_turns",)
     ),

@@ -73,7 +73,7 @@ def read_pipeline(text: str, file: str, stem: str, bom: str = "") -> Pipeline:
     spanned = _spanned(graph, read, builder.kept, source)
     phases = [{key: value for key, value in phase.items() if key != "attributes"} for phase in data["phases"]]
     cascade = Cascade.model_validate(
-        {key: data[key] for key in ("cascade_id", "description") if key in data} | {"phases": phases}
+        {key: data[key] for key in ("cascade_id", "description", "strategy") if key in data} | {"phases": phases}
     )
     return Pipeline(source, spanned, cascade, tuple(problems), read.broken)
 
@@ -293,10 +293,13 @@ class _Builder:
             pre_hook=found.text("tool_hooks.pre") or hooks.text("tool_hooks.pre"),
             post_hook=found.text("tool_hooks.post") or hooks.text("tool_hooks.post"),
             max_turns=found.count("workbench.max_turns", 0),
+            strategy=found.text("workbench.strategy"),
         )
         for name, at in found.found.items():
             if at.key != name:
                 self.origins["phases", index, "attributes", name] = at
+        if "workbench.strategy" in found.found:
+            self.origins["phases", index, "strategy"] = found.found["workbench.strategy"]
         for key in ("timeout", "fidelity", "thread_id"):
             if key in found.found:
                 self.origins["phases", index, key] = found.found[key]
@@ -424,6 +427,9 @@ class _Builder:
         if graph.rules.goal:
             data["description"] = graph.rules.goal
             self.origins["description",] = self._of_graph.found["goal"]
+        if (strategy := self._of_graph.found.get("workbench.strategy")) is not None:
+            data["strategy"] = strategy.value
+            self.origins["strategy",] = strategy
         data["graph"] = {key: at.value for key, at in read.attributes.items()}
         data["phases"] = [
             {**_phase(node), "attributes": {key: at.value for key, at in found.attributes.items()}}
@@ -454,6 +460,8 @@ def _phase(node: Node) -> dict[str, Any]:
         phase["inputs"] = {"command": node.rules.command}
         if node.rules.timeout is not None:
             phase["timeout"] = node.rules.timeout
+    if node.rules.strategy:
+        phase["strategy"] = node.rules.strategy
     if node.fidelity:
         phase["fidelity"] = node.fidelity
     if node.thread_id:

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from workbench.language.edit.dot import remove_attribute, set_attribute
 from workbench.language.edit.emit import STEP, block, entry, flow, json_text, literal, quoted, scalar
+from workbench.language.edit.errors import EditError as EditError
 from workbench.language.problem import Path, Severity, path_text
 from workbench.language.read.source import Source, Spot
 from workbench.language.read.text import read_source
@@ -20,16 +22,14 @@ _BLANK = " \t\r\n"
 """White space to YAML and JSON: other blanks are text."""
 
 
-class EditError(ValueError):
-    """An edit that cannot be made as text; the message says why."""
-
-
 def replace(source: Source, path: Path, value: Any) -> str:
     """The file's text with ``value`` (plain JSON) at ``path``; what is missing on the way is added.
 
     A list grows by an item when the path ends at its length. Raises EditError when the value cannot be written in
     place: the file is not readable, the value is shared through an alias, or no spelling of it survives the re-reading.
     """
+    if source.format == "dot":
+        return set_attribute(source, path, value)
     return _first(source, path, _candidates(source, path, value), lambda data: _with(data, path, value))
 
 
@@ -38,6 +38,8 @@ def remove(source: Source, path: Path) -> str:
 
     Raises EditError when it cannot be taken out in place, or is not there.
     """
+    if source.format == "dot":
+        return remove_attribute(source, path)
     return _first(source, path, _removals(source, path), lambda data: _without(data, path))
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from workbench.language.edit.completion import MODEL_KEYS, TOOLS, VALIDATOR_KEYS, VALIDATORS, Kind, Names, position_of
 from workbench.language.edit.cursor import cursor_at
+from workbench.language.edit.dot import thing_at, words_of
 from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded
@@ -50,6 +51,8 @@ class Definitions(Struct, frozen=True):
     phases: Mapping[str, Definition] = field(default_factory=dict)
     tools: Mapping[str, Definition] = field(default_factory=dict)
     validators: Mapping[str, Definition] = field(default_factory=dict)
+    others: Mapping[str, Definition] = field(default_factory=dict)
+    """Classes (``.fast``) and variables (``$goal``) of a pipeline."""
 
     def of(self, thing: NamedThing, names: Names) -> Definition | None:
         """The definition of a name; None if it is unknown."""
@@ -67,6 +70,8 @@ class Definitions(Struct, frozen=True):
             return Definition((filter_words(name),)) if name in FILTERS else None
         if thing.kind == "file":
             return Definition((), name, 1)
+        if thing.kind == "name":
+            return self.others.get(name)
         return None
 
 
@@ -100,7 +105,10 @@ def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
             spot = loaded.source.spot(("validators", name))
             line = loaded.source.position(spot.key[0])[0] if spot is not None and spot.key is not None else 0
             validators[name] = Definition(("A validator of this file.",), line=line)
-    return Definitions(phases, tools, validators)
+    others: dict[str, Definition] = {}
+    if loaded.source.format == "dot":
+        others = {name: Definition((said,), line=line) for name, (said, line) in words_of(loaded.source.text).items()}
+    return Definitions(phases, tools, validators, others)
 
 
 def _signature(name: str, parameters: tuple[str, ...]) -> str:
@@ -132,6 +140,9 @@ def filter_words(name: str) -> str:
 
 def named_at(text: str, offset: int, form: Format) -> NamedThing | None:
     """The name at an offset; None if there is none. Works in a text that cannot be parsed."""
+    if form == "dot":
+        named = thing_at(text, offset)
+        return NamedThing(*named) if named is not None else None
     cursor = cursor_at(text, offset, form)
     stand = position_of(cursor.path if cursor.slot != "key" else cursor.target)
     found = _chain_at(text, offset) if cursor.slot != "key" else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from workbench.language.edit.dot import renamed_node
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.emit import scalar
 from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
@@ -73,6 +74,8 @@ def phase_uses(source: Source, name: str) -> tuple[PhaseUse, ...]:
 
 def renamed_phase(source: Source, old: str, new: str) -> str:
     """The file's text with another name for a phase, everywhere. Raises EditError, with nothing changed."""
+    if source.format == "dot":
+        return renamed_node(source, old, new)
     uses = phase_uses(source, old)
     if not any(use.is_definition for use in uses):
         raise EditError(f"there is no phase {old}")

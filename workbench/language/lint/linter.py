@@ -66,6 +66,8 @@ def _found(loaded: Loaded, around: LintEnvironment) -> Iterator[Problem]:
     if loaded.own is not None:
         if loaded.own.format == "dot":
             yield from check_pipeline(loaded, around)
+            if (pipeline := loaded.cascade or loaded.draft) is not None:
+                yield from strategies.readable(Facts(pipeline, loaded.own, loaded.source, around))
         elif (job := loaded.cascade or loaded.draft) is not None:
             # A task whose tool is unknown fails by itself, and the rest of the job runs.
             for found in tools.known_tools(Facts(job, loaded.own, loaded.source, around)):
