@@ -180,3 +180,27 @@ def test_a_pipeline_goes_on_where_its_checkpoint_stands(folder: Path) -> None:
     newest, *_ = run_cli("runs", "--json").json
     shown = run_cli("show", newest["session_id"], "--json").json
     assert [visit["name"] for visit in shown["phases"]] == ["ask", "work", "done"]
+
+
+def test_a_run_goes_on_without_its_conversations_when_asked(folder: Path) -> None:
+    threaded = PIPELINE.replace("digraph asking {", "digraph asking {\n default_fidelity=full default_thread=t")
+    (folder / "asking.dot").write_text(threaded)
+    given = ["-m", "offline", "--unscripted", "ok", "-q"]
+    assert run_cli("run", "asking.dot", *given, "--session", "first").code == 1
+    ended = run_cli("resume", "first", *given, "--auto-approve", "--resume-full", "degrade")
+    assert ended.code == 0, ended.err
+    newest, *_ = run_cli("runs", "--json").json
+    assert newest["session_id"] != "first"
+    shown = run_cli("context", newest["session_id"], "--at", "work:1").out
+    assert "its conversation is not in the checkpoint, so full is summary:high here" in shown
+    assert run_cli("resume", "first", *given, "--auto-approve").code == 0
+    kept = run_cli("context", "first", "--at", "work:1").out
+    assert "summary:high" not in kept
+
+
+def test_an_error_that_a_person_allows_does_not_stop_a_run(folder: Path) -> None:
+    (folder / "leaf.dot").write_text("digraph g { start -> a; start -> exit; a [prompt=x] exit [shape=Msquare] }")
+    given = ["-m", "offline", "--unscripted", "ok", "-q"]
+    assert "dead_end" in run_cli("run", "leaf.dot", *given).err
+    # The leaf still ends the run as failed; that is not the exit code of a file that cannot run.
+    assert run_cli("run", "leaf.dot", *given, "--allow", "dead_end").code == 1

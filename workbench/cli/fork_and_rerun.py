@@ -106,7 +106,7 @@ def rerun_file(
     """Run a file with the recorded answers of every call that is unchanged; the exit code."""
     _require_new_session(project, way.session)
     past = past_of(project.store, run_id)
-    opened = project.open(file)
+    opened = project.open(file, way.allow)
     if opened.definition is None:
         raise cannot_run(opened)
     start = restart(project, past, _chooser(project, way), session=way.session, definition=opened.definition)

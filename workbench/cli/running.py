@@ -75,6 +75,10 @@ class RunOptions(Struct, frozen=True):
     json: bool = False
     quiet: bool = False
     plain: bool = False
+    allow: tuple[str, ...] = ()
+    """Errors of a pipeline that count as warnings."""
+    degrade: bool = False
+    """Of ``resume``: go on without the conversations, as behind a checkpoint of another engine."""
 
 
 def cannot_run(opened: OpenedCascade) -> Failure:
@@ -230,7 +234,7 @@ def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way:
     """Run a cascade file; the exit code. Raises the errors of opening the file, and Failure if it cannot run."""
     if way.session and not SESSION_ID.fullmatch(way.session):
         raise Failure(Exit.USAGE, f"'{way.session}' is no session id", hint="letters, digits, '.', '_' and '-'")
-    opened = project.open(file)
+    opened = project.open(file, way.allow)
     if opened.definition is None:
         raise cannot_run(opened)
     project.store.require_new(way.session)
@@ -253,7 +257,11 @@ def resume_run(project: Project, run_id: str, way: RunOptions, *, rerun_tools: b
     def choose(definition: Definition, options: Options) -> ModelChoice:
         return chosen_for(project, definition, way.model, options.default_model)
 
-    if (stands := from_checkpoint(project, run_id, choose)) is not None:
+    stands = from_checkpoint(project, run_id, choose, degrade=way.degrade)
+    if stands is None and way.degrade:
+        why = "only the run of a pipeline that stands at a node of its main walk can go on without its conversations"
+        raise Failure(Exit.USAGE, why, hint="resume it without --resume-full degrade")
+    if stands is not None:
         new, parent = stands
         return driven(project, way, new.choice, lambda attached: run_new(project, new, attached, parent=parent))
     start = start_of(project, run_id, choose)

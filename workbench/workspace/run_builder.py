@@ -141,15 +141,18 @@ def start_of(project: Project, run_id: str, choose: Callable[[Definition, Option
 
 
 def from_checkpoint(
-    project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]
+    project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice], *, degrade: bool = False
 ) -> tuple[Start, Parent] | None:
     """How a new run goes on where an imported checkpoint of a pipeline stands, and that checkpoint as its parent: at
-    the phase that it was in, or behind the last that had ended, with the context that it holds. None for other runs."""
+    the phase that it was in, or behind the last that had ended, with the context that it holds. None for other runs.
+
+    ``degrade``: a run of this engine is taken for such a checkpoint, without its conversations."""
     state = project.store.state(run_id)
     last = state.visits[-1] if state.visits else None
-    if state.ports.get("imported") != CHECKPOINT or last is None:
+    if last is None or last.branch or (state.ports.get("imported") != CHECKPOINT and not degrade):
         return None
-    definition = Definition.of(state.cascade_text, state.cascade_file)
+    includes = next(iter(project.store.events(run_id))).data.get("includes")
+    definition = Definition.of(state.cascade_text, state.cascade_file, includes)
     node = definition.graph.node(last.phase)
     if definition.graph.format != "dot" or node is None or node.kind == "exit":
         return None

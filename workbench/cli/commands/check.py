@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench import __version__
+from workbench.cli.allowing import allow_option
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here, report_format
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.reports import Case, github, junit, sarif, write_report
 from workbench.language.lint.catalogue import CATALOGUE
-from workbench.language.lint.pipeline import LOWERED
 from workbench.language.problem import Problem, Severity
 from workbench.models.replies import SUFFIX
 from workbench.tools.declared.check import check_tool
@@ -32,13 +32,7 @@ _STYLE = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 @click.command(short_help="Find what is wrong with cascade files.")
 @click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("--strict", is_flag=True, help="Warnings fail too: exit code 1.")
-@click.option(
-    "--allow",
-    multiple=True,
-    metavar="CODE",
-    type=click.Choice(LOWERED),
-    help=f"Of pipelines: let an error pass as a warning ({', '.join(LOWERED)}). May be repeated.",
-)
+@allow_option
 @click.option("--skip-others", is_flag=True, help="Pass over named files that are neither cascades, replies nor tools.")
 @report_format
 @as_json

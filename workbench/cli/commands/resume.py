@@ -18,6 +18,13 @@ from workbench.cli.running import RunOptions, resume_run
 @click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was cut off.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
 @click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
+@click.option(
+    "--resume-full",
+    type=click.Choice(("rebuild", "degrade")),
+    default="rebuild",
+    help="Of pipelines: degrade begins a new run where SESSION stands, whose nodes with fidelity full begin with a "
+    "summary in place of the conversations; rebuild (default) takes them from the journal.",
+)
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line, from the first.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -34,6 +41,7 @@ def command(
     rerun_tools: bool,
     answers: str | None,
     auto_approve: bool,
+    resume_full: str,
     json: bool,
     quiet: bool,
     plain: bool,
@@ -47,6 +55,7 @@ def command(
     Examples:
       workbench resume log_triage-1f3a
       workbench resume log_triage-1f3a --until crash
+      workbench resume review-90aa --resume-full degrade
     """
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
     run_id = project.store.find(session)
@@ -54,5 +63,6 @@ def command(
     if run.status not in ("stopped", "interrupted", "failed"):
         pid = f" by process {run.pid}" if run.pid else ""
         raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to resume")
-    way = RunOptions(model or "", "", sandbox or "", until, answers, auto_approve, json, quiet, plain)
+    degrade = resume_full == "degrade"
+    way = RunOptions(model or "", "", sandbox or "", until, answers, auto_approve, json, quiet, plain, (), degrade)
     ctx.exit(resume_run(project, run_id, way, rerun_tools=rerun_tools))

@@ -8,8 +8,16 @@ from typing import Any
 
 import click
 
+from workbench.cli.allowing import allow_option
 from workbench.cli.fork_and_rerun import rerun_file
-from workbench.cli.options import CascadeFile, SessionName, plain, project_here, starting, unscripted_option
+from workbench.cli.options import (
+    CascadeFile,
+    SessionName,
+    plain,
+    project_here,
+    starting,
+    unscripted_option,
+)
 from workbench.cli.running import RunOptions, run_file
 
 
@@ -22,6 +30,7 @@ from workbench.cli.running import RunOptions, run_file
 @click.option("--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: keep these answers in any case.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
 @click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
+@allow_option
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -42,6 +51,7 @@ def command(
     pins: tuple[str, ...],
     answers: str | None,
     auto_approve: bool,
+    allow: tuple[str, ...],
     json: bool,
     quiet: bool,
     plain: bool,
@@ -66,7 +76,7 @@ def command(
     provider; 5 the store; 130 after Ctrl+C.
     """
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    way = RunOptions(model or "", session or "", sandbox or "", until, answers, auto_approve, json, quiet, plain)
+    way = RunOptions(model or "", session or "", sandbox or "", until, answers, auto_approve, json, quiet, plain, allow)
     if reuse:
         run_id = project.store.find(reuse)
         ctx.exit(rerun_file(project, file, run_id, input_, way, live=live, pins=pins))
