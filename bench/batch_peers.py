@@ -1,4 +1,4 @@
-"""The same 200 rows, each a call of 200 ms and an exact match, by `workbench batch`, promptfoo (npm) and Inspect (PyPI).
+"""The same 200 rows, each a call of 200 ms and an exact match, by `workbench batch`, promptfoo and Inspect.
 
 ``python -m bench.batch_peers [ROWS] [AT_ONCE]`` (200 and 50) prints wall time, CPU time and memory of each, from the
 start of its command to its end, against one server on the loopback interface. All three keep their results on the disk,

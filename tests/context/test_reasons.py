@@ -80,7 +80,7 @@ def test_a_code_of_another_version_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize("code", sorted(REASONS))
 def test_every_code_reads_and_is_explained(code: str) -> None:
     words = REASONS[code]
-    shown = words.text.format("a", "b", age=1)
+    shown = words.text.format("a", "b", "c", age=1)
     assert 0 < len(shown) <= 50
     assert words.meaning.endswith(".")
 

@@ -100,10 +100,9 @@ async def test_a_sheet_is_filtered_and_escape_takes_one_step_at_a_time(tmp_path:
     async with bench(tmp_path) as it:
         await it.press("question_mark", "slash", *"no such words", "enter")
         assert "'no such words' is not in this text" in it.text()
-        await it.press("escape", "f", *"zoom", "enter")
-        assert "view.zoom" not in it.text()
+        await it.press("escape", "f", *"pane.zoom", "enter")
         assert "Give the pane the whole screen" not in it.text(), "the words of the help are looked at, not ids"
-        assert "No row holds 'zoom'." in it.text()
+        assert "No row holds 'pane.zoom'." in it.text()
         await it.press("escape", "f", *"whole screen", "enter")
         assert "Give the pane the whole screen" in it.text()
         assert "Quit; asks" not in it.text()
