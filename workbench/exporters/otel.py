@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from workbench import __version__
 from workbench.context.assembly import Entry
@@ -140,7 +141,7 @@ class RunSpans(Struct):
                 yield self.call(call)
 
     def run(self) -> Span:
-        """The whole run, as far as it has come."""
+        """The whole run, as far as it has come, as long as every other place says: with what ended after it."""
         state = self.state
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
@@ -153,9 +154,10 @@ class RunSpans(Struct):
             **_said(state.annotations.run),
         }
         name = f"invoke_workflow {state.cascade_id}".strip()
-        return self._span(
+        span = self._span(
             name, "run", "", state.started, state.finished, attributes, failure=_failure(state.status, state.reason)
         )
+        return replace(span, end=span.start + round(state.seconds * 1e9)) if state.seconds else span
 
     def visit(self, visit: VisitState) -> Span:
         """A visit of a phase."""
