@@ -155,6 +155,25 @@ async def test_a_packed_request_passes_as_it_is_and_is_read(project: Project) ->
     assert "passed on unseen" in state.warnings[0].data["message"]
 
 
+async def test_a_cookie_of_the_provider_is_for_the_client_that_got_it(project: Project) -> None:
+    got = list[str | None]()
+
+    async def answer(request: web.Request) -> web.Response:
+        got.append(request.headers.get("Cookie"))
+        response = web.json_response({"choices": [{"message": {"role": "assistant", "content": "ok"}}]})
+        response.set_cookie("client", "1")
+        return response
+
+    async with serving(answer) as upstream:
+        with session(project, upstream.replace("127.0.0.1", "localhost")) as attached:
+            for _ in range(2):
+                async with httpx.AsyncClient(trust_env=False) as client:
+                    asked = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+                    reply = await client.post(f"{attached.url('openai')}/chat/completions", json=asked)
+                    assert reply.cookies["client"] == "1"
+    assert got == [None, None]
+
+
 async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project) -> None:
     async def echo(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=["realtime"])

@@ -6,9 +6,11 @@ import asyncio
 import json
 import time
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Mapping, Set
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,12 +20,14 @@ from aiohttp import (
     ClientSession,
     ClientTimeout,
     ClientWebSocketResponse,
+    DummyCookieJar,
     TCPConnector,
     WSMsgType,
     WSServerHandshakeError,
     web,
 )
 from msgspec.structs import replace
+from multidict import CIMultiDict
 from yarl import URL
 
 from workbench.attach.access import Access
@@ -40,6 +44,9 @@ MOST_KEPT = 64 * 1024 * 1024
 """Bytes of a reply that are kept for the record; all of it goes to the client."""
 CONNECT_SECONDS = 30.0
 """How long a connection to a provider may take. An answer may take as long as the client waits."""
+TELL_SECONDS = 0.01
+"""How long a request is on its way before the record begins with it: both share the interpreter's lock, and most of the
+record of a call that is answered sooner is made when its client has got the answer."""
 _HOP = frozenset(
     (
         "connection",
@@ -82,6 +89,7 @@ class Proxy:
         self._access = Access(hosts, token)
         self._session: ClientSession | None = None
         self._count = 0
+        self._untold: deque[Ask] = deque()
 
     def application(self) -> web.Application:
         """The server's application, for ``web.AppRunner``."""
@@ -129,8 +137,9 @@ class Proxy:
     async def _connections(self, _: web.Application) -> AsyncIterator[None]:
         """Connections to providers, as long as the server runs."""
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-        connector = TCPConnector(limit=0)
-        async with ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as self._session:
+        # Cookies are between a client and its provider: those of one client must not go out with another's requests.
+        how: dict[str, Any] = {"timeout": timeout, "auto_decompress": False, "cookie_jar": DummyCookieJar()}
+        async with ClientSession(connector=TCPConnector(limit=0), **how) as self._session:
             yield
 
     # -- one request ---------------------------------------------------------------------------------------------------
@@ -193,12 +202,19 @@ class Proxy:
         began = time.monotonic()
         if self._control is not None:
             return await self._controlled(request, provider, body, ask, self._control)
-        placed = self._witness.asked(ask)
-        if self._answers is not None and (made := await self._answers.answer(ask, placed)) is not None:
+        if self._answers is None:
+            self._untold.append(ask)
+            asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell)
+        elif (made := await self._answers.answer(ask, self._witness.asked(ask))) is not None:
             reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
             self._witness.replied(ask, reply)
             return await _given(request, made)
         return await self._passed(request, provider, rest, body, ask, began)
+
+    def _tell(self) -> None:
+        """Tell the witness of the requests that it does not know yet, in the order in which they came."""
+        while self._untold:
+            self._witness.asked(self._untold.popleft())
 
     async def _controlled(
         self, request: web.Request, provider: Provider, body: bytes, ask: Ask, control: Control
@@ -272,6 +288,7 @@ class Proxy:
             fault = "the client went away"
             raise
         finally:
+            self._tell()
             self._witness.replied(ask, passing.reply(status or 499, began, fault))
 
     @asynccontextmanager
@@ -371,14 +388,17 @@ class _Passing:
         return bytes(found)
 
     async def whole(self, upstream: ClientResponse, raw: bytes) -> web.StreamResponse:
-        """Hand on status, headers and all pieces that were gathered."""
-        response = await self._begin(upstream)
-        await self._to_client(response.write(raw))
+        """Hand on status, headers and all pieces that were gathered, in one write."""
+        response = web.Response(body=raw, status=upstream.status, reason=upstream.reason, headers=_end_to_end(upstream))
+        await self._to_client(response.prepare(self._request))
+        self._response = response
         await self._to_client(response.write_eof())
         return response
 
     async def through(self, upstream: ClientResponse) -> web.StreamResponse:
         """Hand on status, headers and every piece as it comes."""
+        if upstream.content.is_eof():
+            return await self.whole(upstream, await self.gathered(upstream))
         response = await self._begin(upstream)
         async for piece in upstream.content.iter_any():
             if self.first_byte is None:
@@ -391,10 +411,7 @@ class _Passing:
 
     async def _begin(self, upstream: ClientResponse) -> web.StreamResponse:
         """Hand on status and headers."""
-        headers = [(name, value) for name, value in upstream.headers.items() if name.lower() not in _HOP]
-        response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
-        for name, value in headers:
-            response.headers.add(name, value)
+        response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=_end_to_end(upstream))
         if upstream.content_length is not None and "Transfer-Encoding" not in upstream.headers:
             response.content_length = upstream.content_length
         self.content_type = upstream.headers.get("Content-Type", "")
@@ -429,6 +446,11 @@ class _Passing:
             except zlib.error:
                 return b""
         return data
+
+
+def _end_to_end(upstream: ClientResponse) -> CIMultiDict[str]:
+    """The headers of a reply that are not those of one connection."""
+    return CIMultiDict((name, value) for name, value in upstream.headers.items() if name.lower() not in _HOP)
 
 
 def _proxy_for(address: str) -> str | None:

@@ -496,7 +496,6 @@ class ContextWriter:
             run.warn(note, self.place, messages=run.journal.items(self._pending))
         output = run.redact(self._output)[0]
         run.journal.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
-        run.journal.sync()
         return output
 
     # -- messages ----------------------------------------------------------------------------------------------------

@@ -152,9 +152,10 @@ def _goes_on(
     """Whether a call's input is what a context has seen, or more. The last message is compared first: it tells most
     contexts apart."""
     seen = context.seen
-    if context.waiting or (context.model, context.tools) != (model, tools) or not 0 < len(seen) <= len(input):
+    if context.waiting or not 0 < len(seen) <= len(input) or not seen[-1].same(input[len(seen) - 1]):
         return False
-    return seen[-1].same(input[len(seen) - 1]) and all(a.same(b) for a, b in zip(seen, input, strict=False))
+    same = context.model == model and context.tools == tools
+    return same and all(a.same(b) for a, b in zip(seen, input, strict=False))
 
 
 class _Told(Struct, eq=False):
