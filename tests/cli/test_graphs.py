@@ -140,3 +140,53 @@ def test_forks_of_a_pipeline_and_of_a_decomposition_replay_what_was_before(graph
     assert "fork of j at tell:1" in told
     statuses = [line.split()[2] for line in told.replace("(edited)", "").splitlines() if line.startswith("  turn")]
     assert statuses == ["recorded", "done"]
+
+
+PARENT = """\
+digraph parent {
+  start [shape=Mdiamond]  done [shape=Msquare]
+  make [shape=folder, stack.child_dotfile="child.dot", stack.child_workdir="part"]
+  start -> make -> done
+}
+"""
+MAKING = """\
+digraph child {
+  start [shape=Mdiamond]  done [shape=Msquare]
+  look  [prompt="Look", workbench.tools=read_file]
+  write [shape=parallelogram, tool_command="cat note.txt > made.txt && cat made.txt"]
+  start -> look -> write -> done
+}
+"""
+
+
+def test_a_child_graph_works_in_the_folder_that_its_node_names(cli: Cli, workspace: Path) -> None:
+    (workspace / "parent.dot").write_text(PARENT)
+    (workspace / "child.dot").write_text(MAKING)
+    (workspace / "parent.replies.yaml").write_text(
+        "replies:\n  look:\n    - {calls: [{tool: read_file, arguments: {path: note.txt}}]}\n    - {text: looked}\n"
+    )
+    missing = cli("check", "parent.dot")
+    assert (missing.code, "parent.dot:3:76: error: 'make' cannot run a child" in missing.out) == (1, True), missing.out
+    (workspace / "part").mkdir()
+    (workspace / "part" / "note.txt").write_text("of the part")
+    ended = cli("run", "parent.dot", "--session", "w", "-q")
+    assert (ended.code, "child.dot' does not run, because this folder is not trusted" in ended.err) == (3, True)
+    assert cli("trust", "parent.dot", "--yes").code == 0
+    ended = cli("run", "parent.dot", "--session", "v", "-q")
+    assert (ended.code, ended.out.strip()) == (0, "of the part"), ended.err
+    assert (workspace / "part" / "made.txt").read_text() == "of the part"
+    assert not (workspace / "made.txt").exists()
+    # The file tools begin there, too; the replay asks for nothing of it.
+    assert "of the part" in cli("context", "v_pipeline_0", "--at", "look:2", "--text").out
+    assert cli("test", "freeze", "v", "--name", "made").code == 0
+    assert cli("test", "run").code == 0
+
+
+def test_a_condition_reads_the_input_of_a_run(cli: Cli, workspace: Path) -> None:
+    (workspace / "way.dot").write_text(
+        'digraph way { start -> a a -> high [condition="context.priority=high"] a -> low high -> exit low -> exit '
+        "a high low }"
+    )
+    (workspace / "way.replies.yaml").write_text("replies: {a: [{text: a}], high: [{text: up}], low: [{text: down}]}")
+    assert cli("run", "way.dot", "--input", '{"priority": "high"}', "-q").out == "up\n"
+    assert cli("run", "way.dot", "-q").out == "down\n"

@@ -72,6 +72,9 @@ def opened(text: str) -> Loaded:
         (graph('start -> a -> done\n a [prompt="say "hi" now", label=y]'), (E, "dot_value", 3, 18)),
         (graph("start -> a -> done\n a [prompt=a/b]"), (E, "dot_value", 3, 12)),
         (graph("start -> ; start -> done"), (E, "dot_syntax", 2, 10)),
+        ("digraph {\n start [shape=Mdiamond] done [shape=Msquare] start -> done }", (I, "dot_tolerated", 1, 1)),
+        (graph('"goal"="Mend it"; start -> done'), (I, "dot_tolerated", 2, 1)),
+        (graph("start -> a, b; a -> done; b -> done; a [prompt=x] b [prompt=y]"), (E, "dot_syntax", 2, 11)),
     ],
 )
 def test_each_tolerance_and_each_error_is_told_at_its_place(text: str, wanted: tuple[Severity, str, int, int]) -> None:
@@ -94,6 +97,10 @@ def test_each_tolerance_and_each_error_is_told_at_its_place(text: str, wanted: t
         ('start -> a; a [prompt=x]; a -> done [condition="outcome==success"]', (I, "condition_equals", 2, 56)),
         ('start -> a; a [prompt=x]; a -> done [condition="score=1"]; a -> done', (I, "condition_key", 2, 49)),
         ('start -> a; a [prompt=x]; a -> done [condition="tool_stdout=1"]; a -> done', (W, "condition_value", 2, 49)),
+        ('start -> t; t [shape=parallelogram, tool_command=ls]; t -> done [condition="outcome=good"]; t -> done',
+         (W, "outcome_never", 2, 77)),
+        ('start -> a; a [prompt=x]; a -> done [condition="outcome!=good && tool.code=1"]; a -> done',
+         (W, "condition_value", 2, 66)),
         ("start -> a; a [prompt=x]; a -> done; b [prompt=y]; a -> b -> done", (W, "parallel_edges_ignored", 2, 52)),
         ("start -> p; p [shape=component]; p -> a -> done; p -> b", (E, "parallel_no_meeting", 2, 13)),
         ("start -> j -> done; j [shape=tripleoctagon]", (W, "join_unreached", 2, 21)),
@@ -125,6 +132,39 @@ def test_each_rule_of_a_pipeline_is_told_at_its_place(body: str, wanted: tuple[S
 def test_one_mistake_is_told_once_with_what_stands_there(text: str, wanted: str) -> None:
     (fault,) = [p for p in check(load(text, "g.dot")) if p.severity is E and p.code.startswith("dot_")]
     assert fault.message == wanted
+
+
+def test_nothing_is_said_of_commas_behind_an_attribute_that_is_wrong() -> None:
+    assert [code for _, code, *_ in told(graph('start -> a -> done; a [prompt="say "hi" now"]'))] == ["dot_value"]
+    assert [code for _, code, *_ in told(graph('start -> a -> done; a ["prompt"="x"]'))] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "hint"),
+    [
+        ("start -> a -> done; a [prompt=x, shape=msquare]", "type_known", "did you mean 'Msquare'?"),
+        ("start -> a -> done; a [prompt=x, shape=mdiamond]", "type_known", "did you mean 'Mdiamond'?"),
+        ("start -> a -> done; a [prompt=x, fidelity=sumary]", "fidelity_valid", "did you mean 'summary:low'?"),
+        ("start -> a -> done; a [prompt=x, Prompt=x]", "attribute_unknown", "did you mean 'prompt'?"),
+        (
+            'start -> a; a [prompt=x]; a -> done [condition="outcom=success"]',
+            "condition_key",
+            "did you mean 'outcome'?",
+        ),
+        (
+            'start -> t; t [shape=parallelogram, tool_command=ls]; t -> done [condition="context.tool.exitcode=0"]',
+            "condition_value",
+            "did you mean 'tool.exit_code'?",
+        ),
+        (
+            'model_stylesheet="* { llm_modl: m; }"; start -> done',
+            "stylesheet_property",
+            "did you mean 'llm_model'?",
+        ),
+    ],
+)
+def test_the_nearest_name_is_proposed(body: str, code: str, hint: str) -> None:
+    assert hint in [p.hint for p in check(load(graph(body), "g.dot")) if p.code == code]
 
 
 def test_an_attribute_without_the_name_before_its_dot_is_known() -> None:

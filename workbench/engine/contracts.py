@@ -428,6 +428,9 @@ class Retrieval(Protocol):
 class CascadeNotFound(Exception):
     """A cascade that is named but not there, or that cannot run; the message says which and why."""
 
+    needs_trust = False
+    """It did not run because its folder is not trusted."""
+
 
 class Library(Protocol):
     """The cascades around a run. In a replay they come from the recordings of the children."""

@@ -32,6 +32,8 @@ class CurrentCall(Struct, frozen=True):
     branch: str
     """Of the candidate; empty outside soundings."""
     _world: World
+    folder: str = ""
+    """Folder of the workspace that commands and file tools begin in; empty for the workspace itself."""
 
     @property
     def state(self) -> dict[str, Any]:
@@ -64,6 +66,12 @@ def environment() -> dict[str, str]:
     """Variables that tell a program started by a tool about the run; empty outside a run."""
     call = _current.get()
     return call.environment() if call is not None else {}
+
+
+def working_folder() -> str:
+    """The folder, as a file names it, that the tools of the calling run begin in; empty for the workspace itself."""
+    call = _current.get()
+    return call.folder if call is not None else ""
 
 
 def current_call() -> CurrentCall:
@@ -106,6 +114,7 @@ def calling(services: Services, world: World, place: Place) -> Iterator[None]:
         place.visit,
         place.branch,
         world,
+        services.options.folder,
     )
     token = _current.set(call)
     try:

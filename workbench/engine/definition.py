@@ -105,6 +105,8 @@ class Options(Struct, frozen=True):
     """Context of a pipeline at its start, if it continues from a checkpoint."""
     restarts: int = 0
     """Of a pipeline: how often ``loop_restart`` has begun it anew."""
+    folder: str = ""
+    """Folder of the workspace that commands and file tools begin in; empty for the workspace itself."""
     strategy: str = ""
     """A strategy spec that replaces what the file says, for all phases; empty for the file's own."""
 

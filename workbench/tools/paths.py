@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from workbench.engine.current import working_folder
 from workbench.tools.hidden import hidden_below, is_hidden, is_hidden_path, linked
 from workbench.tools.stopping import check
 
@@ -57,8 +58,18 @@ class Workspace(Struct, frozen=True):
         """
         if "\0" in path or not path:
             raise PathRefused("the path is empty or holds a NUL character")
+        begin = working_folder()
+        starts = (self._found(begin, (*self.folders, *self.inside)),) if begin else ()
+        return self._found(path, (*starts, *self.folders, *self.inside))
+
+    def begin(self) -> Path:
+        """The folder that a command of the calling run begins in. Raises PathRefused where there is none."""
+        named = working_folder()
+        return self._found(named, (*self.folders, *self.inside)) if named else self.root
+
+    def _found(self, path: str, starts: tuple[Path, ...]) -> Path:
         refusal = PathRefused(f"'{path}' does not exist in the workspace")
-        for folder in (*self.folders, *self.inside):
+        for folder in starts:
             try:
                 real = (folder / path).resolve(strict=True)
                 return self.admit(real, path)

@@ -62,7 +62,7 @@ class Schemes:
         self.python = python
         self._trusted = trusted
         self._allowed = allowed
-        self._shell = ShellTools(sandbox, workspace.also)
+        self._shell = ShellTools(sandbox, workspace.also, workspace.begin)
         self._sql = SqlTool(workspace, sandbox)
 
     def tool(self, name: str, *, by_file: bool = False) -> Tool:

@@ -65,7 +65,10 @@ class CascadeLibrary:
         except DefinitionError as fault:
             raise CascadeNotFound(f"cascade file '{shown}' cannot run: {fault}") from fault
         if definition.graph.format == "dot" and not self._project.environment.granted(path.parent):
-            raise CascadeNotFound(f"the child graph '{shown}' runs in a trusted folder only (workbench trust {shown})")
+            told = f"the child graph '{shown}' does not run, because this folder is not trusted: "
+            refused = CascadeNotFound(f"{told}`workbench trust` shows and allows it")
+            refused.needs_trust = True
+            raise refused
         texts = included(definition.cascade, FileReader(path.parent, self._project.root))
         return replace(definition, includes=texts)
 

@@ -13,7 +13,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import Audibles, CascadeNotFound, Divergence
 from workbench.engine.conversation import Conversation
 from workbench.engine.definition import Definition, Options, Outcome, Parent
-from workbench.engine.faults import PhaseFailed
+from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import FiguresFold
@@ -64,7 +64,7 @@ class Children:
         try:
             return services.ports.library.by_path(ref, services.definition.source.file)
         except CascadeNotFound as fault:
-            raise PhaseFailed(str(fault)) from fault
+            raise PhaseFailed(str(fault), TRUST if fault.needs_trust else "") from fault
 
     def paid(self, child: Child, place: Place = Place()) -> None:
         """Count what a child took, for the candidate at ``place``."""
@@ -142,6 +142,11 @@ class Children:
             self.start_async(self.found(child.ref), given, "async", conversation.place())
 
 
+def options_of_child(options: Options) -> Options:
+    """The options of a run that this one starts: its own, but for where it begins."""
+    return replace(options, start="", done=False, context={}, restarts=0)
+
+
 class ChildRun:
     """A child that is about to run. ``kind`` is sub, async, spawn, tool, row, validator or ward; the branch of the
     candidate that starts it stands before the kind in its session id (``s0_sub_0``)."""
@@ -166,7 +171,7 @@ class ChildRun:
         self.depth = services.depth + (kind != RESTART)
         self.audibles = audibles
         self.running: Startable | None = None
-        self.options = options or replace(services.options, start="", done=False, context={}, restarts=0)
+        self.options = options or options_of_child(services.options)
         if self.depth > services.options.max_depth:
             raise PhaseFailed(f"cascades are nested deeper than {services.options.max_depth}: {' > '.join(chain)}")
         self.parent, self.definition, self.input, self.place = parent, definition, input, place

@@ -163,16 +163,21 @@ class GraphWalk:
     # -- what follows ------------------------------------------------------------------------------------------------
 
     def lookup(self, key: str) -> Any:
-        """The value of a key of a condition: with or without ``context.``; inside objects by a path."""
+        """The value of a key of a condition: with or without ``context.``; inside objects by a path. What no phase has
+        set is that of the run's input.
+        """
         state = self.world.state
         for name in (key, key.removeprefix("context.")):
             if name == "outcome":
                 return self.outcome.word
             if name == "preferred_label":
                 return self.outcome.preferred_label
-            if name in state:
-                return state[name]
-        return _inside(state, key.removeprefix("context."))
+            for values in (state, self.world.input):
+                if name in values:
+                    return values[name]
+        path = key.removeprefix("context.")
+        found = _inside(state, path)
+        return _inside(self.world.input, path) if found is None else found
 
     async def _next(self, visit: Visit, node: Node) -> _Way:
         """The next step from a node, journaled with the verdict on each edge. Raises PhaseFailed without one."""

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from workbench.context.place import Place
 from workbench.engine.contracts import Divergence, Feedback, ToolResult
 from workbench.engine.current import observing
+from workbench.engine.definition import Options
 from workbench.engine.engine_tools import OBSERVE
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.human.people import within
 from workbench.engine.routing.choosing import compared
 from workbench.engine.routing.outcome import PhaseOutcome
-from workbench.engine.run.children import ChildRun
+from workbench.engine.run.children import ChildRun, options_of_child
 from workbench.engine.run.execution import Execution
 from workbench.engine.validators import Child
 from workbench.language.dot.conditions import ConditionFault, Lookup, parse
@@ -58,17 +59,19 @@ class ChildGraph:
         self._file = node.rules.child or graph.rules.child
 
     def _definition(self) -> Any:
-        rules, run = self._node.rules, self._execution.engine
         if not self._file:
             raise PhaseFailed(f"child_missing: '{self._node.id}' names no child graph (stack.child_dotfile)", "child")
-        if rules.child_workdir:
-            run.warn("child", f"'{self._node.id}': stack.child_workdir is not used, the child works in this workspace")
         return self._execution.parts.children.found(self._file)
+
+    def _options(self) -> Options:
+        options = options_of_child(self._execution.engine.options)
+        return replace(options, folder=self._node.rules.child_workdir or options.folder)
 
     async def once(self) -> PhaseOutcome:
         """Run it to its end."""
         parts, run = self._execution.parts, self._execution.engine
-        child = await parts.children.run(self._definition(), run.world.input, PIPELINE, self._execution.place())
+        place = self._execution.place()
+        child = await parts.children.run(self._definition(), run.world.input, PIPELINE, place, options=self._options())
         return self._ended(child)
 
     async def supervised(self, lookup: Lookup, guide: Guide) -> PhaseOutcome:
@@ -87,6 +90,7 @@ class ChildGraph:
             execution.engine.world.input,
             PIPELINE,
             execution.place(),
+            options=self._options(),
             audibles=steering,
         )
         task = asyncio.ensure_future(started.execute())

@@ -199,7 +199,13 @@ def expected(row: AttributeRow, value: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that a misspelt one probably stands for; empty where there is none."""
-    names = list(known)
-    near = get_close_matches(word, names, 1, 0.75)
+    names = {name.lower(): name for name in reversed(list(known))}
+    lowered = word.lower()
+    if near := get_close_matches(lowered, names, 1, 0.75):
+        return names[near[0]]
     # Without what stands before the dot: max_cycles is manager.max_cycles.
-    return near[0] if near else next((name for name in names if word and name.endswith(f".{word}")), "")
+    if found := next((name for low, name in names.items() if word and low.endswith(f".{lowered}")), ""):
+        return found
+    # Without what stands behind the colon: summary is summary:low.
+    heads = {low.partition(":")[0]: name for low, name in names.items() if ":" in low}
+    return next((heads[head] for head in get_close_matches(lowered, heads, 1, 0.75)), "")

@@ -395,7 +395,7 @@ class _Builder:
             severity = _SEVERITY.get(fault.code, Severity.ERROR)
             start = offsets[min(fault.at, len(offsets) - 1)]
             end = offsets[min(fault.at + fault.length, len(offsets) - 1)]
-            self._say(severity, fault.code, fault.message, start, max(end, start + 1))
+            self._say(severity, fault.code, fault.message, start, max(end, start + 1), fault.hint)
         return sheet
 
     def _file_shapes(self) -> Mapping[str, str]:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from workbench.language.dot.attributes import nearest
+
 PROPERTIES = ("llm_model", "llm_provider", "reasoning_effort")
 _DIALECTS = {"model": "llm_model", "provider": "llm_provider"}
 
@@ -48,6 +50,7 @@ class Fault(NamedTuple):
     at: int
     length: int
     code: str = "stylesheet_syntax"
+    hint: str = ""
 
 
 class Stylesheet(Struct, frozen=True):
@@ -145,8 +148,9 @@ def _declarations(text: str, at: int, faults: list[Fault]) -> tuple[tuple[Declar
             faults.append(Fault(f"'{name}' is read as '{_DIALECTS[name]}'", match.start(), len(name), "alias"))
             name = _DIALECTS[name]
         if name not in PROPERTIES:
-            hint = f"'{match[0]}' is no property of a stylesheet: {', '.join(PROPERTIES)}"
-            faults.append(Fault(hint, match.start(), len(match[0]), "stylesheet_property"))
+            told = f"'{match[0]}' is no property of a stylesheet: {', '.join(PROPERTIES)}"
+            hint = f"did you mean '{meant}'?" if (meant := nearest(name, PROPERTIES)) else ""
+            faults.append(Fault(told, match.start(), len(match[0]), "stylesheet_property", hint))
         elif value:
             declared.append(Declared(name, value.strip("\"'"), start))
         at = _past(text, end)

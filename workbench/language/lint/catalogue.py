@@ -197,7 +197,7 @@ _TOOLS = (
         "L507", W, "tool '{name}' needs {needs}", "it would be refused as things are", "until then each call is refused"
     ),
     Lint("L508", W, "{what}", "a manifest without any tool, or manifest_context without a manifest", "{advice}"),
-    Lint("L509", W, "{problem}", "rag.directory", "until it is there each search is an error"),
+    Lint("L509", W, "rag: {problem}", "rag.directory", "until it is there each search is an error"),
     Lint(
         "L510",
         W,
@@ -431,6 +431,13 @@ _PIPELINE = (
     Lint("condition_equals", I, "'==' is read as '='", "once a file"),
     Lint("condition_key", I, "'{key}' is read as a key of the context", "write context.{key}"),
     Lint("condition_value", W, "'{key}' is always empty: {reason}", "a condition on what nothing in the graph sets"),
+    Lint(
+        "outcome_never",
+        W,
+        "the outcome of '{name}' is never '{word}'",
+        "a condition on a word with which a command, a parallel node or the start cannot end",
+        "it is {known}",
+    ),
     Lint(
         "conditions_not_exhaustive",
         W,

@@ -22,11 +22,27 @@ from workbench.language.problem import Path, Problem, Severity, Span
 LOWERED = ("dead_end", "reachability", "terminal_node")
 """Errors that a file (``workbench.allow``) or a person (``--allow``) may let pass; of terminal_node several exits."""
 ENGINE_KEYS = ("outcome", "preferred_label", "current_node", "last_stage", "last_response", "failure_class")
+SET_BY_ENGINE = (
+    *ENGINE_KEYS,
+    *("tool.output", "tool_stdout", "tool.stderr", "tool.exit_code", "tool.last_line"),
+    *("human.gate.selected", "human.gate.label", "human.gate.text"),
+    *("parallel.results", "parallel.fan_in.best_id", "parallel.fan_in.best_outcome"),
+    *("stack.cycle", "stack.child.status", "stack.child.current_node", "stack.child.outcome", "stack.child.output"),
+)
+"""Keys of the context that the engine sets itself; beside them ``graph.KEY`` and ``internal.retry_count.ID``."""
+_OWN_SPACES = ("tool.", "human.gate.", "parallel.", "stack.")
+"""What begins so is set by the engine alone."""
 _KEYS_OF = (
     (("tool.", "tool_stdout"), ("tool",), "no node runs a command"),
     (("human.gate.",), ("human",), "no node asks a person"),
     (("parallel.",), ("parallel", "join"), "no node is parallel"),
 )
+_ENDS = {
+    "start": ("success",),
+    "tool": ("success", "fail", "partial_success"),
+    "parallel": ("success", "fail", "partial_success"),
+}
+"""The outcomes of nodes that cannot end with a word of their own."""
 _MOST_CASES = 4096
 _DEPTH = 5
 """How far child graphs are followed."""
@@ -239,11 +255,23 @@ class _Pipeline:
         told: set[str] = set()
         for index, edge in enumerate(self.graph.edges):
             if edge.condition:
-                yield from self._condition_at(("edges", index, "condition"), edge.condition, kinds, told)
+                path: Path = ("edges", index, "condition")
+                yield from self._condition_at(path, edge.condition, kinds, told)
+                yield from self._never(path, edge)
         for index, node in enumerate(self.graph.nodes):
             if node.rules.stop_condition:
                 path = ("phases", index, "attributes", "manager.stop_condition")
                 yield from self._condition_at(path, node.rules.stop_condition, kinds, told)
+
+    def _never(self, path: Path, edge: Edge) -> Iterator[Problem]:
+        """The words of a condition with which the node before the edge cannot end."""
+        node, condition = self.graph.node(edge.src), _condition(edge.condition)
+        words = _ENDS.get(node.kind, ()) if node is not None else ()
+        for clause in condition.clauses if condition is not None and words else ():
+            if clause.key in ("outcome", "context.outcome") and clause.op == "=" and clause.literal not in words:
+                at = self._inside(path, edge.condition, clause.at, len(clause.key))
+                known = ", ".join(words)
+                yield self._report("outcome_never", at, path, name=edge.src, word=clause.literal, known=known)
 
     def _condition_at(self, path: Path, text: str, kinds: set[str], told: set[str]) -> Iterator[Problem]:
         try:
@@ -256,12 +284,19 @@ class _Pipeline:
             yield self._report("condition_equals", self._inside(path, text, text.find("=="), 2), path)
         for clause in condition.clauses:
             key = clause.key.removeprefix("context.")
-            own = key in ENGINE_KEYS or key.startswith(
-                ("stack.", *(p for prefixes, _, _ in _KEYS_OF for p in prefixes))
-            )
-            if key == clause.key and not own and key not in told:
+            if key in told:
+                continue
+            at = self._inside(path, text, clause.at, len(clause.key))
+            known = key in SET_BY_ENGINE or key.startswith(("graph.", "internal."))
+            meant = "" if known else nearest(key, SET_BY_ENGINE)
+            hint = f"did you mean '{meant}'?" if meant else None
+            if not known and key.startswith(_OWN_SPACES):
                 told.add(key)
-                yield self._report("condition_key", self._inside(path, text, clause.at, len(key)), path, key=key)
+                yield self._report("condition_value", at, path, hint, key=clause.key, reason="nothing sets it")
+            elif not known and key == clause.key:
+                told.add(key)
+                severity = Severity.WARNING if meant else None
+                yield self._report("condition_key", at, path, hint, severity, key=key)
             for prefixes, needed, reason in _KEYS_OF:
                 if key.startswith(prefixes) and not kinds & {*needed, "subgraph"} and key not in told:
                     told.add(key)
@@ -331,6 +366,7 @@ class _Pipeline:
                 continue
             path: Path = ("phases", index, "attributes", "stack.child_dotfile")
             span = self.source.span(path) if self.source.has(path) else node.span
+            yield from self._workdir(node, ("phases", index, "attributes", "stack.child_workdir"))
             child = node.rules.child
             if not child:
                 yield self._report("child_missing", span, name=node.id, problem="it names no file of a child graph")
@@ -340,6 +376,13 @@ class _Pipeline:
                     yield self._report("child_missing", span, name=node.id, problem=problem)
                 elif chain := _circle(child, own, read):
                     yield self._report("child_circle", span, name=node.id, chain=" > ".join((own, *chain)))
+
+    def _workdir(self, node: Node, path: Path) -> Iterator[Problem]:
+        """The folder of a child, where it names one that is not there."""
+        folder, bad_folder = node.rules.child_workdir, self.around.bad_folder
+        if folder and bad_folder is not None and (problem := bad_folder(folder)):
+            found = path if self.source.has(path) else ("graph", "stack.child_workdir")
+            yield self._report("child_missing", self.source.span(found), name=node.id, problem=problem)
 
     def _threads(self) -> Iterator[Problem]:
         graph = self.graph

@@ -299,6 +299,8 @@ class _Reader:
             if not _identifier(name[0]):
                 self._bad_id(name[0], *name.span())
             self.at = name.end()
+        elif text[self.at : self.at + 1] == "{":
+            self.once("dot_tolerated", "a graph without a name has that of its file", file.start, file.end)
         self.skip()
         if text[self.at : self.at + 1] == "{":
             self.at += 1
@@ -350,7 +352,11 @@ class _Reader:
             if char == "}":
                 self.at += 1
                 return
-            if char in ";,":
+            if char == ";":
+                self.at += 1
+            elif char == ",":
+                hint = "write an edge for each node, a statement for each"
+                self.error("dot_syntax", "expected ';' or the next statement, found ','", self.at, self.at + 1, hint)
                 self.at += 1
             elif char == "{":
                 self._group("", scope, depth, self.at)
@@ -443,8 +449,8 @@ class _Reader:
         if (name := self._name()) is not None:
             following = _edge_or_list(self.text, self.at)
             if following is not None and following["what"] == "=":
-                self.error("dot_syntax", "a key of the graph cannot be in quotes", start, self.at)
-                self._recover()
+                self.at = start
+                self._graph_attribute(scope)
                 return
             self._node_or_edges(name, start, self.at, scope)
 
@@ -659,6 +665,7 @@ class _Reader:
         at = self.at + 1
         seen: set[str] = set()
         before = ","
+        """What stood behind the attribute before: a comma, a semicolon, nothing, or ? for what was told already."""
         while not self.given_up:
             match = _attribute(text, at)
             if match is not None:
@@ -680,7 +687,7 @@ class _Reader:
             if match is not None:
                 if self.hashes:
                     self._hash(at, match.start("key"))
-                if before != ",":
+                if before not in (",", "?"):
                     self._separated(before, match.start("key"))
                 before = separator
                 self._set(own, made, seen)
@@ -697,15 +704,16 @@ class _Reader:
             if not char or (char in "{}" and self.at > self.last_bracket):
                 self._open_at_end("bracket", opened)
                 return
+            before = "?"
             if char in ",;":
                 self.at += 1
+                before = ","
             elif char == "+":
                 self._plus()
                 self._resume_in_list()
             elif not self._attribute(own, ends="]", seen=seen):
                 self._resume_in_list()
             at = self.at
-            before = ","
         self.at = len(text)
 
     def _separated(self, separator: str, at: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,11 +32,14 @@ _PROGRAMS: dict[str, tuple[str, ...]] = {
 
 
 class ShellTools:
-    """linux_shell and run_code over one sandbox. ``folders`` are folders outside it that commands may read."""
+    """linux_shell and run_code over one sandbox."""
 
-    def __init__(self, sandbox: Sandbox, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, sandbox: Sandbox, folders: Sequence[Path] = (), begin: Callable[[], Path] | None = None) -> None:
+        """``folders`` are folders outside the sandbox that commands may read. ``begin`` gives the folder inside it that
+        a command begins in, if not its root."""
         self.sandbox = sandbox
         self.folders = tuple(folders)
+        self._begin = begin or (lambda: sandbox.workspace)
 
     async def linux_shell(self, command: str, timeout: int = 30) -> ToolResult:
         """Run a shell command in the workspace, in a sandbox without network. Images saved to $OUTBOX are shown to you.
@@ -64,7 +67,9 @@ class ShellTools:
 
     async def command(self, text: str, env: Mapping[str, str], timeout: float) -> ToolResult:
         """Run a command line of a pipeline; its value holds stdout, stderr and the exit code apart."""
-        finished = await self.sandbox.run(["sh", "-c", text], timeout_s=timeout, env=env, folders=self.folders)
+        finished = await self.sandbox.run(
+            ["sh", "-c", text], cwd=self._begin(), timeout_s=timeout, env=env, folders=self.folders
+        )
         value = {
             "stdout": bounded(finished.stdout, MAX_CHARS),
             "stderr": bounded(finished.stderr, MAX_CHARS),
@@ -103,6 +108,7 @@ class ShellTools:
             outbox = folder.resolve()
             finished = await self.sandbox.run(
                 argv,
+                cwd=self._begin(),
                 timeout_s=timeout,
                 stdin=data,
                 env=env,

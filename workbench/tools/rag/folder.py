@@ -201,17 +201,17 @@ class Folder:
 def folder_of(workspace: Workspace, directory: str, file: str) -> Path:
     """The folder that a cascade means: beside its file, then below the workspace. Raises PathRefused."""
     if "\0" in directory or not directory.strip():
-        raise PathRefused("rag: 'directory' is empty or holds a NUL character")
-    refusal = PathRefused(f"rag: the folder '{directory}' does not exist")
+        raise PathRefused("'directory' is empty or holds a NUL character")
+    refusal = PathRefused(f"the folder '{directory}' does not exist")
     for base in ((workspace.root / file).parent, workspace.root):
         try:
             real = workspace.admit((base / directory).resolve(strict=True), directory)
         except PathRefused as fault:
-            refusal = PathRefused(f"rag: {fault}")
+            refusal = fault
         except (OSError, RuntimeError):
             continue
         else:
             if real.is_dir():
                 return real
-            refusal = PathRefused(f"rag: '{directory}' is a file, not a folder")
+            refusal = PathRefused(f"'{directory}' is a file, not a folder")
     raise refusal

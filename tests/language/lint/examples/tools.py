@@ -128,7 +128,7 @@ TOOLS = (
         "L509",
         "- {name: a, instructions: x, rag: {directory: «papers}}",
         "- {name: a, instructions: x, rag: {directory: docs}}",
-        LintEnvironment(bad_folder=lambda name: "" if name == "docs" else f"rag: the folder '{name}' does not exist"),
+        LintEnvironment(bad_folder=lambda name: "" if name == "docs" else f"the folder '{name}' does not exist"),
     ),
     Example(
         "L512",
