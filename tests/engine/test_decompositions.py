@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from tests.engine.support import Answers, FlatPrices, ListSink, Played, Reply, ScriptedModel, Words, play, ports
 from workbench.analysis.what_if import what_if
 from workbench.engine.past.recording import Recording, comparable
@@ -108,6 +110,83 @@ def test_an_inference_sees_entities_outputs_and_its_own_prompt_in_one_message() 
         ("headings", "kept"),
         ("prompt", "kept"),
     ]
+
+
+BLOCK = "## Entity Constraints and Values\n"
+OUTPUT = "# One\nfirst\n\nmore\n\n## Two\nsecond\n\nthird"
+OPTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "as it is": ({}, "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n", OUTPUT),
+    "high": ({"filter_by_relevance": "high"}, "- A: 1 (constraint)\n", OUTPUT),
+    "medium": ({"filter_by_relevance": "medium"}, "- A: 1 (constraint)\n- B: 2 (partial) — note\n", OUTPUT),
+    "low": ({"filter_by_relevance": "low"}, "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n", OUTPUT),
+    "all of the job": (
+        {"include_all": True},
+        "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n- D [size]: 5\n",
+        OUTPUT,
+    ),
+    "without types": (
+        {"include_all": True, "include_entity_type": False, "filter_by_relevance": "high"},
+        "- A: 1 (constraint)\n- D: 5\n",
+        OUTPUT,
+    ),
+    "cut": ({"max_output_length": 5}, "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n", "# One..."),
+    "sections": (
+        {"max_output_length": 35, "summarize_strategy": "extract_key_sections"},
+        "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n",
+        "# One\nfirst\n\n## Two\nsecond",
+    ),
+    "sections, cut": (
+        {"max_output_length": 8, "summarize_strategy": "extract_key_sections"},
+        "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n",
+        "# One\nfi...",
+    ),
+    "whole": (
+        {"max_output_length": 5, "summarize_strategy": "none"},
+        "- A: 1 (constraint)\n- B: 2 (partial) — note\n- C: 3\n",
+        OUTPUT,
+    ),
+}
+CONFIG_OF_ENTITIES = ("include_all", "include_entity_type", "filter_by_relevance")
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("of", ["job", "task"])
+def test_each_option_of_the_two_configurations_gives_these_bytes(name: str, of: str) -> None:
+    options, entities, output = OPTIONS[name]
+    own = [
+        {"entity_name": "A", "grounded_value": "1", "intent_relevance": "constraint"},
+        {"entity_name": "B", "grounded_value": "2", "intent_relevance": "partial", "usage_note": "note"},
+        {"entity_name": "C", "grounded_value": "3"},
+    ]
+    of_job = [
+        {"entity": "A", "type": "size", "grounded_value": "4"},
+        {"entity": "D", "type": "size", "grounded_value": "5"},
+    ]
+    configs = {
+        "entity_context_config": {key: value for key, value in options.items() if key in CONFIG_OF_ENTITIES},
+        "dependency_config": {key: value for key, value in options.items() if key not in CONFIG_OF_ENTITIES},
+    }
+    document = job(
+        task("a"),
+        task("b", "a", entity_context=own, **(configs if of == "task" else {})),
+        **{"entities": of_job, **(configs if of == "job" else {})},
+    )
+    played = run(document, {"a": [OUTPUT], "b": ["done"]})
+    outputs = f"## Outputs from Dependent Tasks\n\n### Task a: do a\n**Output:**\n{output}\n\n---\n\n"
+    assert seen(played, "b") == f"{BLOCK}{entities}\n{outputs}prompt b"
+
+
+def test_an_output_that_the_file_states_is_used_and_its_summary_where_it_is_asked_for() -> None:
+    given = [
+        {"task_id": "a", "output": "of the file", "summary": "short"},
+        {"task_id": "z", "output": "from elsewhere"},
+    ]
+    document = job(task("a"), task("b", "a", dependency_outputs=given))
+    played = run(document, {"a": ["of the run"], "b": ["done"]})
+    block = "### Task a: do a\n**Output:**\n{}\n\n---\n\n### Task z: \n**Output:**\nfrom elsewhere\n\n---\n\nprompt b"
+    assert seen(played, "b") == f"## Outputs from Dependent Tasks\n\n{block.format('of the file')}"
+    played = run(document | {"dependency_config": {"include_full_output": False}}, {"a": ["x"], "b": ["done"]})
+    assert seen(played, "b") == f"## Outputs from Dependent Tasks\n\n{block.format('short')}"
 
 
 def test_waves_run_side_by_side_and_the_synthesis_sees_every_result() -> None:

@@ -30,7 +30,7 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     "five megabytes": ("a: " + "x" * 5_000_000, "f.yaml", "too large: 5,000,003 bytes"),
     "many items": ("[" + "a," * 400_000 + "]", "f.yaml", "too large: more than 100,000 values"),
     "many items in JSON": ("[" + "1," * 400_000 + "1]", "f.json", "too large: more than 100,000 values"),
-    "many keys": ("".join(f"k{i}: {i}\n" for i in range(40_000)), "f.yaml", "unknown key 'k0'"),
+    "many keys": ("cascade_id: c\n" + "".join(f"k{i}: {i}\n" for i in range(40_000)), "f.yaml", "unknown key 'k0'"),
     "many documents": ("---\n" * 200_000, "f.yaml", "too large"),
     "many wrong phases": ("cascade_id: c\nphases: [" + "1," * 40_000 + "]", "f.yaml", "'phases[0]' must be a mapping"),
     "a long number": ("a: " + "9" * 100_000, "f.yaml", "too many digits"),

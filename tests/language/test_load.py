@@ -167,6 +167,21 @@ def test_a_file_of_another_kind_is_named() -> None:
     assert loaded.problems[0].hint == "it looks like a list of user stories"
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('{"waves": [[1]]}', "it looks like a plan of waves"),
+        ('{"master": {"tasks": []}}', "it looks like lists of tasks under tags"),
+        ('{"subtasks": [], "intent": "x"}', "'sub_tasks' in place of 'subtasks' makes it a decomposition"),
+        ('{"hello": 1, "world": 2}', "its keys are 'hello', 'world'"),
+    ],
+)
+def test_what_is_neither_a_cascade_nor_a_decomposition_is_one_problem(text: str, hint: str) -> None:
+    (problem,) = load(text, "f.json").problems
+    assert "no cascade ('cascade_id' and 'phases' are missing), and no decomposition ('sub_tasks')" in problem.message
+    assert problem.hint == hint
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "~"])
 def test_an_empty_file_says_so(text: str) -> None:
     (problem,) = load(text, "f.yaml").problems

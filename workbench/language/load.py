@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
@@ -11,11 +12,13 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from workbench.language.check import checked, slug
+from workbench.language.clean import clean_line
 from workbench.language.decomposition.lowering import is_decomposition, lowered, unfenced
 from workbench.language.diagnose import diagnosed, without
 from workbench.language.dot.build import read_pipeline
 from workbench.language.graph import Graph, lower
 from workbench.language.model.cascade import Cascade
+from workbench.language.model.shape import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source, unread_source
@@ -75,8 +78,8 @@ def load(text: str | bytes, file: str = "") -> Loaded:
         cascade = made.cascade if all(problem.severity is not Severity.ERROR for problem in problems) else None
         return Loaded(made.source, cascade, tuple(problems), outline, made.cascade, made.graph)
     if other := _other_kind(source.data):
-        message = "this is no cascade: 'cascade_id' and 'phases' are missing"
-        wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=f"it looks like {other}")
+        message = "this is no cascade ('cascade_id' and 'phases' are missing), and no decomposition ('sub_tasks')"
+        wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=other)
         return Loaded(source, None, (*problems, wrong_kind), ())
     cascade, draft, found = _validated(source)
     problems += found
@@ -132,13 +135,28 @@ _OTHER_KINDS = {
     "$schema": "a JSON Schema",
 }
 """Keys that tell other kinds of file."""
+_MOST_KEYS = 100
+"""Keys of a file that are compared with those of a cascade."""
 
 
 def _other_kind(data: Any) -> str:
-    """The kind of file that a mapping without a cascade's own keys seems to be; empty if unclear."""
-    if not isinstance(data, dict) or "phases" in data or "cascade_id" in data:
+    """What a mapping without a cascade's own keys seems to be, in words; empty for what may be a cascade."""
+    if not isinstance(data, dict) or not data or "phases" in data or "cascade_id" in data:
         return ""
-    return next((kind for key, kind in _OTHER_KINDS.items() if key in data), "")
+    if (kind := next((kind for key, kind in _OTHER_KINDS.items() if key in data), "")) or _is_tagged(data):
+        return f"it looks like {kind or 'lists of tasks under tags'}"
+    keys = [key for key in islice(data, _MOST_KEYS) if isinstance(key, str)]
+    if misspelt := next((key for key in keys if nearest(key, ("sub_tasks",))), ""):
+        return f"'sub_tasks' in place of '{clean_line(misspelt, 40)}' makes it a decomposition"
+    if any(nearest(key, tuple(Cascade.model_fields)) for key in keys):
+        return ""
+    shown = ", ".join(f"'{clean_line(key, 40)}'" for key in keys[:6]) + (", …" if len(data) > 6 else "")
+    return f"its keys are {shown}"
+
+
+def _is_tagged(data: dict[Any, Any]) -> bool:
+    """Whether every value is a mapping with ``tasks``."""
+    return all(isinstance(value, dict) and isinstance(value.get("tasks"), list) for value in data.values())
 
 
 def _outline(source: Source) -> tuple[tuple[str, int], ...]:

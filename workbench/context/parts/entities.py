@@ -207,6 +207,12 @@ def _outputs(scope: PhaseScope) -> Iterator[DependencyOutput]:
             yield DependencyOutput(id, description, given[id].output, f"{id}.output of the file", given[id].summary)
         elif id in latest and latest[id].output:
             yield DependencyOutput(id, description, latest[id].output, f"{latest[id].label}.output")
+        given.pop(id, None)
+    for id, one in given.items():
+        node = graph.node(id)
+        yield DependencyOutput(
+            id, node.label if node is not None else "", one.output, f"{id}.output of the file", one.summary
+        )
 
 
 def _in_the_prompt(scope: PhaseScope) -> frozenset[str]:
