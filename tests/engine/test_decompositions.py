@@ -168,7 +168,7 @@ def test_each_option_of_the_two_configurations_gives_these_bytes(name: str, of: 
     }
     document = job(
         task("a"),
-        task("b", "a", entity_context=own, **(configs if of == "task" else {})),
+        task("b", "a", entity_context=own) | (configs if of == "task" else {}),
         **{"entities": of_job, **(configs if of == "job" else {})},
     )
     played = run(document, {"a": [OUTPUT], "b": ["done"]})

@@ -8,14 +8,14 @@ from typing import Any
 
 from workbench.language.problem import Path
 
-_PLACEHOLDER = re.compile(r"<\s*results?\s+(?:of|from)\s+tasks?\s+([^<>\n]{1,200}?)\s*>", re.IGNORECASE)
+PLACEHOLDER = re.compile(r"<\s*results?\s+(?:of|from)\s+tasks?\s+([^<>\n]{1,200}?)\s*>", re.IGNORECASE)
 
 
 def placeholders(value: Any, path: Path = ()) -> Iterator[tuple[Path, int, str]]:
     """Every placeholder in the strings of a JSON value: the path of the string, the index in it, and the id as
     written."""
     if isinstance(value, str):
-        for match in _PLACEHOLDER.finditer(value):
+        for match in PLACEHOLDER.finditer(value):
             yield path, match.start(), match[1]
     elif isinstance(value, Mapping):
         for key, inner in value.items():
@@ -30,7 +30,7 @@ def filled(value: Any, result: Callable[[str], tuple[Any, str] | None]) -> Any:
     the placeholder as it is written. A string that is nothing but a placeholder becomes the result itself, with its
     type. What a result holds is not looked through again."""
     if isinstance(value, str):
-        alone = _PLACEHOLDER.fullmatch(value.strip())
+        alone = PLACEHOLDER.fullmatch(value.strip())
         if alone is not None and (found := result(alone[1])) is not None:
             return found[0]
         return filled_text(value, result)
@@ -48,7 +48,7 @@ def filled_text(text: str, result: Callable[[str], tuple[Any, str] | None]) -> s
         found = result(match[1])
         return match[0] if found is None else found[1]
 
-    return _PLACEHOLDER.sub(put, text)
+    return PLACEHOLDER.sub(put, text)
 
 
 def same_id(written: str, ids: Mapping[str, Any] | Sequence[str]) -> str:

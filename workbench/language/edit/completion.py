@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from workbench.language.dot.cursor import offers, position_at, row_at
+from workbench.language.edit import tasks
 from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
 from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
@@ -105,19 +106,31 @@ def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
     path = cursor.target
     while path and path[-1] == ITEM:
         path = path[:-1]
+    if tasks.is_task_text(text):
+        return _task_help(path)
     stand = position_of(path)
     if stand is None or stand.field is None or stand.owner is None:
         return None
     found, schema = stand.field, field_schema(stand.owner, stand.field.key)
-    default = schema.get("default")
     return FieldHelp(
         _written(path),
         type_words(schema),
-        "" if default is None else str(default).lower() if isinstance(default, bool) else str(default),
+        _default(schema.get("default")),
         found.description,
         found.choices,
         found.tier,
     )
+
+
+def _task_help(path: tuple[str, ...]) -> FieldHelp | None:
+    found = tasks.field_of(path)
+    if found is None:
+        return None
+    return FieldHelp(_written(path), found.type, _default(found.default), found.description, found.choices)
+
+
+def _default(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _attribute_help(text: str, offset: int) -> FieldHelp | None:
@@ -144,6 +157,8 @@ def complete(text: str, offset: int, form: Format, names: Names) -> Completion:
         offered = (Item(one.text, one.kind, one.detail, one.insert) for one in found)
         return _matching(at.start, offset, at.typed, offered)
     cursor = cursor_at(text, offset, form)
+    if tasks.is_task_text(text):
+        return _complete_task(cursor, text, offset, form, names)
     template = _in_template(cursor)
     if template is not None:
         word, items = template, _template_items(cursor, template, names)
@@ -151,6 +166,34 @@ def complete(text: str, offset: int, form: Format, names: Names) -> Completion:
     if cursor.slot == "text":
         return Completion(offset, offset, "")
     items = _key_items(cursor, text, form, names) if cursor.slot == "key" else _value_items(cursor, form, names)
+    return _at_cursor(cursor, text, form, items)
+
+
+def _complete_task(cursor: Cursor, text: str, offset: int, form: Format, names: Names) -> Completion:
+    """The same in a decomposition."""
+    ids = tasks.task_names(text, names.phases, form)
+    if (begun := tasks.open_placeholder(cursor)) is not None:
+        items = [Item(one.text, one.kind, one.detail) for one in tasks.placeholder_offers(ids)]
+        return _matching(offset - len(begun), offset, begun, items)
+    if cursor.slot == "text":
+        return Completion(offset, offset, "")
+    if cursor.slot == "key":
+        colon = text[cursor.end :].lstrip(" \"'")[:1] == ":" and bool(cursor.key)
+        quote, after = '"' if form == "json" else "", "" if colon else ": "
+        items = [
+            Item(one.text, one.kind, one.detail, f"{quote}{one.text}{quote}{after}") for one in tasks.key_offers(cursor)
+        ]
+    else:
+        found = tasks.value_offers(cursor.path, ids, names.tools, names.models)
+        items = [
+            Item(one.text, one.kind, one.detail, f'"{one.text}"' if form == "json" and one.is_text else one.text)
+            for one in found
+        ]
+    return _at_cursor(cursor, text, form, items)
+
+
+def _at_cursor(cursor: Cursor, text: str, form: Format, items: Iterable[Item]) -> Completion:
+    """What matches the word at the cursor, quotes included where the language writes them."""
     start = cursor.start + len(cursor.quote) if form == "yaml" else cursor.start
     end = cursor.end
     if form == "json" and cursor.quote and text[end : end + 1] == cursor.quote:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from workbench.language.edit import tasks
 from workbench.language.edit.completion import MODEL_KEYS, TOOLS, VALIDATOR_KEYS, VALIDATORS, Kind, Names, position_of
-from workbench.language.edit.cursor import cursor_at
+from workbench.language.edit.cursor import Cursor, cursor_at
 from workbench.language.edit.dot import thing_at, words_of
 from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
@@ -144,6 +145,8 @@ def named_at(text: str, offset: int, form: Format) -> NamedThing | None:
         named = thing_at(text, offset)
         return NamedThing(*named) if named is not None else None
     cursor = cursor_at(text, offset, form)
+    if tasks.is_task_text(text):
+        return _of_task(text, offset, cursor)
     stand = position_of(cursor.path if cursor.slot != "key" else cursor.target)
     found = _chain_at(text, offset) if cursor.slot != "key" else None
     if found is not None and _is_template(text, offset, stand.field.template if stand and stand.field else ""):
@@ -173,6 +176,17 @@ def named_at(text: str, offset: int, form: Format) -> NamedThing | None:
         start, end, name = _wide(text, offset)
         kind = "model"
     return NamedThing(kind, name, start, end) if kind is not None else None
+
+
+def _of_task(text: str, offset: int, cursor: Cursor) -> NamedThing | None:
+    """The task, tool or model that is named at a place of a decomposition."""
+    if (found := tasks.placeholder_at(text, offset)) is not None:
+        return NamedThing("phase", *found)
+    kind = tasks.kind_at(cursor.path) if cursor.slot != "key" else ""
+    if not kind:
+        return None
+    start, end, name = _wide(text, offset)
+    return NamedThing(kind, name, start, end) if name else None
 
 
 def _keyword(owner: type, name: str) -> bool:

@@ -10,9 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from workbench.language.decomposition.lowering import is_decomposition
 from workbench.language.edit.dot import renamed_node
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.emit import scalar
+from workbench.language.edit.tasks import renamed_task
 from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
 from workbench.language.model.shape import FieldShape, Place, places, shape
 from workbench.language.problem import Path, Severity
@@ -76,6 +78,8 @@ def renamed_phase(source: Source, old: str, new: str) -> str:
     """The file's text with another name for a phase, everywhere. Raises EditError, with nothing changed."""
     if source.format == "dot":
         return renamed_node(source, old, new)
+    if is_decomposition(source.data):
+        return renamed_task(source, old, new)
     uses = phase_uses(source, old)
     if not any(use.is_definition for use in uses):
         raise EditError(f"there is no phase {old}")
