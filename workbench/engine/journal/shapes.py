@@ -9,6 +9,7 @@ programs write other fields.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any
@@ -20,7 +21,10 @@ from workbench.engine.journal.event import KINDS, Event
 from workbench.language.clean import clean_line
 
 _Count = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-_Index = Annotated[int, Meta(ge=0, lt=2**31)]
+Seq = _Count
+"""Of a record."""
+Index = Annotated[int, Meta(ge=0, lt=2**31)]
+"""Of a place: visit, attempt, turn or call."""
 _Number = int | float
 _Scalar = str | int | float | bool | None
 _Object = dict[Any, Any]
@@ -34,7 +38,7 @@ class _Common(Struct):
     at: str
     run_id: str
     kind: str
-    place: tuple[str, str, _Index, _Index, _Index, _Index]
+    place: tuple[str, str, Index, Index, Index, Index]
     data: _Object
 
 
@@ -310,22 +314,50 @@ _BODIES: dict[str, Any] = {"message": _Message, "wire": str, "tools": list[_Obje
 
 
 @cache
-def _data_of(kind: str) -> type[Struct]:
+def _fields_of(kind: str) -> dict[str, Any]:
     """The fields and types that the data of a kind of event may hold."""
-    return defstruct(kind, [(name, type_, None) for name, type_ in {**_FIELDS, **_EXCEPTIONS.get(kind, {})}.items()])
+    return {**_FIELDS, **_EXCEPTIONS.get(kind, {})}
+
+
+_shapes: dict[tuple[str, frozenset[str]], type[Struct]] = {}
+_MOST_SHAPES = 500
+"""Programs write some hundred; a journal with more is made to cost."""
+
+
+def _shape_of(kind: str, data: Mapping[str, Any]) -> type[Struct]:
+    """What data of a kind must be, for the fields that these have: msgspec looks for every field of a structure, and
+    of all that a kind may hold an event has a tenth."""
+    fields = _fields_of(kind)
+    names = frozenset(fields.keys() & data.keys())
+    shape = _shapes.get((kind, names))
+    if shape is None:
+        if len(_shapes) >= _MOST_SHAPES:
+            names = frozenset(fields)
+        shape = defstruct(kind, [(name, type_, None) for name, type_ in fields.items() if name in names])
+        _shapes[kind, names] = shape
+    return shape
 
 
 def problem_of(event: Event) -> str:
     """What is wrong with the values of an event, in words; empty if they are valid."""
-    kind, data, within = event.kind, event.data, ""
     try:
         convert(event, _Common, from_attributes=True)
+    except ValidationError as error:
+        return _worded(str(error), "")
+    except UnicodeEncodeError:
+        return "the data has a name or a word that is no text"
+    return problem_within(event)
+
+
+def problem_within(event: Event) -> str:
+    """The same, of an event whose own fields are of the right types."""
+    kind, data, within = event.kind, event.data, f" of {event.kind}"
+    try:
         if not _is_time(event.at):
             return "'at' is no time in UTC"
         if kind not in KINDS:
             return ""
-        within = f" of {kind}"
-        convert(data, _data_of(kind))
+        convert(data, _shape_of(kind, data))
         if kind == "blob" and "body" in data and (body := _BODIES.get(str(data.get("kind")))) is not None:
             within = "'body' of blob"
             convert(data["body"], body)

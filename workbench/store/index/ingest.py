@@ -6,11 +6,11 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from workbench.store.index.database import WRITES, Database, DatabaseError
 from workbench.store.index.run_ingest import (
     MOST_BYTES,
     Batch,
+    EncodedRuns,
     FurtherRows,
     IngestedRun,
     NewRows,
@@ -53,9 +54,11 @@ WORKERS = 2
 PARALLEL_BYTES = 12 * 1024 * 1024
 """Of runs that the tables do not know: 2 s of work, and to start the processes takes 0.3 s."""
 TASK_BYTES = 8 * 1024 * 1024
-"""Of runs that are read and sent together, at most: each task costs an insert into each table, of 60 ms in all."""
+"""Of runs that are read together, at most: their rows are in memory until they are sent."""
+LEAST_BYTES = 1024 * 1024
+"""Of runs that are read together, while there are so many."""
 _TASKS = 2 * WORKERS
-"""As many at least, so that no process waits long for another."""
+"""Of what is left, a task takes at most one part of so many."""
 FRESH_NS = 1_000_000_000
 """A folder that changed less than a second ago may change again without another time of change."""
 _OF_THE_MACHINE = frozenset({0, 74, 75, 76, 107, 159, 236, 241, 243, 252, 394, 425, 1000, 1001, 1002})
@@ -170,6 +173,39 @@ class Ingester:
             self._engine.release(handle)
 
 
+class _UnknownRun(Struct, frozen=True):
+    """A run that the tables do not know."""
+
+    folder: Path
+    size: int
+    """Bytes of its records."""
+    changed: int
+    """When its folder last changed, in ns since 1970."""
+
+
+def _tasks(found: Iterator[_UnknownRun], least: int) -> Iterator[list[_UnknownRun]]:
+    """Runs that are read together, if all are ``least`` bytes or more. The last tasks become smaller, so that no
+    process waits long for another; runs are looked for as they are needed, while others are already being read.
+    """
+    waiting: deque[_UnknownRun] = deque()
+    held, begun = 0, False
+    while True:
+        for run in found:
+            waiting.append(run)
+            held += run.size
+            if held >= max(_TASKS * TASK_BYTES, least):
+                break
+        if not waiting or not (begun or held >= least):
+            return
+        begun, most, size = True, min(TASK_BYTES, max(held // _TASKS, LEAST_BYTES)), 0
+        task: list[_UnknownRun] = []
+        while waiting and (not task or size + waiting[0].size <= most):
+            task.append(waiting.popleft())
+            size += task[-1].size
+        held -= size
+        yield task
+
+
 class Follower:
     """Follows all runs of a store. Belongs to the thread that writes to the database."""
 
@@ -234,59 +270,62 @@ class Follower:
         return self._store.run_ids() if self._shipment is None else self._store.own_run_ids()
 
     def _read_backlog(self, run_ids: Iterable[str], database: Database, ledger: dict[str, IngestedRun]) -> None:
-        """Have many runs that the tables do not know read by more processes. Runs that nobody wrote for a second only;
-        what is left out or refused here is read one by one, as others are. Raises DatabaseError."""
-        changed: dict[str, int] = {}
-        sizes: dict[Path, int] = {}
-        for run_id in run_ids:
-            if run_id in ledger or run_id in self._active:
-                continue
-            with suppress(UnknownRun, OSError):
-                folder = self._store.folder(run_id)
-                at = folder.stat().st_mtime_ns
-                size = sum((folder / name).stat().st_size for name in segments(folder))
-                if size > MOST_BYTES or time.time_ns() - at <= FRESH_NS or self._store.writer(run_id) is not None:
-                    continue
-                sizes[folder], changed[run_id] = size, at
-        total = sum(sizes.values())
-        if not sizes or total < self._parallel_bytes:
+        """Have many runs that the tables do not know read by more processes. What is left out or refused here is read
+        one by one, as others are. Raises DatabaseError."""
+        tasks = _tasks(self._unknown_runs(run_ids, ledger), self._parallel_bytes)
+        if (first := next(tasks, None)) is None:
             return
-        tasks: list[list[Path]] = []
-        room = 0
-        for folder, size in sizes.items():
-            if size > room:
-                tasks.append([])
-                room = min(TASK_BYTES, total // _TASKS)
-            tasks[-1].append(folder)
-            room -= size
         with (
             suppress(BrokenProcessPool, OSError),
             ProcessPoolExecutor(WORKERS, get_context("spawn"), begin_worker) as pool,
         ):
             try:
-                self._send_read(pool, tasks, changed, database, ledger)
+                self._send_read(pool, chain([first], tasks), database, ledger)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _unknown_runs(self, run_ids: Iterable[str], ledger: Mapping[str, IngestedRun]) -> Iterator[_UnknownRun]:
+        """Runs that the tables do not know and nobody wrote for a second."""
+        for run_id in run_ids:
+            if run_id in ledger or run_id in self._active:
+                continue
+            with suppress(UnknownRun, OSError):
+                folder = self._store.folder(run_id)
+                changed = folder.stat().st_mtime_ns
+                size = sum((folder / name).stat().st_size for name in segments(folder))
+                fresh = time.time_ns() - changed <= FRESH_NS
+                if size <= MOST_BYTES and not fresh and self._store.writer(run_id) is None:
+                    yield _UnknownRun(folder, size, changed)
 
     def _send_read(
         self,
         pool: ProcessPoolExecutor,
-        tasks: Iterable[list[Path]],
-        changed: Mapping[str, int],
+        tasks: Iterator[list[_UnknownRun]],
         database: Database,
         ledger: dict[str, IngestedRun],
     ) -> None:
-        """Send what the processes read, one task ahead of what they read."""
-        left = iter(tasks)
+        """Send what the processes read, a task ahead of what they read. What has been read meanwhile is sent together:
+        each time costs an insert into each table, of 50 ms in all.
+        """
+        changed: dict[str, int] = {}
+
+        def begin(most: int) -> Iterator[Future[EncodedRuns]]:
+            for task in islice(tasks, most):
+                changed.update((run.folder.name, run.changed) for run in task)
+                yield pool.submit(encoded_runs, [run.folder for run in task], self._further)
+
         # The processes inherit it: Ctrl+C at a terminal reaches them too, before they can say that they ignore it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            begun = deque(pool.submit(encoded_runs, task, self._further) for task in islice(left, WORKERS + 1))
+            begun = deque(begin(WORKERS + 1))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while begun and not self.stopping:
-            made = begun.popleft().result()
-            begun.extend(pool.submit(encoded_runs, task, self._further) for task in islice(left, 1))
+            read = [begun.popleft().result()]
+            while len(read) < WORKERS and begun and begun[0].done():
+                read.append(begun.popleft().result())
+            begun.extend(begin(len(read)))
+            made = EncodedRuns.joined(read)
             try:
                 ledger.update({one.run_id: one for one in made.send(database, changed)})
             except DatabaseError as error:

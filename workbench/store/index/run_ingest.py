@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from workbench.child_process import follow_parent
 from workbench.store.index.database import Database
 from workbench.store.index.rows import RowMaker
-from workbench.store.index.tables import ROW_TYPES, Row
+from workbench.store.index.tables import ROW_TYPES, BlobRow, PartRow, Row
 from workbench.store.index.values import json_rows
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import Health, JournalLine, Tail
@@ -264,6 +264,16 @@ class EncodedRuns(Struct, frozen=True):
     ingested: tuple[IngestedRun, ...]
     """Runs that could not be read are left out."""
 
+    @classmethod
+    def joined(cls, several: Sequence[EncodedRuns]) -> EncodedRuns:
+        """All of them, to be sent at once."""
+        written: dict[type[Row], list[bytes]] = {}
+        for one in several:
+            for row_type, rows in one.tables:
+                written.setdefault(row_type, []).append(rows)
+        tables = tuple((row_type, b"".join(written[row_type])) for row_type in ROW_TYPES if row_type in written)
+        return cls(sum(one.records for one in several), tables, tuple(i for one in several for i in one.ingested))
+
     def send(self, database: Database, changed: Mapping[str, int]) -> list[IngestedRun]:
         """Rows first, ledger last, as a batch does; what the ledger says now. ``changed``: of the folders, by run.
 
@@ -275,9 +285,15 @@ class EncodedRuns(Struct, frozen=True):
         return noted
 
 
+_OF_ALL_RUNS = (PartRow, BlobRow)
+"""Rows that several runs may have in common."""
+
+
 def encoded_runs(folders: Sequence[Path], further: Callable[[Path], FurtherRows] | None = None) -> EncodedRuns:
-    """Read whole runs from their beginning."""
-    rows: list[Row] = []
+    """Read whole runs from their beginning. The rows of each become text before the next is read: while they are in
+    the processor's cache, which spares a tenth of the work."""
+    written: dict[type[Row], bytearray] = {row_type: bytearray() for row_type in ROW_TYPES}
+    shared: list[Row] = []
     ingested: list[IngestedRun] = []
     for folder in folders:
         try:
@@ -287,9 +303,15 @@ def encoded_runs(folders: Sequence[Path], further: Callable[[Path], FurtherRows]
             continue  # Removed meanwhile, or a fault that the index will tell when it looks itself.
         if made.more:
             continue  # It has grown too large to be sent with others.
-        rows += made.rows
+        for row_type, rows in _by_type(newest(made.rows)):
+            if row_type in _OF_ALL_RUNS:
+                shared += rows
+            else:
+                written[row_type] += json_rows(rows)
         ingested.append(ingest.ingested)
-    tables = tuple((row_type, json_rows(found)) for row_type, found in _by_type(newest(rows)))
+    for row_type, rows in _by_type(newest(shared)):
+        written[row_type] += json_rows(rows)
+    tables = tuple((row_type, bytes(found)) for row_type, found in written.items() if found)
     return EncodedRuns(sum(one.records for one in ingested), tables, tuple(ingested))
 
 

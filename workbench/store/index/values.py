@@ -63,4 +63,4 @@ def json_rows(rows: Sequence[Any]) -> bytes:
     try:
         return _encoder.encode_lines(rows)
     except UnicodeEncodeError:  # Lone surrogates.
-        return whole_text("\n".join(map(_encode, msgspec.to_builtins(rows)))).encode("utf-8")
+        return whole_text("".join(f"{_encode(row)}\n" for row in msgspec.to_builtins(rows))).encode("utf-8")
