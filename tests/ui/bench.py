@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 
 from tests.ui.pace import quicken
@@ -93,7 +94,8 @@ class Bench:
 
 
 def screen_text(app: WorkbenchApp) -> str:
-    """What a terminal would show, without colours."""
+    """What a terminal would show, without colours: a dialog with the screen below it."""
+    visible_screen_stack.set(app._background_screens)
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips[: app.size.height]) + "\n"
 
@@ -124,3 +126,5 @@ async def bench(
         await pilot.pause()
         yield it
         await pilot.pause()
+        if app.is_running:
+            it.text()  # What a test leaves on the screen can be drawn, even where it looked at none of it.
