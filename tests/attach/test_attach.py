@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ import openai
 import pytest
 from aiohttp import ClientSession, WSServerHandshakeError, web
 
-from tests.attach.support import session
+from tests.attach.support import Session, session
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import until
@@ -125,7 +126,7 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
 async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
     """A provider that does as the handler says; its address."""
     application = web.Application()
-    application.router.add_route("*", "/v1/{rest:chat/completions|responses}", handler)
+    application.router.add_route("*", "/{rest:.*(chat/completions|responses|count_tokens|countTokens)}", handler)
     runner = web.AppRunner(application, auto_decompress=False)
     await runner.setup()
     try:
@@ -172,6 +173,114 @@ async def test_a_cookie_of_the_provider_is_for_the_client_that_got_it(project: P
                     reply = await client.post(f"{attached.url('openai')}/chat/completions", json=asked)
                     assert reply.cookies["client"] == "1"
     assert got == [None, None]
+
+
+async def test_a_number_of_tokens_is_the_providers_and_offline_the_workbenchs_own(project: Project) -> None:
+    asked = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "How many words are these?"}]}
+    paths: dict[str, tuple[str, dict[str, Any], str]] = {
+        "/v1/messages/count_tokens": ("anthropic", asked, "input_tokens"),
+        "/v1beta/models/g:countTokens": (
+            "gemini",
+            {"contents": [{"role": "user", "parts": [{"text": "How many words are these?"}]}]},
+            "totalTokens",
+        ),
+    }
+    got = list[str]()
+
+    async def answer(request: web.Request) -> web.Response:
+        got.append(request.headers.get("anthropic-beta", ""))
+        return web.json_response({"input_tokens": 4711, "totalTokens": 4711})
+
+    async with serving(answer) as upstream:
+        with session(project, upstream, AttachOptions(session="live")) as live:
+            live_counts = await counts_of(live, paths)
+    with session(project, options=AttachOptions(replay="live")) as again:
+        replayed = await counts_of(again, paths)
+    with session(project, options=AttachOptions(offline=True)) as offline:
+        own = await counts_of(offline, paths)
+    assert live_counts == replayed == [4711, 4711]
+    assert all(5 < count < 30 for count in own)
+    assert got == ["a-beta-of-theirs"] * 2
+    assert (live.state().calls, again.state().status) == ([], "success")
+
+
+async def counts_of(attached: Session, paths: Mapping[str, tuple[str, dict[str, Any], str]]) -> list[int]:
+    """What a session answers to requests for numbers of tokens."""
+    found = []
+    for path, (provider, body, key) in paths.items():
+        headers = {"anthropic-beta": "a-beta-of-theirs"}
+        reply = await asyncio.to_thread(attached.post, provider, path, body, **headers)
+        found.append(reply.json()[key])
+    return found
+
+
+async def test_ids_that_a_client_draws_for_calls_of_gemini_make_no_difference(project: Project) -> None:
+    def body(drawn: str) -> dict[str, Any]:
+        call = {"functionCall": {"id": drawn, "name": "look", "args": {}}}
+        result = {"functionResponse": {"id": drawn, "name": "look", "response": {"result": "a wall"}}}
+        contents = [{"role": "user", "parts": [{"text": "Look"}]}, {"role": "model", "parts": [call]}]
+        return {"contents": [*contents, {"role": "user", "parts": [result]}]}
+
+    path = "/v1beta/models/g:generateContent"
+    replies, options = [Reply("", calls=[("look", "{}")]), Reply("done")], AttachOptions(session="live")
+    with Loopback(replies) as provider, session(project, provider.url, options) as live:
+        live.post("gemini", path, {"contents": body("a")["contents"][:1]})
+        live.post("gemini", path, body("a"))
+    first, second = live.state().calls
+    assert (first.place.visit, second.place.visit) == (1, 1)
+    assert [tool.tool for tool in first.tools] == ["look"]
+    with session(project, options=AttachOptions(replay="live")) as again:
+        again.post("gemini", path, {"contents": body("b")["contents"][:1]})
+        assert again.post("gemini", path, body("b")).status_code == 200
+
+
+async def test_a_client_may_go_on_at_the_mark_that_ends_a_stream(project: Project) -> None:
+    """Many do, and hang up; the connection of the provider stays open for longer."""
+    gone = list[asyncio.Event]()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        delta = {"content": 'a text with "data: [DONE]" in it'}
+        await response.write(b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n")
+        end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        await response.write(b"data: " + json.dumps(end).encode() + b"\n\ndata: [DO")
+        await response.write(b"NE]\n\n")
+        gone.append(asyncio.Event())
+        await gone[-1].wait()
+        return response
+
+    said: list[dict[str, str]] = [{"role": "user", "content": "Hello"}]
+    async with serving(answer) as upstream:
+        with session(project, upstream, AttachOptions(session="live")) as attached:
+            async with httpx.AsyncClient(trust_env=False) as client:
+                for _ in range(2):
+                    asked = {"model": "m", "messages": said, "stream": True}
+                    url, got = f"{attached.url('openai')}/chat/completions", ""
+                    async with client.stream("POST", url, json=asked) as reply:
+                        async for piece in reply.aiter_text():
+                            got += piece
+                            if got.endswith("data: [DONE]\n\n"):
+                                break
+                    said += [{"role": "assistant", "content": delta_text(got)}, {"role": "user", "content": "Go on"}]
+            for one in gone:
+                one.set()
+        with session(project, options=AttachOptions(replay="live")) as again:
+            for end in (1, 3):
+                body = {"model": "m", "messages": said[:end], "stream": True}
+                reply = await asyncio.to_thread(again.post, "openai", "/chat/completions", body)
+                assert reply.status_code == 200
+    state = attached.state()
+    assert [(call.place.visit, call.place.turn, call.status) for call in state.calls] == [
+        (1, 1, "done"),
+        (1, 2, "done"),
+    ]
+    assert [event.data["fault"] for event in attached.events() if event.kind == "exchange"] == ["", ""]
+
+
+def delta_text(stream: str) -> str:
+    """The text of the first event of a stream."""
+    return str(json.loads(stream.partition("data: ")[2].partition("\n")[0])["choices"][0]["delta"]["content"])
 
 
 async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 
+from workbench.attach.counting import counted
 from workbench.attach.replies import error_body, rendered
 from workbench.attach.traffic import Ask, Made, Placed
+from workbench.context.tokens import Counter
 from workbench.engine.contracts import Model, ModelFault
 from workbench.importers.values import mapping
 
@@ -16,11 +18,14 @@ class OfflineAnswers:
 
     alone = True
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, counter: Counter) -> None:
         self._model = model
+        self._counter = counter
 
     async def answer(self, ask: Ask, placed: Future[Placed | None]) -> Made | None:
         """Never None: no provider is asked."""
+        if ask.counts:
+            return counted(ask, self._counter)
         where = await asyncio.wrap_future(placed)
         if where is None:
             return _refused(400, "the request cannot be read")

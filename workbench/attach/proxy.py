@@ -7,7 +7,7 @@ import json
 import time
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Mapping, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
@@ -31,6 +31,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from workbench.attach.access import Access
+from workbench.attach.counting import COUNTS, request_to_count
 from workbench.attach.packing import BadBody, unpacked
 from workbench.attach.providers import PROVIDERS, Provider, split_path
 from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
@@ -165,8 +166,8 @@ class Proxy:
         return await self._seen(request, provider, rest, body, ask)
 
     def _ask(self, provider: Provider, rest: str, request: web.Request, body: bytes) -> Ask | None:
-        """The request as one that asks a model; None for every other."""
-        if request.method != "POST" or "embedding" in rest or rest.endswith(("/count_tokens", ":countTokens")):
+        """The request as one that asks a model, or for a number of tokens; None for every other."""
+        if request.method != "POST" or "embedding" in rest:
             return None
         try:
             asked = json.loads(unpacked(body, request.headers.get("Content-Encoding", ""), MOST_REQUEST))
@@ -175,7 +176,8 @@ class Proxy:
             return None
         except (ValueError, RecursionError):
             return None
-        if given_of(mapping(asked)) is None:
+        counts = rest.endswith(COUNTS)
+        if given_of(request_to_count(asked) if counts else mapping(asked)) is None:
             return None
         self._count += 1
         for name in _CREDENTIALS:
@@ -183,10 +185,10 @@ class Proxy:
                 self._witness.secret(value)
         if value := request.query.get("key", ""):
             self._witness.secret(value)
-        return Ask(self._count, provider.name, rest, asked)
+        return Ask(self._count, provider.name, rest, asked, counts)
 
     async def _unseen(self, request: web.Request, provider: Provider, rest: str, body: bytes) -> web.StreamResponse:
-        """Pass on what asks no model: lists of models, embeddings, token counts."""
+        """Pass on what asks no model: lists of models, embeddings."""
         if self._answers is not None and self._answers.alone:
             return _error(501, f"{request.method} {rest[:200]} is no model call, and no provider is asked here")
         passing = _Passing(request)
@@ -200,7 +202,7 @@ class Proxy:
         self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask
     ) -> web.StreamResponse:
         began = time.monotonic()
-        if self._control is not None:
+        if self._control is not None and not ask.counts:
             return await self._controlled(request, provider, body, ask, self._control)
         if self._answers is None:
             self._untold.append(ask)
@@ -275,11 +277,19 @@ class Proxy:
         self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask, began: float
     ) -> web.StreamResponse:
         """Ask the provider, and hand its answer on as it comes."""
-        passing, fault, status = _Passing(request, MOST_KEPT), "", 0
+        passing, fault, status, told = _Passing(request, MOST_KEPT), "", 0, False
+
+        def tell(code: int, fault: str = "") -> None:
+            nonlocal told
+            if not told:
+                told = True
+                self._tell()
+                self._witness.replied(ask, passing.reply(code, began, fault))
+
         try:
             async with self._sent(request, provider, rest, body) as upstream:
                 status = upstream.status
-                return await passing.through(upstream)
+                return await passing.through(upstream, lambda: tell(status))
         except (ClientError, TimeoutError, OSError) as broken:
             fault = passing.fault or _words(broken)
             status = status or 502
@@ -288,8 +298,7 @@ class Proxy:
             fault = "the client went away"
             raise
         finally:
-            self._tell()
-            self._witness.replied(ask, passing.reply(status or 499, began, fault))
+            tell(status or 499, fault)
 
     @asynccontextmanager
     async def _sent(
@@ -352,6 +361,8 @@ class _Passing:
         self._kept = bytearray()
         self._most = most_kept
         self._coding = ""
+        self._marked = False
+        """Whether the mark that ends a stream has come."""
         self.content_type = ""
         self.first_byte: float | None = None
         """By the monotonic clock."""
@@ -395,8 +406,9 @@ class _Passing:
         await self._to_client(response.write_eof())
         return response
 
-    async def through(self, upstream: ClientResponse) -> web.StreamResponse:
-        """Hand on status, headers and every piece as it comes."""
+    async def through(self, upstream: ClientResponse, ended: Callable[[], None] = lambda: None) -> web.StreamResponse:
+        """Hand on status, headers and every piece as it comes. ``ended`` is called at the mark that ends a stream,
+        before a client can go on from it: most hang up or ask again then, and do not wait for the connection."""
         if upstream.content.is_eof():
             return await self.whole(upstream, await self.gathered(upstream))
         response = await self._begin(upstream)
@@ -405,9 +417,18 @@ class _Passing:
                 self.first_byte = time.monotonic()
             if len(self._kept) < self._most:
                 self._kept += piece[: self._most - len(self._kept)]
+                if self._at_end(len(piece)):
+                    ended()
             await self._to_client(response.write(piece))
         await self._to_client(response.write_eof())
         return response
+
+    def _at_end(self, new: int) -> bool:
+        """Whether the stream is whole by its own mark, of which the last piece with ``new`` bytes may hold a part."""
+        kept, (marks, ends) = self._kept, _ENDS.get(self.content_type.partition(";")[0].strip().lower(), ((), ()))
+        since = max(len(kept) - new - _LONGEST_MARK, 0)
+        self._marked = self._marked or any(kept.find(mark, since) >= 0 for mark in marks)
+        return self._marked and kept.endswith(ends)
 
     async def _begin(self, upstream: ClientResponse) -> web.StreamResponse:
         """Hand on status and headers."""
@@ -446,6 +467,26 @@ class _Passing:
             except zlib.error:
                 return b""
         return data
+
+
+_ENDS: Mapping[str, tuple[tuple[bytes, ...], tuple[bytes, ...]]] = {
+    "text/event-stream": (
+        (
+            b"\ndata: [DONE]",
+            b"\ndata:[DONE]",
+            b"\nevent: message_stop",
+            b"\nevent: response.completed",
+            b"\nevent: response.incomplete",
+            b"\nevent: response.failed",
+        ),
+        (b"\n\n", b"\r\n\r\n"),
+    ),
+    "application/x-ndjson": ((b'"done":true', b'"done": true'), (b"\n",)),
+}
+"""By content type, what stands in the last event of a stream, and how that ends. Streams of Gemini have no such mark.
+No text of an answer can hold one: it is JSON, where line ends and quotation marks are escaped."""
+_LONGEST_MARK = 32
+"""Bytes of which a piece may hold a part, and the next one the rest."""
 
 
 def _end_to_end(upstream: ClientResponse) -> CIMultiDict[str]:

@@ -10,12 +10,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from workbench.attach.counting import counted
 from workbench.attach.recorder import canonical_request
 from workbench.attach.replies import error_body
 from workbench.attach.traffic import Ask, Made, Placed
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
+from workbench.context.tokens import Counter
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import CallState, RunState
 from workbench.language.clean import clean_line
@@ -31,10 +33,11 @@ class _Recorded(Struct, eq=False):
 class RecordedAnswers:
     """Implements ``Answers``. Each recorded reply is given once, to the request that it answered."""
 
-    def __init__(self, events: Iterable[Event], *, strict: bool) -> None:
+    def __init__(self, events: Iterable[Event], counter: Counter, *, strict: bool) -> None:
         """``strict``: a request that is not recorded is refused and ends the replay as diverged; else it goes to the
-        provider. Raises NothingRecorded."""
+        provider. ``counter`` answers requests for a number of tokens that are not recorded. Raises NothingRecorded."""
         self.alone = strict
+        self._counter = counter
         self._state = RunState()
         self._left = defaultdict[str, deque[_Recorded]](deque)
         self._order: list[_Recorded] = []
@@ -51,13 +54,15 @@ class RecordedAnswers:
         """The first request that is not as recorded, in words; empty while all are."""
 
     async def answer(self, ask: Ask, placed: Future[Placed | None]) -> Made | None:
-        recorded = self._left.get(canonical_request(ask.body))
+        recorded = self._left.get(canonical_request(ask))
         if recorded:
             one = recorded.popleft()
             self._order.remove(one)
             return Made(one.status, one.content_type, one.body.encode("utf-8"), "recording")
         if not self.alone:
             return None
+        if ask.counts:
+            return counted(ask, self._counter)
         where = await asyncio.wrap_future(placed)
         self.diverged = self.diverged or self._difference(ask, where.request if where else None)
         return Made(409, "application/json", error_body(f"the replay has diverged: {self.diverged}"), "workbench")
@@ -96,9 +101,15 @@ def _sent(call: CallState) -> Sequence[Message]:
 def _common(recorded: Sequence[Message], now: Sequence[Message]) -> int:
     """How many messages at the beginning are the same."""
     for i, (a, b) in enumerate(zip(recorded, now, strict=False)):
-        if a.body_hash != b.body_hash:
+        if a.body_hash != b.body_hash and _content(a) != _content(b):
             return i
     return min(len(recorded), len(now))
+
+
+def _content(message: Message) -> tuple[Any, ...]:
+    """A message without the ids of its calls, which some clients draw; with what it shows of pictures."""
+    calls = [(call.name, call.arguments) for call in message.tool_calls]
+    return message.role, message.text, message.images, calls
 
 
 def _shown(messages: Sequence[Message], at: int) -> str:

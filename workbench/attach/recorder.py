@@ -76,12 +76,31 @@ def _placed(writer: ContextWriter) -> Placed:
     return Placed(writer.at, writer, writer.assembly)
 
 
-def canonical_request(body: Any) -> str:
+def canonical_request(ask: Ask) -> str:
     """The SHA-256 of what a request asks: its JSON without what is drawn anew for each program."""
+    body = ask.body
     kept = {key: value for key, value in body.items() if key not in DRAWN} if isinstance(body, Mapping) else body
-    return hashlib.sha256(canonical(kept).encode("utf-8", "surrogatepass")).hexdigest()
+    if isinstance(kept, dict) and "contents" in kept:
+        kept["contents"] = _without_call_ids(kept["contents"])
+    text = canonical(kept) + (" tokens" if ask.counts else "")
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _without_call_ids(value: Any) -> Any:
+    """Contents of Gemini without the ids of calls: Gemini gives none, and some clients draw them."""
+    if isinstance(value, list):
+        return [_without_call_ids(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    made = {key: _without_call_ids(one) if key in ("parts", *_CALLS) else one for key, one in value.items()}
+    return made | {
+        key: {name: one for name, one in made[key].items() if name != "id"}
+        for key in _CALLS
+        if isinstance(made.get(key), Mapping)
+    }
+
+
+_CALLS = ("functionCall", "functionResponse", "function_call", "function_response")
 DRAWN = frozenset({"metadata", "user", "safety_identifier", "prompt_cache_key", "stream_options"})
 """Keys of a request that do not tell it from another: ids of a user or of a session."""
 
@@ -202,6 +221,8 @@ class Recorder:
         return text, count + more
 
     def _asked(self, ask: Ask, sent: bool) -> Placed | None:
+        if ask.counts:
+            return None
         try:
             asked = self._exchanges.asked(mapping(ask.body), ask.path)
         except Unreadable as fault:
@@ -298,7 +319,7 @@ class Recorder:
             *((waiting.context.writer.at,) if waiting is not None else ()),
             provider=ask.provider,
             path=ask.path,
-            sha256=canonical_request(ask.body),
+            sha256=canonical_request(ask),
             status=reply.status,
             content_type=reply.content_type,
             body=text,

@@ -15,7 +15,7 @@ from workbench.importers.journal import ContextWriter
 
 
 class Ask(Struct, frozen=True):
-    """A request that asks a model."""
+    """A request that asks a model, or how many tokens it would take."""
 
     number: int
     """Counts the requests of the session from 1."""
@@ -24,6 +24,8 @@ class Ask(Struct, frozen=True):
     """Behind the provider's address."""
     body: Any
     """Its JSON."""
+    counts: bool = False
+    """It asks for a number of tokens: it is no call, and has no place in the run."""
 
 
 def unchanged(entry: Entry) -> bool:

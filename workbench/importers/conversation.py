@@ -68,12 +68,18 @@ class ImportedMessage(Struct, frozen=True):
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     def same(self, other: ImportedMessage) -> bool:
-        """Whether a model would have seen the same message, whatever else the source says of it."""
+        """Whether a model would have seen the same message, whatever else the source says of it. A call that has no id
+        on one side, as the provider gave it none, is the same as one with an id that its client drew."""
         if self.name != other.name and self.name and other.name and self.role == "assistant":
             return False
-        return (self.role, self.text.strip(), self.call_id) == (other.role, other.text.strip(), other.call_id) and [
-            (call.name, call.id) for call in self.calls
-        ] == [(call.name, call.id) for call in other.calls]
+        return (
+            (self.role, self.text.strip(), self.call_id) == (other.role, other.text.strip(), other.call_id)
+            and len(self.calls) == len(other.calls)
+            and all(
+                a.name == b.name and (a.id == b.id or not a.id or not b.id)
+                for a, b in zip(self.calls, other.calls, strict=True)
+            )
+        )
 
 
 class Thread(Struct, frozen=True):

@@ -90,6 +90,8 @@ class CallIds:
 
     def __init__(self) -> None:
         self._made = 0
+        self._own = set[str]()
+        """Ids that were made here: a result names such a call by an id that its client drew, or by none."""
         self._waiting: list[ToolCall] = []
         """Calls that no result has answered yet."""
         self._before = ""
@@ -101,11 +103,14 @@ class CallIds:
         for call in one.calls:
             self._made += 1
             calls.append(call if call.id else replace(call, id=f"call_{self._made}"))
+            if not call.id:
+                self._own.add(calls[-1].id)
         if calls:
             self._waiting = [*self._waiting, *calls] if self._before == "assistant" else list(calls)
         call_id = one.call_id
         if one.role == "tool":
-            if not call_id and self._waiting:
+            drawn = all(call.id != call_id for call in self._waiting) and any(c.id in self._own for c in self._waiting)
+            if (not call_id or drawn) and self._waiting:
                 of_tool = (call.id for call in self._waiting if one.name and call.name == one.name)
                 call_id = next(of_tool, self._waiting[0].id)
             self._waiting = [call for call in self._waiting if call.id != call_id]

@@ -174,11 +174,12 @@ def _answers(project: Project, options: AttachOptions) -> Answers | None:
     if options.offline:
         prices = PriceTable(project.settings.prices)
         replies = _replies(project, options.replies)
-        return OfflineAnswers(Offline(replies, SystemClock(), encodings(), prices, placeholders=True))
+        model = Offline(replies, SystemClock(), encodings(), prices, placeholders=True)
+        return OfflineAnswers(model, encodings())
     if named := options.replay or options.reuse:
         run_id = project.store.find(named)
         try:
-            return RecordedAnswers(project.store.events(run_id), strict=bool(options.replay))
+            return RecordedAnswers(project.store.events(run_id), encodings(), strict=bool(options.replay))
         except NothingRecorded as fault:
             raise CannotOpen(f"{named}: error: {fault}") from None
     return None

@@ -47,7 +47,7 @@ async def replay_session(project: Project, events: Sequence[Event]) -> SessionRe
     """Run the command of a session again in the folder of the project. Raises SnapshotError where it cannot be run."""
     command = tuple(shlex.split(command_of(events)))
     try:
-        answers = RecordedAnswers(events, strict=True)
+        answers = RecordedAnswers(events, encodings(), strict=True)
         listener = listen(LOOPBACK, 0)
     except (NothingRecorded, CannotListen) as fault:
         raise SnapshotError(str(fault)) from None
