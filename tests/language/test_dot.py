@@ -223,6 +223,13 @@ def test_defaults_hold_for_what_is_declared_later_in_their_scope() -> None:
     assert nodes["after"].group == ""
 
 
+def test_a_weight_may_be_written_as_a_decimal() -> None:
+    found = opened(graph('start -> a -> done [weight="2.0"]; a [prompt=x]')).graph
+    assert found is not None
+    assert [edge.weight for edge in found.edges] == [2, 2]
+    assert (E, "attribute_value", 2, 28) in told(graph("start -> a -> done [weight=2.5]; a [prompt=x]"))
+
+
 def test_a_chain_gives_every_edge_the_attributes() -> None:
     found = opened(graph("start -> a -> b [weight=2]; edge [label=on]; b -> done; a [prompt=x]; b [prompt=y]")).graph
     assert found is not None

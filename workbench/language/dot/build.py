@@ -131,7 +131,7 @@ class _Values:
 
     def count(self, name: str, default: int) -> int:
         found = self.found.get(name)
-        return default if found is None else int(found.value)
+        return default if found is None else int(found.value.partition(".")[0])
 
     def switch(self, name: str, default: bool) -> bool:
         found = self.found.get(name)
