@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from workbench.engine.run.command import hooks_of
 from workbench.language.lint.linter import check
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load
@@ -257,6 +258,19 @@ def test_the_model_comes_from_node_then_stylesheet_then_graph() -> None:
     assert [nodes[name].model for name in "abcd"] == ["anthropic/shaped", "openai/quick", "openai/mine", "openai/own"]
     assert nodes["b"].origins == {"llm_model": "stylesheet .fast", "llm_provider": "stylesheet .fast"}
     assert (nodes["c"].origins["llm_model"], nodes["a"].origins["llm_provider"]) == ("node", "graph")
+
+
+def test_an_empty_value_of_a_node_wins_over_that_of_the_graph() -> None:
+    text = graph(
+        'workbench.tools="read_file"; tool_hooks.pre="check.sh"; start -> a -> b -> done\n'
+        'a [prompt=x, workbench.tools="", tool_hooks.pre=""]  b [prompt=y]'
+    )
+    loaded = opened(text)
+    assert loaded.cascade is not None
+    assert loaded.graph is not None
+    tools = {phase.name: tuple(phase.tools) for phase in loaded.cascade.phases}
+    assert (tools["a"], tools["b"]) == ((), ("read_file",))
+    assert [hooks_of(loaded.graph, name)[0] for name in "ab"] == ["", "check.sh"]
 
 
 def test_a_place_inside_a_string_is_found_through_its_escapes() -> None:

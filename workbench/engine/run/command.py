@@ -21,8 +21,7 @@ SCRATCH = "/tmp"
 def hooks_of(graph: Graph, node: str) -> tuple[str, str]:
     """The commands before and after each tool call of a node, as it says, else as the graph does."""
     rules = found.rules if (found := graph.node(node)) is not None else None
-    before = (rules.pre_hook if rules else "") or graph.rules.pre_hook
-    return before, (rules.post_hook if rules else "") or graph.rules.post_hook
+    return (rules.pre_hook, rules.post_hook) if rules is not None else (graph.rules.pre_hook, graph.rules.post_hook)
 
 
 async def run_hook(

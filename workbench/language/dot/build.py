@@ -265,8 +265,13 @@ class _Builder:
                 break
         if kind == "llm" and not prompt:
             prompt = label
-        hooks = self._of_graph
-        max_retries = found.count("max_retries", hooks.count("default_max_retries", 0))
+        of_graph = self._of_graph
+
+        def inherited(name: str) -> str:
+            """As the node says, also where that is nothing; else as the graph does."""
+            return found.text(name, of_graph.text(name))
+
+        max_retries = found.count("max_retries", of_graph.count("default_max_retries", 0))
         rules = NodeRules(
             max_retries=max_retries,
             retry_policy=found.text("retry_policy"),
@@ -282,16 +287,16 @@ class _Builder:
             join_policy=found.text("join_policy", "wait_all"),
             max_parallel=max(1, found.count("max_parallel", 4)),
             command=found.text("tool_command"),
-            child=found.text("stack.child_dotfile") or hooks.text("stack.child_dotfile"),
-            child_workdir=found.text("stack.child_workdir") or hooks.text("stack.child_workdir"),
+            child=inherited("stack.child_dotfile"),
+            child_workdir=inherited("stack.child_workdir"),
             child_autostart=found.switch("stack.child_autostart", True),
             once=type == "subgraph",
             poll_interval=found.seconds("manager.poll_interval") or 45.0,
             max_cycles=found.count("manager.max_cycles", 1000),
             stop_condition=found.text("manager.stop_condition"),
             actions=words(found.text("manager.actions", "observe,wait")),
-            pre_hook=found.text("tool_hooks.pre") or hooks.text("tool_hooks.pre"),
-            post_hook=found.text("tool_hooks.post") or hooks.text("tool_hooks.post"),
+            pre_hook=inherited("tool_hooks.pre"),
+            post_hook=inherited("tool_hooks.post"),
             max_turns=found.count("workbench.max_turns", 0),
             strategy=found.text("workbench.strategy"),
         )
@@ -303,10 +308,10 @@ class _Builder:
         for key in ("timeout", "fidelity", "thread_id"):
             if key in found.found:
                 self.origins["phases", index, key] = found.found[key]
-        tools = words(found.text("workbench.tools") or hooks.text("workbench.tools")) if type == "codergen" else ()
+        tools = words(inherited("workbench.tools")) if type == "codergen" else ()
         if tools:
             self.origins["phases", index, "tackle"] = (
-                found.found.get("workbench.tools") or hooks.found["workbench.tools"]
+                found.found.get("workbench.tools") or of_graph.found["workbench.tools"]
             )
         return Node(
             read.id,
