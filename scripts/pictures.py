@@ -144,6 +144,10 @@ PICTURES = (
     Picture("data-phases", "nightly.yaml", "r tab*3 k*4 right j", (120, 36)),
     Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
     Picture("flow", "status_note.dot", "n*5 v", (120, 44)),
+    Picture("status-gate", "status_note.dot", "n*7", (120, 40)),
+    Picture("status-edge", "status_note.dot", "n*7 1 n*2 k W", (120, 40)),
+    Picture("shipping-thread", "shipping_change.dot", "n*5", (120, 40)),
+    Picture("shipping-compare", "shipping_change.dot", "r D enter", (120, 36)),
     Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py"),
     Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
 )

@@ -173,6 +173,18 @@ def test_a_failure_has_its_own_ways_on(extra: str, last: str) -> None:
     assert played.outcome.status == "success", played.outcome.reason
 
 
+def test_a_prompt_holds_the_output_of_a_node_that_stated_a_failure() -> None:
+    body = """review [prompt="x"]  mend [prompt="Mend: $codergen.review.output"]
+      start -> review
+      review -> mend [condition="outcome=fail"]
+      review -> done [condition="outcome=success"]
+      mend -> done"""
+    played = run(body, {"review": ["Line 3 is wrong.\noutcome=fail"], "mend": ["mended"]})
+    asked = next(request for place, request in played.model.requests if place.phase == "mend")
+    assert asked.messages[-1].text == "Mend: Line 3 is wrong.\noutcome=fail"
+    assert played.state.outputs["review"] == "Line 3 is wrong.\noutcome=fail"
+
+
 def test_a_failure_without_a_way_on_ends_the_run_with_its_reason() -> None:
     told = '```json\n{"outcome": "fail", "failure_reason": "the tests are red"}\n```'
     played = run('a [prompt="x"]\n start -> a -> done', {"a": [told]})

@@ -402,7 +402,8 @@ class RunState:
         visit.outcome = data.get("outcome") or {}
         visit.finished, visit.finished_seq = event.at, event.seq
         visit.replayed_seconds = data.get("seconds")
-        if visit.status == "success" and (not visit.branch or visit.wave):
+        made = visit.status == "success" or bool(visit.outcome and visit.output)
+        if made and (not visit.branch or visit.wave):
             self.outputs[visit.phase] = visit.output
 
     def _paused(self, event: Event, data: Mapping[str, Any]) -> None:

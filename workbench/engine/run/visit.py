@@ -370,7 +370,8 @@ class Visit:
         self.parts.selection.summaries.visit_ended(world, world.records[-1])
         entry = {"phase": self.phase.name, "visit": self.setup.place.visit, "output": output, "status": status}
         world.lineage.append(entry | {"route": ""})
-        if passed:
+        # A node of a pipeline that states its failure has made something all the same: a review, say.
+        if passed or (outcome and output):
             text = output if execution.checked is None else CheckedText(output, execution.checked)
             world.outputs[self.phase.name] = text if execution.value is None else execution.value
 
