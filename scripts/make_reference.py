@@ -349,6 +349,38 @@ def replies() -> str:
     return "".join(parts)
 
 
+def pipelines() -> str:
+    """The attributes of pipelines in DOT, and what shapes and types do."""
+    from workbench.language.dot.attributes import TABLE
+    from workbench.language.dot.shapes import SHAPES, TYPES
+
+    parts = [
+        "# Pipelines in DOT\n\nAttributes that only draw (`color`, `rankdir`, …) are kept and mean nothing here; "
+        "`workbench check` warns of others that nothing reads.\n"
+    ]
+    for scope, rows in TABLE.items():
+        cells = (
+            (
+                f"`{row.name}`",
+                row.kind + (f": {' · '.join(f'`{one}`' for one in row.choices)}" if row.choices else ""),
+                f"`{row.default}`" if row.default else "",
+                row.about,
+                " ".join(f"`{name}`" for name in (*row.also, *row.dialects)),
+            )
+            for row in rows
+        )
+        title = f"An {scope}" if scope == "edge" else f"A {scope}" if scope == "node" else "The graph"
+        parts.append(f"\n## {title}\n\n" + table(("attribute", "value", "default", "meaning", "also read"), cells))
+    shapes = {type: [shape for shape, of in SHAPES.items() if of == type] for type in TYPES}
+    rows_of_types = ((f"`{type}`", " ".join(f"`{one}`" for one in shapes[type]), kind) for type, kind in TYPES.items())
+    parts.append(
+        "\n## Types and shapes\n\n`type` decides before `shape`, and `shape` before the ids `start`, `exit`, `end`. "
+        "`workbench.shapes` of the graph gives shapes another type.\n\n"
+        + table(("type", "shape", "kind"), rows_of_types)
+    )
+    return "".join(parts)
+
+
 def sql_tables() -> str:
     """The tables of the index and their columns."""
     from workbench.store.index.catalogue import COLUMNS, INTERNAL, TABLES
@@ -379,6 +411,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tools.md": tools,
     "events.md": events,
     "replies.md": replies,
+    "pipelines.md": pipelines,
     "tables.md": sql_tables,
 }
 

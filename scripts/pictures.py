@@ -145,9 +145,9 @@ PICTURES = (
     Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
     Picture("flow", "status_note.dot", "n*5 v", (120, 44)),
     Picture("status-gate", "status_note.dot", "n*7", (120, 40)),
-    Picture("status-edge", "status_note.dot", "n*7 1 n*2 k W", (120, 40)),
+    Picture("status-edge", "status_note.dot", "n*7 1 shift+tab k k W", (120, 40)),
     Picture("shipping-thread", "shipping_change.dot", "n*5", (120, 40)),
-    Picture("shipping-compare", "shipping_change.dot", "r D enter", (120, 36)),
+    Picture("shipping-compare", "shipping_change.dot", "r D w =fidelity:full_vs_fidelity:compact enter", (120, 36)),
     Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py"),
     Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
 )
@@ -297,7 +297,7 @@ def main(names: Sequence[str]) -> int:
 def examples(folder: Path) -> Path:
     """A copy of the examples that answers at once and was saved when the header says."""
     copy = copy_examples(folder)
-    for file in copy.glob("*.yaml"):
+    for file in (each for each in copy.iterdir() if each.is_file()):
         if file.name.endswith(".replies.yaml"):
             file.write_text(re.sub(r"latency: [0-9.]+", "latency: 0", file.read_text("utf-8")), "utf-8")
         os.utime(file, (SAVED, SAVED))

@@ -15,6 +15,7 @@ from tests.ui.test_compare import compared
 from tests.ui.test_hostile import ALL, assert_harmless
 from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.definition import Definition
+from workbench.tui.screens.question import QuestionDialog
 from workbench.views.definition import outline
 from workbench.views.tree import TreeRows, TreeView
 from workbench.workspace.imports import opened_checkpoint
@@ -119,6 +120,20 @@ async def test_n_steps_from_node_to_node_and_the_card_tells_why_an_edge_was_take
         assert "Why this edge  route" in it.text()
         assert "step 1: its condition is true" in it.pane("detail")
         assert "review.dot:17" in it.pane("detail")
+
+
+async def test_a_number_answers_a_gate_and_the_letter_of_a_choice_goes_to_it(tmp_path: Path) -> None:
+    replies = REPLIES.replace("outcome=fail", "outcome=success")
+    async with bench(tmp_path, session=graph_session(tmp_path, replies=replies), given={}) as it:
+        await it.press("c")
+        await it.until(lambda: isinstance(it.app.screen, QuestionDialog), "the gate did not ask")
+        await it.press("r")
+        assert it.app.focused is not None
+        assert it.app.focused.id == "option-2"
+        assert isinstance(it.app.screen, QuestionDialog), "a letter answers by itself"
+        await it.press("1")
+        await it.until(lambda: "DONE" in it.text(), f"the run did not end:\n{it.text()}")
+        assert it.presenter.state.run.outputs["ask"] == "[A] Approve"
 
 
 async def test_an_edge_that_was_typed_as_a_breakpoint_pauses_where_it_is_taken(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import on
+from textual import events, on
 from textual.await_complete import AwaitComplete
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from workbench.engine.forms.spec import FormInvalid
 from workbench.engine.journal.event import Event
+from workbench.engine.routing.choosing import accelerator
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.form import FormDialog, UnsentForm
 from workbench.tui.text import plain
@@ -54,6 +55,21 @@ class QuestionDialog(Dialog[str]):
         entry = self.query_one(Input)
         first = self.query("#option-1").first(Button) if self._options else entry
         first.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """The number of an option answers; the letter that it names goes to it, because letters are commands elsewhere,
+        and one that is pressed by habit must not answer."""
+        if isinstance(self.focused, Input) or not event.character:
+            return
+        if event.character.isdigit() and 0 < int(event.character) <= len(self._options):
+            event.stop()
+            self.dismiss(self._options[int(event.character) - 1])
+            return
+        letter = event.character.upper()
+        found = next((at for at, option in enumerate(self._options, 1) if accelerator(option) == letter), None)
+        if found is not None:
+            event.stop()
+            self.query_one(f"#option-{found}", Button).focus()
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
         """Left without an answer, it keeps what was typed."""
