@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 import subprocess
 import threading
 from collections import Counter
@@ -301,6 +302,37 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
         assert [one["output"] for one in body["results"]] == ["good", "bad", "bad"]
         assert store.run_ids() == runs
         assert len(provider.requests) == 3 + 2
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder: Path, processes: str) -> None:
+    write_rows(folder, [{"review": f"review {number}"} for number in range(6)])
+    asked, held = threading.Semaphore(0), threading.Event()
+
+    def answer(request: Received) -> Reply:
+        asked.release()
+        held.wait(60)
+        return Reply("good")
+
+    with Loopback(answer) as provider:
+        command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--base-url", provider.url]
+        command += ["-c", "2", "--processes", processes]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True) as one:
+            assert one.stderr is not None
+            try:
+                for _ in range(2):
+                    assert asked.acquire(timeout=100)
+                one.send_signal(signal.SIGINT)
+                assert any("Ctrl+C again" in line for line in one.stderr)  # It is told before the answers come.
+            finally:
+                held.set()
+            out, _ = one.communicate(timeout=100)
+        assert one.returncode == 130
+        body = json.loads(out)
+        assert (body["left"], body["stopped"]) == (4, "stopped by Ctrl+C")
+        assert len(provider.requests) == 2
+        assert batch("--base-url", provider.url)["left"] == 0
+        assert len(provider.requests) == 6
 
 
 def test_frozen_rows_replay_without_a_call(folder: Path) -> None:

@@ -33,9 +33,18 @@ class ProgressLine(Generic[P]):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def say(self, words: str) -> None:
+        """A line of its own, also where there is no moving one."""
+        self._clear()
+        talk(words, "warning")
+
+    def _clear(self) -> None:
         if self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
+            self._width = 0
 
     def __call__(self, progress: P) -> None:
         now = time.monotonic()

@@ -379,8 +379,11 @@ def keep(folder: Path, summary: RunSummary, now: Identity) -> None:
     kept = {name: value for name, value in asdict(summary).items() if name in _KEPT}
     body = {"format": _FORMAT, "journal": now, "summary": kept}
     try:
-        part.write_text(json.dumps({**body, "crc": _checksum(body)}), "ascii")
-        part.chmod(0o600)
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, json.dumps({**body, "crc": _checksum(body)}).encode("ascii"))
+        finally:
+            os.close(file)
         part.replace(folder / FILE)
     except OSError:
         with suppress(OSError):

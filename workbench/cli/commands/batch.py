@@ -13,7 +13,7 @@ import click
 
 from workbench.analysis.batch.scoring import ScorerError
 from workbench.cli.batch_files import require_results_file, write_batch
-from workbench.cli.batch_progress import BatchLine
+from workbench.cli.batch_progress import BatchLine, ProgressLine
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SANDBOXES, CascadeFile, as_json, plain, project_here, unscripted_option
 from workbench.cli.printer import Printer, talk, write_json
@@ -29,7 +29,7 @@ from workbench.workspace.batch.inputs import InputsError, Records, changed_since
 from workbench.workspace.batch.judging import NeedsTrust
 from workbench.workspace.batch.planning import BatchError, BatchRequest, CannotRun, prepared
 from workbench.workspace.batch.results import stored_matrix
-from workbench.workspace.batch.running import BatchLimits, BatchRun, redacted
+from workbench.workspace.batch.running import BatchLimits, BatchProgress, BatchRun, redacted
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.offline_replies import require_fitting
 from workbench.workspace.team import Shipping
@@ -187,7 +187,7 @@ def command(
             with BatchLine(plain, quiet=quiet) as line:
                 run = BatchRun(project, batch, writer, limits, line, model=model or "")
                 with run.started(), Shipping(project.store, lambda text: talk(text, "warning")):
-                    number = _drive(run)
+                    number = _drive(run, line)
                     finish_spans()
         except NeedsTrust as fault:
             raise Failure(Exit.TRUST, str(fault), hint="workbench trust") from None
@@ -224,19 +224,25 @@ def _records(project: Project, inputs: Path | None, sql: str | None, limit: int 
         raise Failure(Exit.USAGE, found.message, file=place, line=found.line, column=found.column) from error
 
 
-def _drive(run: BatchRun) -> int:
-    """Run to the end; the signal that stopped it, or 0. The second one ends the process: what it ran can be resumed."""
+def _drive(run: BatchRun, line: ProgressLine[BatchProgress]) -> int:
+    """Run to the end; the signal that stopped it, or 0. Calls that are on their way when Ctrl+C is pressed are answered
+    first, for they are paid for; the second time they are cut off, as by other signals, and the third ends the process.
+    What it ran can be resumed."""
     caught = [0]
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
 
         def stop(number: int) -> None:
+            cut = number != signal.SIGINT or caught[0] == number
             caught[0] = number
-            run.stop("stopped by a signal" if number != signal.SIGINT else "stopped by Ctrl+C")
-            for each in SIGNALS:
-                loop.remove_signal_handler(each)
-                signal.signal(each, signal.SIG_DFL)
+            run.stop("stopped by a signal" if number != signal.SIGINT else "stopped by Ctrl+C", cut=cut)
+            if cut:
+                for each in SIGNALS:
+                    loop.remove_signal_handler(each)
+                    signal.signal(each, signal.SIG_DFL)
+            elif running := run.progress.running:
+                line.say(f"no row begins any more; {plural(running, 'row')} may be answered yet: Ctrl+C again cuts off")
 
         for number in SIGNALS:
             with suppress(ValueError, RuntimeError):  # Not the main thread: nobody can send us signals there.
@@ -254,6 +260,11 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) 
         talk(
             f"{plural(progress.done - progress.earlier, 'run')} ended, {plural(progress.calls, 'call')}{earlier}", "dim"
         )
+        if progress.failed:
+            talk(
+                f"{plural(progress.failed, 'run')} failed: --retry runs {'it' if progress.failed == 1 else 'them'} again",
+                "dim",
+            )
     if progress.unknown_costs:
         talk(
             f"{plural(progress.unknown_costs, 'call')} without a known price: not in the sum, nor in --max-cost",

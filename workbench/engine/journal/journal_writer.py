@@ -108,6 +108,11 @@ class JournalWriter:
                 self._wired(event.place.branch, wire)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether the run is one among others on its event loop, with which it shares writes to the disk."""
+        return self._shared is not None
+
+    @property
     def repeats(self) -> bool:
         """Whether the run is resumed and all that it emitted so far was in the journal before."""
         return self._past is not None and not self._resumed

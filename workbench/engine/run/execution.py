@@ -520,7 +520,9 @@ class Turns:
             self.text = self.text or reported.notes or reported.word
         elif wanted and (not self.route or not self._answered_beside_calls):
             await self._closing_call(turn)
-        await self._keep(counts=not self.execution.place().branch or self._is_judged)
+        # A run among others is told of when it has ended: its last write to the disk holds the answer, too.
+        is_shared = self.execution.engine.journal.is_shared
+        await self._keep(counts=self._is_judged or not (is_shared or self.execution.place().branch))
         return FinishedAttempt(self.text, self.route, self.judged, failure)
 
     @property

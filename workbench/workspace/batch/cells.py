@@ -107,10 +107,11 @@ class Cells:
         self._counted: dict[str, float] = {}
         """US dollars told of the calls of each cell that is going on."""
 
-    def stop(self, why: str) -> None:
-        """Stop what is going on: it can be resumed. On the loop of ``run``."""
+    def stop(self, why: str, *, cut: bool = False) -> None:
+        """Stop what is going on before its next call or tool, or at once where it is ``cut``: it can be resumed. On the
+        loop of ``run``."""
         self._stopping = self._stopping or why
-        for task in self._tasks:
+        for task in self._tasks if cut else ():
             task.cancel()
 
     @asynccontextmanager
@@ -217,12 +218,15 @@ class Cells:
         )
 
     def _watch(self, cell: str, gate: Gate = open_gate) -> RunAttachments:
-        """Attachments that tell the ledger what the calls of a run cost, and ask it before each."""
+        """Attachments that tell the ledger what the calls of a run cost, and ask it before each. A run that goes on
+        while the batch is stopped ends before its next call or tool: what was paid for is not asked again."""
         expected: dict[str, float] = {}
         """US dollars that calls may cost, by place."""
 
         async def within(stop: Stop) -> Decision:
-            if stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live":
+            if self._stopping and stop.kind in (StopKind.BEFORE_CALL, StopKind.BEFORE_TOOL):
+                raise RunStopped(self._stopping)
+            if self._budgeted and stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live":
                 try:
                     await self._ledger.afford(cell, str(stop.place), expected.pop(str(stop.place), 0.0))
                 except RunStopped as fault:
@@ -232,7 +236,7 @@ class Cells:
 
         observe = partial(self._event, cell, expected)
         return RunAttachments(
-            gate=within if self._budgeted else gate,
+            gate=within,
             observe=observe,
             observe_child=observe,
         )
@@ -280,7 +284,7 @@ class Cells:
 
     async def _score(self, key: str, scorer: Scorer, known: CellResult, row: Row) -> None:
         found = await self.judges.score(scorer, known.output, row, key)
-        if found is None or self._stopping:
+        if found is None or (self._stopping and found.fault):
             return
         self._ledger.corrected(key, (found.cost or 0.0) - self._counted.pop(key, 0.0))
         about = {"kind": "scored", "cell": key, "scorer": scorer.name, "by": score_depends(scorer, row)}

@@ -91,8 +91,8 @@ class Lane(Protocol):
         """Raises StoreError, and WorkerLost where the process is gone."""
         ...
 
-    def stop(self, why: str) -> None:
-        """Stop what is going on."""
+    def stop(self, why: str, *, cut: bool = False) -> None:
+        """Stop what is going on before its next call or tool, or at once."""
         ...
 
 
@@ -178,12 +178,13 @@ class BatchRun:
             self._workers = workers
             yield
 
-    def stop(self, why: str = STOPPED) -> None:
-        """Begin no further run, and stop those that are going on: they can be resumed. On the loop of ``run``."""
+    def stop(self, why: str = STOPPED, *, cut: bool = False) -> None:
+        """Begin no further run, and stop those that are going on before their next call or tool, or at once where they
+        are ``cut``: they can be resumed. On the loop of ``run``."""
         self._stopping = self._stopping or why
         self._answered.set()
         for lane in self._lanes:
-            lane.stop(self._stopping)
+            lane.stop(self._stopping, cut=cut)
 
     async def run(self) -> None:
         """Run every open cell. Raises StoreError where results cannot be written."""
@@ -200,7 +201,7 @@ class BatchRun:
             try:
                 await asyncio.gather(*work)
             except BaseException:
-                self.stop()
+                self.stop(cut=True)
                 await asyncio.gather(*work, return_exceptions=True)
                 raise
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct(">I")
 _LAST_SECONDS = 10.0
 """For which a process may take to end, once it is told to."""
+_COLLECTED = 20_000
+"""Objects after which a worker looks for those that only refer to each other. At Python's 700 that took a twentieth of
+a row, which leaves few of them."""
 
 
 class WorkerLost(Exception):
@@ -183,9 +186,9 @@ class Worker:
         finally:
             self._ended.pop(number, None)
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: str, *, cut: bool = False) -> None:
         """Stop the cells that are going on."""
-        self._send("stop", why)
+        self._send("stop", why, cut)
 
     async def finish(self) -> None:
         """Have it end, when it has sent what it still has to say."""
@@ -306,6 +309,7 @@ def _work(
         one.close()
     for let_go in at_fork:
         let_go()
+    gc.set_threshold(_COLLECTED)
     asyncio.run(_serve(theirs, setup))
     finish_spans()
 
@@ -329,8 +333,8 @@ async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
                     one.add_done_callback(running.discard)
                 case ["afforded", number, refused]:
                     link.afforded(number, refused)
-                case ["stop", why]:
-                    cells.stop(why)
+                case ["stop", why, cut]:
+                    cells.stop(why, cut=cut)
                 case ["finish"]:
                     break
         if running:
