@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from pyarrow import parquet
 
@@ -111,6 +112,31 @@ def test_a_damaged_result_is_told_and_anew_begins_again(stored: Cli, workspace: 
     broken = stored("sweep", *SPEC, "--processes", "1", "--json")
     assert (broken.code, "--anew begins the work again" in broken.err) == (5, True)
     assert stored("sweep", *SPEC, "--processes", "1", "--anew", "--json").json["count"] == RUNS
+
+
+def test_runs_of_another_store_lie_in_a_folder_or_at_a_url(
+    stored: Cli, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = stored("sweep", *SPEC, "--json", "--processes", "1").json
+    whole = stored("sweep", "--at", workspace, *SPEC[2:], "--json", "--processes", "1").json
+    assert sorted(whole["runs"]) == sorted(here["runs"])
+    store, elsewhere = workspace / ".workbench", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    fsspec.filesystem("memory").put(str(store), "memory://team/store", recursive=True)
+    monkeypatch.chdir(elsewhere)
+    for place in (str(store), "memory://team/store"):
+        assert stored("sweep", "--at", place, *SPEC[2:], "--json", "--processes", "1").json == whole
+    some = stored("sweep", "--at", f"file://{store}", *SPEC[2:], "--sample", "3", "--json", "--processes", "2").json
+    assert (some["count"], some["sample"]["of"]) == (3, RUNS)
+    assert stored("sweep", "--at", str(store), *SPEC, "--json", "--processes", "1").json == here
+    for options, told in (
+        (("--at", str(elsewhere)), "no store: it must hold a folder 'journal'"),
+        (("--at", "memory://nothing"), "memory://nothing: error: cannot be listed"),
+        (("--at", "memory://team/store", "-f", "calls>0"), "--sample N takes some"),
+        (("--at", str(store), "some-run"), "--at goes with neither SESSION nor --apply"),
+    ):
+        ended = stored("sweep", *SPEC[2:], *options)
+        assert (ended.code, told in ended.err) == (2, True), ended.err
 
 
 def test_options_that_cannot_be_are_refused_in_a_sentence(stored: Cli) -> None:

@@ -261,10 +261,7 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) 
             f"{plural(progress.done - progress.earlier, 'run')} ended, {plural(progress.calls, 'call')}{earlier}", "dim"
         )
         if progress.failed:
-            talk(
-                f"{plural(progress.failed, 'run')} failed: --retry runs {'it' if progress.failed == 1 else 'them'} again",
-                "dim",
-            )
+            talk(f"{plural(progress.failed, 'run')} failed, which --retry runs again", "dim")
     if progress.unknown_costs:
         talk(
             f"{plural(progress.unknown_costs, 'call')} without a known price: not in the sum, nor in --max-cost",

@@ -49,10 +49,12 @@ from workbench.workspace.archive.sources import RunPlace
 from workbench.workspace.archive.sweeping import ArchiveSweep, Selected, SweepJob, sampled, shared_in
 from workbench.workspace.archive.table_file import write_table
 from workbench.workspace.comparing import change_into, matching, strategy_of, subjects_of
+from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.live_runs import MOST, LiveResult, LiveRunError, next_to_run, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
     from workbench.analysis.sweep import Candidate, Pricing, Subject, Sweep
+    from workbench.store.store import Store
     from workbench.workspace.archive.workers import Workers
     from workbench.workspace.project import Project
 
@@ -63,6 +65,9 @@ if TYPE_CHECKING:
     "--strategy", "-s", "strategies", multiple=True, metavar="SPEC", help="A spec with ranges and lists; may repeat."
 )
 @click.option("--filter", "-f", "filter_", metavar="FILTER", help="All runs that match, as 'workbench runs' filters.")
+@click.option(
+    "--at", metavar="PLACE", help="Runs of another store: its folder, or a URL that fsspec opens (s3://bucket/store)."
+)
 @plotting
 @click.option("--html", "html_file", metavar="FILE", help="Write table and plot to one self-contained HTML file.")
 @click.option(
@@ -102,6 +107,7 @@ def command(
     sessions: tuple[str, ...],
     strategies: tuple[str, ...],
     filter_: str | None,
+    at: str | None,
     plot: bool,
     svg: str | None,
     png: str | None,
@@ -133,8 +139,8 @@ def command(
     run. What is tried is predicted: --live runs strategies, says what that will cost, and keeps to a budget, which is
     twice that unless --max-cost names another.
 
-    More than 200 runs, and those of --sample, --output, --processes and --dask, are done by processes or a cluster;
-    after Ctrl+C or a crash the same command goes on.
+    More than 200 runs, and those of --at, --sample, --output, --processes and --dask, are done by processes or a
+    cluster; after Ctrl+C or a crash the same command goes on. --at takes all runs of that store but with --filter.
 
     \b
     Examples:
@@ -144,6 +150,7 @@ def command(
       workbench sweep a1 b2 --strategy 'mask(after=1..4)' --apply agent.yaml
       workbench sweep agent-1f3a -s 'mask(after=1..4)' --live 2 --max-cost 0.10
       workbench sweep -f 'age<30d' -s 'mask(after=3)' --sample 2000 -o a.parquet
+      workbench sweep --at s3://bucket/store -s 'mask(after=3)' --sample 2000
     """
     if applied is None and take is not None:
         raise Failure(Exit.USAGE, "--take goes with --apply FILE", hint="workbench sweep --help")
@@ -156,10 +163,11 @@ def command(
     if output is not None:
         require_table_file(output)
     project = project_here()
+    place = _place(project, at, sessions, filter_, applied)
     own = own_prices(project, prices_file)
     providers = tuple(dict.fromkeys(name or RECORDED for name in provider)) or (RECORDED,)
     pricings = pricings_of(own, providers, cache_ttl)
-    is_large = anew or any(one is not None for one in (sample, output, processes, dask))
+    is_large = anew or any(one is not None for one in (at, sample, output, processes, dask))
     named = () if is_large else _named(project, sessions, filter_)
     is_large = is_large or len(named) > LARGE
     if lives and is_large:
@@ -170,17 +178,21 @@ def command(
         if is_large:
 
             def select() -> Selected:
-                matching = named or _named(project, sessions, filter_)
-                chosen = sampled(matching, sample, seed)
-                tried = _candidates(strategies, shared_in(project.store, chosen))
+                if at is None:
+                    found = named or _named(project, sessions, filter_)
+                else:
+                    found = _there(place, filter_)
+                chosen = sampled(found, sample, seed)
+                with place.open() as store:  # Of a URL none is copied for that.
+                    tried = _candidates(strategies, shared_in(store, () if place.is_remote else chosen))
                 specs = tuple((one.label, None if one.strategy is None else str(one.strategy)) for one in tried)
-                return Selected(chosen, len(matching), specs)
+                return Selected(chosen, len(found), specs)
 
             def job(selected: Selected) -> SweepJob:
-                return SweepJob(RunPlace.of(project.store), selected.tried, providers, own, cache_ttl)
+                return SweepJob(place, selected.tried, providers, own, cache_ttl)
 
             about = {
-                "runs": [sessions, filter_],
+                "runs": [sessions, filter_, at],
                 "strategies": strategies,
                 "sample": sample,
                 "prices": [providers, own, cache_ttl],
@@ -306,17 +318,51 @@ def _named(project: Project, sessions: tuple[str, ...], filter_: str | None) -> 
     """The runs that are named and those that match, each once. Raises Failure."""
     named = [find_run(project, session) for session in sessions]
     if filter_ is not None:
-        try:
-            named += matching(project.store, filter_)
-        except FilterError as fault:
-            raise Failure(
-                Exit.USAGE, fault.message, hint=fault.hint, file="FILTER", line=1, column=fault.column
-            ) from None
+        named += _matching(project.store, filter_)
         if not named:
             raise Failure(Exit.FAILED, f"no stored run matches {filter_}", hint="workbench runs lists them")
     elif not named:
         named = [find_run(project, None)]
     return tuple(dict.fromkeys(named))
+
+
+def _matching(store: Store, filter_: str) -> list[str]:
+    try:
+        return matching(store, filter_)
+    except FilterError as fault:
+        raise Failure(Exit.USAGE, fault.message, hint=fault.hint, file="FILTER", line=1, column=fault.column) from None
+
+
+def _place(
+    project: Project, at: str | None, sessions: tuple[str, ...], filter_: str | None, applied: Path | None
+) -> RunPlace:
+    """Where the runs lie. Raises Failure."""
+    if at is None:
+        return RunPlace.of(project.store)
+    if sessions or applied is not None:
+        raise Failure(Exit.USAGE, "--at goes with neither SESSION nor --apply", hint="--filter names runs there")
+    try:
+        place = RunPlace.at(at)
+    except CannotOpen as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    if place.is_remote and filter_ is not None:
+        raise Failure(Exit.USAGE, "--filter reads every run, which are at a URL here", hint="--sample N takes some")
+    return place
+
+
+def _there(place: RunPlace, filter_: str | None) -> tuple[str, ...]:
+    """The runs of another store, those that match. Raises Failure."""
+    try:
+        if filter_ is None:
+            found = place.run_ids()
+        else:
+            with place.open() as store:
+                found = tuple(_matching(store, filter_))
+    except CannotOpen as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    if not found:
+        raise Failure(Exit.FAILED, f"{place.root} holds no run" + (f" that matches {filter_}" if filter_ else ""))
+    return found
 
 
 def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> list[Candidate]:

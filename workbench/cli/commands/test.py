@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench import __version__
+from workbench.cli.archive_options import workers_of, working
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, find_run, plain, project_here, report_format, session_argument
 from workbench.cli.printer import Printer, talk, write_json
@@ -21,6 +22,8 @@ from workbench.snapshots.freeze import Label
 from workbench.views.numbers import plural
 from workbench.views.snapshots import SnapshotsView
 from workbench.views.value import Cell
+from workbench.workspace.archive.replaying import replayed
+from workbench.workspace.archive.workers import WorkersFault
 from workbench.workspace.reviewing import passing_words, redacted_words, written_words
 from workbench.workspace.snapshot_files import names
 from workbench.workspace.testing import Snapshots
@@ -112,15 +115,28 @@ def replay(name: str, mode: Any, commands: bool, verbose: bool, json: bool) -> N
 @commands_option
 @verbose_option
 @report_format
+@working
 @as_json
 @plain
-def run(pattern: str, mode: Any, commands: bool, verbose: bool, form: str, json: bool, plain: bool) -> None:
-    """Replay all snapshots of this workspace. Exit code 1 when one fails.
+def run(
+    pattern: str,
+    mode: Any,
+    commands: bool,
+    verbose: bool,
+    form: str,
+    processes: int | None,
+    dask: str | None,
+    json: bool,
+    plain: bool,
+) -> None:
+    """Replay all snapshots of this workspace, in this process unless --processes or --dask says otherwise. Exit code 1
+    when one fails.
 
     \b
     Examples:
       workbench test run
       workbench test run -k 'router*' --json
+      workbench test run --dask tcp://10.0.0.1:8786
       workbench test run --format junit > snapshots.xml
     """
     with _snapshots(commands=commands) as snapshots:
@@ -128,7 +144,14 @@ def run(pattern: str, mode: Any, commands: bool, verbose: bool, form: str, json:
         chosen = _chosen(files, pattern)
         if pattern and not chosen:
             raise Failure(Exit.USAGE, f"no snapshot matches '{pattern}'", hint=f"there are: {names(files)}")
-        verdicts = [snapshots.replay(file, mode) for file in chosen]
+        if processes is None and dask is None:
+            verdicts = [snapshots.replay(file, mode) for file in chosen]
+        else:
+            try:
+                workers = workers_of(processes, dask)
+                verdicts = replayed(snapshots.project, chosen, workers, mode=mode, commands=commands)
+            except WorkersFault as fault:
+                raise Failure(Exit.FAILED, str(fault)) from None
         compared = {file.stem: snapshots.compared(file) for file in chosen} if verbose else {}
         folder = snapshots.folder
     if json or form == "json":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from typing import Any
+from urllib.parse import urlsplit
 
 from distributed import Client, KilledWorker, as_completed
 
@@ -14,8 +16,8 @@ from workbench import __version__
 from workbench.analysis.shares import Share
 from workbench.workspace.archive.workers import TRIES, Lost, Part, R, Splitting, T, Work, WorkersFault
 
-CONNECT = "10s"
-"""How long a scheduler may take to answer."""
+_SECONDS = 10.0
+"""For which a scheduler may take to answer."""
 _AHEAD = 2
 """Shares for each thread of the cluster: one that it does, and the next one."""
 _LOST = "the processes that worked on it were lost one after the other"
@@ -37,7 +39,8 @@ class Cluster:
 
     def _connected(self) -> Any:
         try:
-            client = Client(self._address, timeout=CONNECT, set_as_default=False)
+            _require_open(self._address)
+            client = Client(self._address, timeout=_SECONDS, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as fault:
             raise WorkersFault(
                 f"no scheduler answers at {self._address} ({_short(fault)}): "
@@ -71,6 +74,13 @@ class Cluster:
         return WorkersFault(f"the scheduler at {self._address} went away")
 
 
+def _require_open(address: str) -> None:
+    """Raises OSError where nobody listens: dask would try again until its time is over."""
+    where = urlsplit(address)
+    if where.scheme == "tcp" and where.hostname and where.port:
+        socket.create_connection((where.hostname, where.port), _SECONDS).close()
+
+
 def _version() -> str:
     """Runs in the workers."""
     return __version__
@@ -100,7 +110,7 @@ class _Sent:
 
     def results(self) -> Iterator[tuple[Share[Any], list[Any]]]:
         threads: dict[str, int] = self._client.nthreads()
-        sent = as_completed()
+        sent = as_completed(loop=self._client.loop)
         for _ in range(_AHEAD * max(1, sum(threads.values()))):
             self._send(sent)
         while self._parts:

@@ -1,0 +1,115 @@
+"""Sweeps, imports and replays by a cluster of dask.distributed: a scheduler and workers, processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Workbench
+from tests.support.command import WORKBENCH
+from tests.support.conversations import write_lines
+from tests.support.waiting import until
+
+pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+RUNS = 40
+SPEC = ("sweep", "-f", "calls>0", "-s", "mask(after=1..2)", "--json", "-q")
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of a scheduler."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    with process(*command):
+        until(lambda: answers(port), "the scheduler")
+        yield f"tcp://127.0.0.1:{port}"
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def workers(scheduler: str, count: int) -> Iterator[Sequence[subprocess.Popen[bytes]]]:
+    """Workers that the scheduler knows."""
+    from distributed import Client
+
+    command = ("distributed.cli.dask_worker", scheduler, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with ExitStack() as stack:
+        running = [stack.enter_context(process(*command)) for _ in range(count)]
+        with Client(scheduler, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+        yield running
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_bytes_of_one_process(
+    scheduler: str, folder: Path, workbench: Workbench
+) -> None:
+    lines = write_lines(folder / "a.jsonl", RUNS)
+    for name in ("alone", "cluster"):
+        (folder / name).mkdir()
+    with workers(scheduler, 2) as two:
+        told = workbench("import", str(lines), "--json", "--dask", scheduler)
+        assert len(json.loads(told.out)) == RUNS, told.err
+        alone = workbench(*SPEC, "--processes", "1", "-o", "alone/rows.parquet")
+        command = [*WORKBENCH, *SPEC, "--dask", scheduler, "-o", "cluster/rows.parquet"]
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            until(lambda: any((folder / ".workbench" / "work").glob("*/done/*")), "the first share")
+            two[0].send_signal(signal.SIGKILL)
+            out, err = running.communicate(timeout=100)
+    assert running.returncode == 0, err.decode()
+    assert out.decode() == alone.out
+    assert (folder / "cluster" / "rows.parquet").read_bytes() == (folder / "alone" / "rows.parquet").read_bytes()
+
+
+def test_frozen_runs_are_replayed_by_a_cluster(scheduler: str, folder: Path, workbench: Workbench) -> None:
+    (folder / "flow.yaml").write_text("cascade_id: flow\nphases: [{name: p, instructions: 'Say {{ input.n }}.'}]\n")
+    (folder / "rows.jsonl").write_text('{"n": 1}\n{"n": 2}\n{"n": 3}\n')
+    made = workbench(
+        "batch", "flow.yaml", "-i", "rows.jsonl", "-m", "offline", "--unscripted", "ok", "--freeze", "some"
+    )
+    assert made.code == 0, made.err
+    (folder / "flow.yaml").write_text(
+        "cascade_id: flow\nphases: [{name: p, instructions: 'Say {{ input.n if input.n < 3 else 9 }}.'}]\n"
+    )
+    alone = workbench("test", "run", "--json")
+    assert [one["passed"] for one in json.loads(alone.out)] == [True, True, False]
+    with workers(scheduler, 1):
+        cluster = workbench("test", "run", "--json", "--dask", scheduler)
+    assert (cluster.code, cluster.out) == (1, alone.out)
+    assert workbench("test", "run", "--json", "--processes", "2").out == alone.out
+
+
+def test_what_is_not_there_is_told_with_what_to_start(scheduler: str, folder: Path, workbench: Workbench) -> None:
+    write_lines(folder / "a.jsonl", 2)
+    assert workbench("import", "a.jsonl").code == 0
+    nobody = workbench(*SPEC, "--plain", "--dask", "tcp://127.0.0.1:9")
+    assert "no scheduler answers at tcp://127.0.0.1:9" in nobody.err + nobody.out
+    idle = workbench(*SPEC, "--dask", scheduler)
+    assert f"has no worker: 'dask worker {scheduler}' starts one" in idle.err + idle.out
