@@ -83,7 +83,9 @@ def test(python: Path) -> None:
     plugins = ("-p", "xdist", "-p", "pytest_timeout", "-p", "workbench.pytest_plugin")
     # The oldest of one library and the newest of another: what the one calls may be out of date in the other.
     known = ("-W", "ignore::DeprecationWarning")
-    words = [str(python), "-m", "pytest", "-q", *known, *plugins]
+    # Not the cache of the project, whose failed tests another run may be about to try again.
+    cache = ("-o", f"cache_dir={python.parent.parent / 'pytest_cache'}")
+    words = [str(python), "-m", "pytest", "-q", *known, *cache, *plugins]
     try:
         run(*words, "-n", "2", "--dist", "loadfile", *TESTS, env=own)
     except subprocess.CalledProcessError:

@@ -62,10 +62,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on it looks at what tests make, every 5,000 objects instead of every 700, and never long at once."""
+    """From here on it looks at what tests make, every 20,000 objects instead of every 700, and never long at once."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 10, 20)
+    gc.set_threshold(20_000, 10, 20)
     gc.enable()
 
 

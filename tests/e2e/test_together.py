@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_end(folder: Path) -> 
     store = Store(folder / ".workbench")
     whole = list(store.events(store.find("whole")))
     chance = random.Random(20260214)
-    for number, records in enumerate(sorted(chance.sample(range(2, len(whole) - 12), 4))):
+    for number, records in enumerate(sorted(chance.sample(range(2, len(whole) - 12), 3))):
         session = f"killed-{number}"
         told = killed_after(folder, session, records)
         assert told[:records] == list(range(1, records + 1))

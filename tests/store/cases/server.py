@@ -149,19 +149,19 @@ def gone(store: Store, server: TeamServer, index: ServerIndex) -> dict[str, Any]
 
 
 def restarts(folder: Path, clickhouse: ClickHouse) -> dict[str, Any]:
-    """The server dies while runs are shipped, five times."""
+    """The server dies while runs are shipped, three times."""
     server = clickhouse.address("restarts", who="ana", machine="lab3")
     store = Store(folder / "restarts", server=server)
     faults, wanted = [], 0
     with ServerIndex(store, server) as index:
-        for number in range(5):
+        for number in range(3):
             for one in range(4):
                 events = plain_run(
                     f"0190a000-0000-7000-8000-000000{number:03d}{one:03d}", 40, session=f"{number} {one}"
                 )
                 wanted += len(events)
                 save(store, events)
-            killer = threading.Timer(0.02 * number, clickhouse.kill)
+            killer = threading.Timer(0.03 * number, clickhouse.kill)
             killer.start()
             try:
                 index.catch_up(60)
