@@ -29,10 +29,21 @@ def cascade(phases: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def pipeline(nodes: int) -> str:
+    """A pipeline of so many nodes, each with a prompt of eight lines."""
+    lines = ["digraph large {", "  start [shape=Mdiamond]", "  done [shape=Msquare]"]
+    for number in range(nodes):
+        prompt = "\n".join(f"Line {line} of what phase {number} is asked to do." for line in range(8))
+        lines.append(f'  phase_{number:03} [prompt="{prompt}", workbench.tools="read_file, search_files"]')
+    lines.append("  start -> " + " -> ".join(f"phase_{number:03}" for number in range(nodes)) + " -> done")
+    return "\n".join([*lines, "}"])
+
+
 def run(rounds: int = 5) -> Iterator[Line]:
     with workspace() as folder:
         (folder / "small.yaml").write_text(cascade(5))
         (folder / "large.yaml").write_text(cascade(100))
+        (folder / "large.dot").write_text(pipeline(100))
         megabytes: dict[str, float] = {}
 
         def first(name: str, command: list[str], text: bytes) -> Callable[[], float]:
@@ -44,12 +55,14 @@ def run(rounds: int = 5) -> Iterator[Line]:
 
             return measure
 
-        bare, small, large = interleaved(
+        bare, small, large, graph = interleaved(
             rounds,
             first("bare", [sys.executable, "-c", BARE], b"bare-and-ready"),
             first("small", [*WORKBENCH, "open", "small.yaml"], b"cascade workbench"),
             first("large", [*WORKBENCH, "open", "large.yaml"], b"phase_010"),
+            first("graph", [*WORKBENCH, "open", "large.dot"], b"phase_010"),
         )
     yield Line("1", "first frame of open, bare Textual app", small * 1e3, bare * 1e3, "ms", 1.8)
     yield Line("1", "the same with a tree of 100 phases shown", large * 1e3, bare * 1e3, "ms", 2.3)
+    yield Line("1", "the same with a pipeline of 100 nodes", graph * 1e3, bare * 1e3, "ms", 2.3)
     yield Line("2", "memory at the first frame", megabytes["small"], megabytes["bare"], "MB", 2.0)
