@@ -225,7 +225,8 @@ def clients() -> Iterator[Client]:
         version = [claude[0], "--version"]
         yield Client("claude-code", "@anthropic-ai/claude-code", claude + allow, env=quiet, version=version)
         gemini = [str(programs / "gemini"), "--yolo", "--skip-trust", "-m", "gemini-2.5-flash", "-p", QUESTION]
-        yield Client("gemini-cli", "@google/gemini-cli", gemini, version=[gemini[0], "--version"])
+        files = {".gemini/settings.json": json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})}
+        yield Client("gemini-cli", "@google/gemini-cli", gemini, files, version=[gemini[0], "--version"])
         opencode = [str(Path(node) / "opencode-linux-x64/bin/opencode"), "run", QUESTION]
         files = {"opencode.json": json.dumps(OPENCODE)}
         version = [opencode[0], "--version"]

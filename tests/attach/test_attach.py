@@ -234,6 +234,17 @@ async def test_ids_that_a_client_draws_for_calls_of_gemini_make_no_difference(pr
         assert again.post("gemini", path, body("b")).status_code == 200
 
 
+def test_ids_that_codex_draws_make_no_difference(project: Project) -> None:
+    def body(drawn: str) -> dict[str, Any]:
+        message = {"type": "message", "id": f"msg_{drawn}", "role": "user", "content": "Hello"}
+        return {"model": "m", "input": [message], "client_metadata": {"turn_id": drawn}, "prompt_cache_key": drawn}
+
+    with session(project, options=AttachOptions(session="live", offline=True)) as live:
+        live.post("openai", "/responses", body("a"))
+    with session(project, options=AttachOptions(replay="live")) as again:
+        assert again.post("openai", "/responses", body("b")).status_code == 200
+
+
 async def test_a_client_may_go_on_at_the_mark_that_ends_a_stream(project: Project) -> None:
     """Many do, and hang up; the connection of the provider stays open for longer."""
     gone = list[asyncio.Event]()

@@ -82,6 +82,8 @@ def canonical_request(ask: Ask) -> str:
     kept = {key: value for key, value in body.items() if key not in DRAWN} if isinstance(body, Mapping) else body
     if isinstance(kept, dict) and "contents" in kept:
         kept["contents"] = _without_call_ids(kept["contents"])
+    elif isinstance(kept, dict) and isinstance(kept.get("input"), list):
+        kept["input"] = list(map(_without_item_id, kept["input"]))
     text = canonical(kept) + (" tokens" if ask.counts else "")
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -100,8 +102,15 @@ def _without_call_ids(value: Any) -> Any:
     }
 
 
+def _without_item_id(item: Any) -> Any:
+    """An item of OpenAI's Responses without its own id, which Codex draws anew; a call is known by another one."""
+    if not isinstance(item, Mapping) or item.get("type") == "item_reference":
+        return item
+    return {key: value for key, value in item.items() if key != "id"}
+
+
 _CALLS = ("functionCall", "functionResponse", "function_call", "function_response")
-DRAWN = frozenset({"metadata", "user", "safety_identifier", "prompt_cache_key", "stream_options"})
+DRAWN = frozenset({"client_metadata", "metadata", "user", "safety_identifier", "prompt_cache_key", "stream_options"})
 """Keys of a request that do not tell it from another: ids of a user or of a session."""
 
 
