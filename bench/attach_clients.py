@@ -384,7 +384,7 @@ def _attach(client: Client, folder: Path, env: dict[str, str], address: str, way
                 return 124, printed
         return process.returncode, printed
     finally:
-        (folder / f"{way[0].lstrip('-')}.log").write_text(locals().get("printed") or "")
+        (folder.parent / f"{folder.name}-{way[0].lstrip('-')}.log").write_text(locals().get("printed") or "")
 
 
 def _tail(printed: str) -> str:

@@ -95,6 +95,42 @@ def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbe
     assert alone.state().calls[0].status == "failed"
 
 
+def test_a_stream_that_its_provider_cuts_is_cut_for_the_client_and_said(project: Project) -> None:
+    asked = {"model": "scut", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    with Loopback() as provider, session(project, provider.url) as attached:
+        url, got = f"{attached.url('openai')}/chat/completions", list[bytes]()
+        sending = httpx.stream("POST", url, json=asked, trust_env=False)
+        with sending as reply, pytest.raises(httpx.RemoteProtocolError):
+            got.extend(reply.iter_bytes())
+    assert b"The first half" in b"".join(got)
+    (exchange,) = [event.data for event in attached.events() if event.kind == "exchange"]
+    assert (exchange["status"], bool(exchange["fault"])) == (200, True)
+    (told,) = attached.state().warnings
+    assert told.data["message"].startswith("the answer did not arrive whole: ")
+
+
+async def test_requests_go_through_the_proxy_of_the_environment(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got = list[bytes]()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.readline())
+        writer.write(b"HTTP/1.1 403 Not today\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("NO_PROXY", "localhost")
+        with session(project, "https://provider.invalid/v1") as attached:
+            refused = await asyncio.to_thread(attached.chat, "Hello")
+    assert got == [b"CONNECT provider.invalid:443 HTTP/1.1\r\n"]
+    assert refused.status_code == 502
+    assert "Not today" in refused.json()["error"]["message"]
+
+
 def test_calls_at_once_are_contexts_of_their_own_and_a_compaction_is_one(project: Project) -> None:
     long = ["Task", "ok", "b", "ok", "c", "ok", "d"]
     with Loopback() as provider, session(project, provider.url) as attached:
@@ -105,7 +141,11 @@ def test_calls_at_once_are_contexts_of_their_own_and_a_compaction_is_one(project
     state = attached.state()
     assert [call.place.visit for call in state.calls] == [1, 2, 2, 2, 2, 3]
     (told,) = [event.data for event in state.warnings if event.data["code"] == "compaction"]
-    assert told["message"] == "compaction: this context takes the place of context 2; 6 messages are gone"
+    assert told["message"] == (
+        "compaction: this context takes the place of context 2; 6 messages are gone (~30 tokens): "
+        "assistant 'ok', user 'b', assistant 'ok' and 3 more"
+    )
+    assert len(told["messages"]) == 6
 
 
 def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> None:
@@ -415,6 +455,8 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
     assert (told.status, told.calls, told.output) == ("failed", 1, "scripted")
     assert run_cli("attach", "--replay", "nothing").code == 2
     assert run_cli("attach", "--offline", "--reuse", "s").code == 2
+    assert run_cli("attach", "--headless", "--pause", "--", "true").code == 2
+    assert run_cli("attach", "--terminal").code == 2
 
 
 def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -236,3 +237,32 @@ def test_a_message_is_edited_in_the_editor_of_the_environment(terminal: Terminal
     terminal.until("Quit?")
     terminal.press("q")
     terminal.until("rc=0", PROMPT)
+
+
+def test_attach_opens_the_app_and_its_program_has_a_pane_of_its_own(terminal: Terminal, folder: Path) -> None:
+    (folder / "ask.py").write_text(
+        "import json, os, urllib.request\n"
+        "body = {'model': 'm', 'messages': [{'role': 'user', 'content': input('Your question? ')}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
+        "print('It said:', json.load(urllib.request.urlopen(asked))['choices'][0]['message']['content'])\n"
+        "raise SystemExit(3)\n"
+    )
+    (folder / "said.yaml").write_text("replies: {agent: [{text: scripted words}]}\n")
+
+    def program() -> str:
+        return terminal.ask("capture-pane", "-p", "-t", ":.1")
+
+    terminal.run("attach", "--offline", "--replies", "said.yaml", "--", sys.executable, "ask.py")
+    terminal.wait(lambda _: len(terminal.ask("list-panes").splitlines()) == 2, "the pane of the program")
+    terminal.wait(lambda _: bool(program().strip()), "the program")
+    assert "Your question?" in program()
+    terminal.ask("send-keys", "-t", ":.1", "Who goes there?", "Enter")
+    terminal.wait(lambda _: "It said: scripted words" in program() and "exit code 3" in program(), "its answer")
+    terminal.until("FAILED", "agent")
+    terminal.press("4")
+    terminal.until("scripted words")
+    terminal.press("q")
+    terminal.until("rc=0", PROMPT)
+    terminal.ask("send-keys", "-t", ":.1", "Enter")
+    terminal.wait(lambda _: len(terminal.ask("list-panes").splitlines()) == 1, "the pane closed")

@@ -10,14 +10,18 @@ from msgspec import Struct
 
 from workbench.attach.pricing import OtherStrategy
 from workbench.context.assembler import is_forced
+from workbench.context.assembly import Item
 from workbench.context.strategy import Strategy
 from workbench.importers.conversation import Call, ImportedMessage
 from workbench.importers.exchanges import AskedCall
 from workbench.importers.journal import BegunContext, ContextWriter, RunJournal
 from workbench.importers.threads import Contexts, Growing, TextResults
+from workbench.language.clean import clean_line
 
 MOST_CONTEXTS = 200
 """That calls may still go on with: those used last. An older one is over."""
+TOLD, TOLD_TEXT = 3, 40
+"""Messages that a compaction names, and characters of each; its event holds them all."""
 _SHAPING = ("response_format",)
 """Parameters that count among the tokens of every request of a context."""
 
@@ -120,18 +124,25 @@ class OpenContexts:
         if self._other is not None:
             self._other.forget(context.writer)
 
-    def _replaced(self, growing: Growing) -> tuple[OpenContext, int] | None:
-        """The context that a new one takes the place of, and how many of its messages are gone."""
+    def _replaced(self, growing: Growing) -> tuple[OpenContext, Sequence[Item]] | None:
+        """The context that a new one takes the place of, and its messages that are gone."""
         before = self._contexts.compacted(growing)
         if before is None or before not in self._open:
             return None
-        kept = [one for one in before.seen if any(one.same(other) for other in growing.seen)]
-        return self._open[before], len(before.seen) - len(kept)
+        context = self._open[before]
+        seen = zip(before.seen[context.writer.taken :], context.writer.items, strict=False)
+        return context, [item for one, item in seen if not any(one.same(other) for other in growing.seen)]
 
-    def _tell_compaction(self, context: OpenContext, before: OpenContext, gone: int) -> None:
-        words = "1 message is" if gone == 1 else f"{gone} messages are"
+    def _tell_compaction(self, context: OpenContext, before: OpenContext, gone: Sequence[Item]) -> None:
+        counter, model = self._run.outside.counter, context.growing.model
+        tokens = sum(counter.message(item.message, model)[0] for item in gone)
+        words = "1 message is" if len(gone) == 1 else f"{len(gone)} messages are"
+        told = [f"{item.message.role} {clean_line(item.message.text, TOLD_TEXT)!r}" for item in gone[:TOLD]]
+        more = f" and {len(gone) - TOLD} more" if len(gone) > TOLD else ""
         self._run.warn(
-            f"compaction: this context takes the place of context {before.number}; {words} gone",
+            f"compaction: this context takes the place of context {before.number}; {words} gone (~{tokens:,} tokens): "
+            f"{', '.join(told)}{more}",
             context.writer.place,
             code="compaction",
+            messages=self._run.journal.items(gone),
         )

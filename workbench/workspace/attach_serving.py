@@ -123,9 +123,7 @@ async def started(command: Sequence[str], variables: Mapping[str, str], **how: A
         raise CannotStart(f"'{command[0]}' cannot be run: {fault.strerror}") from None
 
 
-async def run_beside(
-    command: Sequence[str], variables: Mapping[str, str], output: Path, folder: Path | None = None
-) -> int:
+async def run_beside(command: Sequence[str], variables: Mapping[str, str], output: Path, folder: Path) -> int:
     """Run a command in a folder until it ends, without a terminal; what it prints goes to a file. Cancelled, it is
     ended. Its exit code; that of a signal as shells have it. Raises CannotStart, OSError."""
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from workbench.importers.journal import cascade_text
 from workbench.workspace.attach_serving import Served, collecting, run_beside, serving
 from workbench.workspace.attaching import AttachOptions, attached_run, end_session, end_spans, recorded_spans
 from workbench.workspace.folders import Folders
+from workbench.workspace.own_terminal import run_in_terminal
 from workbench.workspace.project import Project
 
 GONE = "this is the session of a program: its calls can be watched, paused and edited; no engine runs it again"
@@ -29,8 +30,10 @@ class AttachPlan(Struct, frozen=True):
 
     options: AttachOptions
     served: Served
+    folder: Path
+    """Where the command runs. It is not looked up later: to import chDB, the process leaves its folder for a moment."""
     output: Path | None = None
-    """File for the output of the command; None without a command."""
+    """File for the output of the command; None without a command, or if it gets a terminal of its own."""
     pause: bool = False
     """Whether it is paused before its first request."""
     otlp: bool = False
@@ -40,6 +43,12 @@ class AttachPlan(Struct, frozen=True):
     def text(self) -> str:
         """The cascade that stands for it until its run says more."""
         return cascade_text(self.options.command, PHASE, "the program that was watched")
+
+    async def run(self, variables: Mapping[str, str]) -> int:
+        """Run the command until it ends; its exit code. Raises CannotStart, OSError."""
+        if self.output is None:
+            return await run_in_terminal(self.served.command, variables, self.folder)
+        return await run_beside(self.served.command, variables, self.output, self.folder)
 
 
 def attached_output(folders: Folders, session: str) -> Path:
@@ -68,12 +77,12 @@ async def attached(
         code, stopped = 0, "it was stopped in the Bench"
         try:
             async with serving(run, served, control) as variables:
-                if plan.output is None:
+                if not served.command:
                     host = variables["OPENAI_BASE_URL"]
                     say(f"Waiting for clients: OPENAI_BASE_URL={host}, and so on (workbench attach without --bench)")
                     await asyncio.Event().wait()
                 else:
-                    code = await run_beside(served.command, variables, plan.output)
+                    code = await plan.run(variables)
                     stopped = ""
         except asyncio.CancelledError:
             return Outcome("stopped", reason=stopped)
@@ -94,11 +103,11 @@ async def _collected(
     with recorded_spans(project, plan.options, observe, notify) as runs:
         try:
             async with collecting(runs, served) as variables:
-                if plan.output is None:
+                if not served.command:
                     say(f"Waiting for spans: OTEL_EXPORTER_OTLP_ENDPOINT={variables['OTEL_EXPORTER_OTLP_ENDPOINT']}")
                     await asyncio.Event().wait()
                 else:
-                    code = await run_beside(served.command, variables, plan.output)
+                    code = await plan.run(variables)
         except asyncio.CancelledError:
             runs.close("success")
             return Outcome("stopped", reason="it was stopped in the Bench")

@@ -51,6 +51,7 @@ from workbench.workspace.attaching import (
 )
 from workbench.workspace.folders import Folders
 from workbench.workspace.offline_replies import RepliesError
+from workbench.workspace.own_terminal import opener
 from workbench.workspace.project import Project, new_session_id
 
 PORT = 8333
@@ -65,7 +66,9 @@ SWITCH_SECONDS = 0.001
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND…]")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Default: {PORT}, or any free one for a command.")
 @click.option("--session", metavar="NAME", help="Name of the run; a new one without it.")
-@click.option("--bench", is_flag=True, help="Open the app on the traffic; what the command prints goes to a file.")
+@click.option("--bench", is_flag=True, help="Open the app on the traffic; so it is for a command on a terminal.")
+@click.option("--headless", is_flag=True, help="Record only: the command keeps this terminal.")
+@click.option("--terminal", is_flag=True, help="Run the command in a terminal of its own; so it is inside tmux.")
 @click.option("--pause", is_flag=True, help="With --bench: pause before the first request.")
 @click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="Where a provider is; again for more.")
 @click.option("--offline", is_flag=True, help="The offline model answers; no provider is asked.")
@@ -84,6 +87,8 @@ def command(
     port: int | None,
     session: str | None,
     bench: bool,
+    headless: bool,
+    terminal: bool,
     pause: bool,
     upstreams: tuple[str, ...],
     offline: bool,
@@ -98,8 +103,9 @@ def command(
 ) -> None:
     """Run COMMAND with the addresses of OpenAI, Anthropic, Gemini, OpenRouter and Ollama set to a proxy on this
     machine, and record its model calls as a run: what each call sent, what is new since the call before, what the
-    provider could take from its cache, and the cost. Requests and answers pass as they are. Without a command the
-    variables to set are printed, and clients are recorded until Ctrl+C.
+    provider could take from its cache, and the cost. Requests and answers pass as they are. On a terminal the app opens
+    on the run, and the command gets a pane of tmux or writes to a file; with --headless it keeps the terminal. Without
+    a command the variables to set are printed, and clients are recorded until Ctrl+C.
 
     With --otlp the calls are those of the spans that the program's instrumentation exports: a run for each conversation
     or trace. Its requests go straight to the provider, so that nothing can be paused or answered.
@@ -110,7 +116,8 @@ def command(
     Examples:
       workbench attach -- python my_agent.py
       workbench attach --offline -- python examples/agent.py
-      workbench attach --bench --pause -- python my_agent.py
+      workbench attach --pause -- python my_agent.py
+      workbench attach --headless -- my-coding-agent
       workbench attach --strategy 'mask(after=5)' -- python my_agent.py
       workbench attach --otlp -- python my_traced_agent.py
       workbench attach --replay python-1f3a -- python my_agent.py
@@ -120,6 +127,12 @@ def command(
         raise Failure(Exit.USAGE, "--offline, --replay and --reuse exclude each other")
     if otlp:
         _without_proxy(offline, replies, replay, reuse, strategy, upstreams, pause)
+    if headless and (bench or pause or terminal):
+        raise Failure(Exit.USAGE, "--headless records without the app, which --bench, --pause and --terminal need")
+    if terminal and not command:
+        raise Failure(Exit.USAGE, "--terminal is for a command", hint="workbench attach --terminal -- COMMAND")
+    here = bool(command) and not headless and not json and sys.stdin.isatty() and sys.stdout.isatty()
+    bench = bench or terminal or here
     if pause and not bench:
         raise Failure(Exit.USAGE, "--pause needs the app, where a paused request is let go", hint="add --bench")
     if replies is not None and not offline:
@@ -141,7 +154,7 @@ def command(
         raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
     served = Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
     if bench:
-        ctx.exit(_with_bench(options, served, pause=pause, otlp=otlp))
+        ctx.exit(_with_bench(options, served, pause=pause, otlp=otlp, terminal=terminal))
     if otlp:
         ctx.exit(_collect(project, options, served, json))
     try:
@@ -288,13 +301,16 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     talk(f"look at it: workbench open {run.session}", "dim")
 
 
-def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bool) -> int:
+def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bool, terminal: bool) -> int:
     """Open the app on the session, which is recorded in its process; the app's exit code."""
-    # The app needs the terminal: the command writes to a file, and reads nothing.
+    # The app needs the terminal: the command gets one of its own, or writes to a file and reads nothing.
     from workbench.cli.app import Opening, start
 
-    output = attached_output(Folders.of(os.environ), options.session) if served.command else None
-    code = start(Opening(None, attach=AttachPlan(options, served, output, pause, otlp)), {}, "attach")
+    own = terminal or bool(os.environ.get("TMUX"))
+    if own and not opener(os.environ):
+        raise Failure(Exit.USAGE, "no terminal can be opened here: there is neither tmux nor a desktop")
+    output = attached_output(Folders.of(os.environ), options.session) if served.command and not own else None
+    code = start(Opening(None, attach=AttachPlan(options, served, Path.cwd(), output, pause, otlp)), {}, "attach")
     if output is not None and output.exists():
         talk(f"what the command printed: {output}", "dim")
     return code

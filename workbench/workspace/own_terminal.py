@@ -1,0 +1,138 @@
+"""Runs a program in a terminal of its own, beside the app: in a pane of tmux, or in a window of the desktop's terminal.
+
+``python -m workbench.workspace.own_terminal SOCKET`` is what the new terminal runs: it asks at the socket for the
+command and its environment, which so stand in no file and in no list of processes, and tells there how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from workbench.workspace.attach_serving import PATIENCE, CannotStart
+
+OPENS_WITHIN = 20.0
+"""Seconds until a terminal has to have begun with the command."""
+CLOSED = 129
+"""The exit code of a program whose terminal was closed: that of a hangup, as shells have it."""
+_EMULATORS: tuple[tuple[str, ...], ...] = (
+    ("x-terminal-emulator", "-e"),
+    ("gnome-terminal", "--"),
+    ("konsole", "-e"),
+    ("kitty",),
+    ("wezterm", "start", "--"),
+    ("alacritty", "-e"),
+    ("foot",),
+    ("xterm", "-e"),
+)
+
+
+def opener(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What starts a command in a new terminal, in front of its words; empty if nothing here can."""
+    if environment.get("TMUX") and shutil.which("tmux"):
+        pane = environment.get("TMUX_PANE", "")
+        return ("tmux", "split-window", "-d", "-v", "-l", "30%", *(("-t", pane) if pane else ()))
+    if not (environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")):
+        return ()
+    own = environment.get("TERMINAL", "")
+    known = ((own, "-e"), *_EMULATORS) if own else _EMULATORS
+    return next((words for words in known if shutil.which(words[0])), ())
+
+
+async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> int:
+    """Run a command in a folder, in a terminal of its own, until it ends; its exit code. Cancelled, it is ended. Raises
+    CannotStart."""
+    opening = opener(os.environ)
+    if not opening:
+        raise CannotStart("no terminal can be opened here: there is neither tmux nor a desktop")
+    told: asyncio.Queue[int | str] = asyncio.Queue()
+    begun = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        begun.set()
+        asked = {"command": list(command), "env": {**os.environ, **variables}, "folder": str(folder)}
+        try:
+            writer.write(json.dumps(asked).encode() + b"\n")
+            answer = (await reader.readline()).decode("utf-8", "replace").strip()
+        except OSError:
+            answer = ""
+        finally:
+            writer.close()
+        kind, _, rest = answer.partition(" ")
+        told.put_nowait(rest if kind == "fault" else int(rest) if kind == "code" else CLOSED)
+
+    with tempfile.TemporaryDirectory(prefix="attach-") as place:  # only its owner can look into it
+        address = str(Path(place) / "program")
+        server = await asyncio.start_unix_server(serve, address, limit=2**16)
+        async with server:
+            words = (*opening, sys.executable, "-m", __name__, address)
+            await _opened(words, begun)
+            ended = await told.get()
+    if isinstance(ended, str):
+        raise CannotStart(ended)
+    return ended
+
+
+async def _opened(words: Sequence[str], begun: asyncio.Event) -> None:
+    """Start a terminal and wait until it asks for its command. Raises CannotStart."""
+    quiet = subprocess.DEVNULL
+    try:
+        await asyncio.create_subprocess_exec(*words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        await asyncio.wait_for(begun.wait(), OPENS_WITHIN)
+    except (OSError, TimeoutError):
+        raise CannotStart(f"no terminal came up: {shlex.join(words[:2])}") from None
+
+
+def main(address: str) -> None:
+    """Run the command that is told at a socket, in this terminal."""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(address)
+    with line.makefile("rb") as reading:
+        asked = json.loads(reading.readline())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = subprocess.Popen(
+            asked["command"],
+            env=asked["env"],
+            cwd=asked["folder"],
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+    except OSError as fault:
+        line.sendall(f"fault '{asked['command'][0]}' cannot be run: {fault.strerror}\n".encode())
+        return
+    threading.Thread(target=_ends_with, args=(line, child), daemon=True).start()
+    code = child.wait()
+    code = code if code >= 0 else 128 - code
+    with suppress(OSError):
+        line.sendall(f"code {code}\n".encode())
+    with suppress(EOFError, KeyboardInterrupt):
+        input(f"\n[ended with exit code {code}; Enter closes this terminal]")
+
+
+def _ends_with(line: socket.socket, child: subprocess.Popen[bytes]) -> None:
+    """End a program once nobody records it any more."""
+    with suppress(OSError):
+        line.recv(1)
+    if child.poll() is not None:
+        return
+    child.terminate()
+    try:
+        child.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
