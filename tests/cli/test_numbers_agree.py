@@ -21,7 +21,7 @@ from workbench.store.store import Store
 from workbench.views.cells import Row
 from workbench.views.header import totals
 from workbench.views.log import log_line
-from workbench.views.numbers import count, spent_cell, spent_in_full, took_words
+from workbench.views.numbers import count, spent_cell, spent_in_full, spent_words, took_words
 from workbench.views.run import figures_words, totals_line
 from workbench.views.timeline import Timeline
 from workbench.views.tree import TreeRows, TreeView
@@ -206,6 +206,8 @@ def test_tables_and_exports_say_the_same_of_a_run(
     assert all(isclose(one["took"]["seconds"], visit.seconds or 0.0) for one, visit in pairs(lines, state))
     page = cli("export", kind, "--as", "html").out
     assert f"{'' if state.figures().grade_in == 'exact' else '~'}{whole[1]:,} tokens in" in page
+    costs = [spent_words(state.figures_of_calls([call]).spent) for call in state.calls if call.answer is not None]
+    assert all(f" · {'cost ' if cost == 'unpriced' else ''}{cost}</p>" in page for cost in costs)
 
 
 def pairs(lines: list[Any], state: RunState) -> Iterator[tuple[Any, Any]]:

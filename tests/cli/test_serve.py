@@ -18,6 +18,8 @@ from tests.support.command import Cli, run_cli
 from tests.support.waiting import PATIENCE, until
 from tests.support.workspaces import alone
 from workbench.cli.serving.guard import Guard, Request
+from workbench.views.numbers import spent_cell
+from workbench.workspace.project import Project
 
 TOKEN = "a-token-of-a-test-0123"
 GOOD = Request(host="127.0.0.1:8321", cookie=TOKEN)
@@ -240,7 +242,7 @@ def address_of(made: dict[str, Any]) -> str:
     return "/" + str(made["url"]).split("/", 3)[3].partition("#")[0]
 
 
-def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server) -> None:
+def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server, folder: Path) -> None:
     token = {"Authorization": f"Bearer {server.token}"}
     status, body, headers = server.get("/runs/first-run", token)
     assert status == 200
@@ -250,6 +252,8 @@ def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server) -> None:
     status, body, _ = server.get("/runs", token)
     assert status == 200
     assert "first-run" in body
+    cost = spent_cell(Project.at(folder).store.runs()[0].spent)
+    assert f'<td class="n">{cost}<' in body, "as the list of runs in the app says it"
     status, body, _ = server.get("/?run=first-run", token)
     assert status == 200
     assert "/ws/" in body
@@ -262,7 +266,7 @@ def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server) -> None:
 
 
 def test_a_link_shows_its_run_and_nothing_else_until_it_is_revoked(server: Server, folder: Path) -> None:
-    made = linked(folder, "first-run", "--call", "lighthouse/1/1/1/1")
+    made = linked(folder, "first-run", "--call", "lighthouse:1")
     assert made["url"].endswith("#lighthouse/1/1/1/1")
     assert made["url"].startswith(f"{server.url}/runs/")
     there = address_of(made)
@@ -283,7 +287,7 @@ def test_a_link_shows_its_run_and_nothing_else_until_it_is_revoked(server: Serve
         assert secret not in run_cli("link", "--list").out
         assert run_cli("link", "--revoke", made["id"]).code == 0
         assert run_cli("link", "--revoke", made["id"]).code == 2
-        assert "has no call at" in run_cli("link", "first-run", "--call", "look/1/1/1/1").err
+        assert "made no call" in run_cli("link", "first-run", "--call", "look/1/1/1/1").err
     assert server.get(there)[0] == 403
 
 

@@ -98,6 +98,14 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     assert isinstance(again, SqlScreen)
     seen["kept"] = again.area.plain_text
     seen["found again"] = screen_text(it.app)
+    await it.press("alt+a", *"SELECT 9", "escape")
+    await it.until(lambda: it.app.screen is it.screen)
+    await it.app.workers.wait_for_complete()
+    await it.press("Q")
+    await it.until(lambda: isinstance(it.app.screen, SqlScreen) and it.app.screen._tables)
+    again = it.app.screen
+    assert isinstance(again, SqlScreen)
+    seen["draft"] = again.area.plain_text
     seen.update(await _opened(Console(it, again)))
     return seen
 

@@ -132,7 +132,9 @@ async def test_rounds_stand_below_each_other_and_a_plot_takes_the_place_of_the_t
         await check_sizes(it, "candidates", picture=True)
         await it.press("P")
         await check_sizes(it, "candidates-plot")
-        await it.press("P")
+        await it.press("escape")
+        assert isinstance(it.app.screen, CandidatesScreen), "escape closes one thing: the plot"
+        assert not it.app.screen.has_class("-plot")
         assert "US dollars" not in screen_text(it.app)
 
 

@@ -55,7 +55,7 @@ def test_a_choice_shows_as_much_of_each_output_as_the_file_says_and_what_it_cost
     assert "output  the first 4 of 16 characters" in below
     assert "brig…" in below
     assert "bright" not in below
-    assert "cost $0.1" in below
+    assert "cost ~$0.1" in below
     beside = choosing({"max_preview_length": 4, "presentation": "diff"}, ["bright and light", "bring it"], 1)[1]
     assert "bring" not in beside
     assert "brig" in beside

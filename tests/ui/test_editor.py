@@ -249,6 +249,36 @@ async def test_find_go_to_line_undo_and_the_next_problem(tmp_path: Path) -> None
         assert it.text != before
 
 
+async def test_a_point_in_a_template_offers_the_phases(tmp_path: Path) -> None:
+    async with desk(tmp_path, "cascade_id: x\nphases:\n  - name: look\n    instructions: Look\n") as it:
+        await it.it.press("ctrl+end", "up", "end", *" {{ outputs.")
+        assert it.screen.popup.display
+        assert [item.text for item in it.screen.popup.items] == ["look"]
+        await it.it.press("tab")
+        assert it.text.rstrip().endswith("{{ outputs.look")
+
+
+async def test_the_field_of_a_line_shows_from_its_indentation_on(tmp_path: Path) -> None:
+    """The editor opens at a line, not at its first word."""
+    async with desk(tmp_path, "cascade_id: x\nphases:\n  - name: look\n    rules:\n      max_turns: 3\n") as it:
+        for line, field in ((5, "phases[].rules.max_turns"), (4, "phases[].rules"), (3, "phases[].name")):
+            await it.it.press("ctrl+g", *f"{line}", "enter")
+            assert it.area.cursor_location == (line - 1, 0)
+            await it.it.until(lambda: it.screen.field is not None)
+            assert it.screen.field is not None
+            assert it.screen.field.path == field
+
+
+async def test_keys_lead_to_both_ends_and_take_the_whole_text(tmp_path: Path) -> None:
+    async with desk(tmp_path, "cascade_id: x\nphases: []\n") as it:
+        await it.it.press("ctrl+end")
+        assert it.area.cursor_location == it.area.document.end
+        await it.it.press("ctrl+home")
+        assert it.area.cursor_location == (0, 0)
+        await it.it.press("alt+a")
+        assert it.area.selected_text == it.text
+
+
 CANNOT_BE_KEPT = (
     (b"cascade_id: caf\xe9\n", "not UTF-8 at byte 16"),
     (b"cascade_id: x\r\nphases: []\n", "it mixes several kinds of line ends"),

@@ -16,6 +16,7 @@ from workbench.context.message import Message
 from workbench.engine.contracts import ModelFault
 from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.state import BenchState
+from workbench.tui.screens.editor import EditorScreen
 from workbench.views.text import TextRows
 
 LONG = Message("user", "[Tool result: read_log]\n" + "a line of the log\n" * 400)
@@ -49,6 +50,18 @@ async def test_a_context_that_is_too_long_points_to_its_largest_messages(tmp_pat
         assert "mask or clear old tool results" in shown
         assert "c asks again" not in shown, "the same request would be refused again"
         await check_sizes(it, "failed", picture=True)
+
+
+async def test_a_call_without_a_scripted_reply_leads_to_the_file_of_replies(tmp_path: Path) -> None:
+    replies = "replies:\n  intake: [{text: x}]\n"
+    error = {"kind": "unscripted", "message": "no reply is scripted for phase 'triage'"}
+    async with bench(tmp_path, replies=replies, events=story(error).events) as it:
+        assert "e opens the replies" in it.pane("detail")
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditorScreen), "the editor did not open")
+        assert isinstance(it.app.screen, EditorScreen)
+        assert it.app.screen.area.text == replies
+        assert it.app.screen.area.cursor_location == (2, 0)
 
 
 @pytest.mark.fault("F26")

@@ -131,6 +131,11 @@ CATALOGUE = [
 ]
 
 
+def test_a_query_that_was_not_run_is_there_again(seen: dict[str, Any]) -> None:
+    """Escape leaves the console: what was typed over the whole old query must not be lost by it."""
+    assert seen["draft"] == "SELECT 9"
+
+
 @pytest.mark.parametrize(
     ("query", "first"),
     [

@@ -8,10 +8,12 @@ import pytest
 
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
+from tests.ui.test_candidates import contested
 from tests.ui.test_hostile import ALL, assert_harmless, hostile_story
 from workbench.engine.journal.state import RunState
-from workbench.views.numbers import spent_words
+from workbench.views.numbers import count, spent_words
 from workbench.views.summary import SummaryRows
+from workbench.views.tree import TreeRows, TreeView
 
 
 def lines(rows: SummaryRows, width: int = 100) -> list[str]:
@@ -49,6 +51,17 @@ def test_failed_checks_are_counted_and_the_last_says_why() -> None:
     story.finish("done")
     (line,) = (line for line in lines(SummaryRows(RunState.of(story.events), {})) if line.startswith(" checks"))
     assert line.split()[1:] == ["1", "passed", "1", "failed", "last:", "2", "of", "5", "failed"]
+
+
+def test_a_phase_counts_its_candidates_as_the_tree_does() -> None:
+    run = contested().state
+    found = lines(SummaryRows(run, {}))
+    (tree,) = (node.sums for node in TreeRows(run, TreeView()).nodes if node.phase == "generate" and node.depth == 0)
+    (row,) = (line for line in found if "✓ generate" in line)
+    assert tree is not None
+    assert tree.calls > 1
+    assert f" {count(tree.tokens_in, tree.grade_in)} " in row
+    assert sum("candidate " in line for line in found) == len([v for v in run.visits if v.branch])
 
 
 async def test_a_run_that_ended_shows_its_summary_and_then_its_last_call(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from workbench.analysis.batch.grid import GridError, setting_of, variants_of
 from workbench.analysis.batch.paired import paired
 from workbench.analysis.batch.rows import row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
+from workbench.store.batches import batch_names
+from workbench.views.numbers import spent_cell
 from workbench.workspace.project import Project
 
 FLOW = """\
@@ -154,6 +156,17 @@ def test_every_row_is_a_stored_run_and_the_same_command_runs_nothing_again(folde
     assert batch("--score", "exact") == body
     assert batch("--score", "exact", "--score", "hit=regex:^bad")["results"][2]["score_hit"] == 1
     assert store.run_ids() == runs
+
+
+def test_a_predicted_cost_is_marked_as_in_the_list_of_runs(folder: Path) -> None:
+    """No provider billed these runs: what their input is expected to cost shows as ``~``, and never as nothing."""
+    write_rows(folder, ROWS[:1])
+    batch()
+    store = Project.at(folder).store
+    shown = spent_cell(store.runs()[0].spent)
+    assert shown.startswith("~$0.0")
+    assert f"{shown} · " in run_cli("batches", batch_names(store.root)[0], "--row", "1", "--plain").out
+    assert shown in run_cli("batches", "--plain").out
 
 
 def test_a_row_that_was_edited_runs_and_the_others_stay(folder: Path) -> None:

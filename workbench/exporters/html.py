@@ -16,7 +16,7 @@ from workbench.context.reasons import explain, origin, turns_before
 from workbench.dollars import money
 from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
-from workbench.engine.journal.costs import EXACT
+from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
@@ -104,11 +104,8 @@ class _Page:
         yield f"{sums.calls:,} calls{kept}{inside}"
         out = "–" if (told := sums.told_out) is None else f"{told:,}"
         yield f"{'' if sums.grade_in is Grade.EXACT else '~'}{sums.tokens_in:,} tokens in, {out} out"
-        if sums.calls and sums.spent.total is None:
-            yield "cost unpriced"
-        elif sums.calls:
-            unpriced = f", {sums.spent.unknown:,} unpriced" if sums.spent.unknown else ""
-            yield money(sums.spent.total, exact=sums.spent.exact) + unpriced
+        if cost := _cost(sums.spent):
+            yield cost
 
     def _said(self, place: Place) -> Iterator[str]:
         """What people say of the run, or of a call."""
@@ -186,7 +183,7 @@ class _Page:
             facts.append(f"{predicted.cached:,} cached predicted")
         if call.usage.input is not None:
             facts.append(f"{call.usage.input:,} in, {call.usage.output or 0:,} out")
-        facts.append("cost unpriced" if call.cost is None else money(call.cost, exact=call.cost_grade in EXACT))
+        facts.append(_cost(self.state.figures_of_calls([call]).spent))
         yield f'<h3 id="c{self.numbers[id(call)]}"><a id="{text(str(call.place))}">{text(name)}</a></h3>'
         yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
         yield from self._said(call.place)
@@ -273,6 +270,13 @@ class _Page:
             return f'<p class="dim">[{label}: its bytes are gone]</p>'
         self._pictures.add(image.digest)
         return f'<img id="{name}" alt="{label}" title="{label}" src="data:{text(image.media_type)};base64,{data}">'
+
+
+def _cost(spent: CostSum) -> str:
+    """What answered calls cost, ``~`` where a part is predicted; empty without one."""
+    if spent.total is None:
+        return "cost unpriced" if spent.calls + spent.embedded else ""
+    return money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
 
 
 def text(value: str) -> str:

@@ -135,7 +135,7 @@ class BatchView(View):
                     f"{one.cells - one.left:,}/{one.cells:,}",
                     Cell(f"{one.failed:,}", "error") if one.failed else "",
                     *(UNKNOWN if mean is None else score_text(mean[0]) for mean in means),
-                    _spent(one.cost, one.unknown_costs),
+                    _spent(one.cost, one.predicted, one.unpriced),
                     count(one.tokens_in + one.tokens_out),
                     seconds(one.seconds),
                 )
@@ -344,8 +344,7 @@ class CellView(View):
                         f"  {score_text(score.value)}  {clean_line(score.fault or score.reason, 400)}",
                     )
             if one.status in DONE:
-                took = f"{_spent(one.spent, one.cost is None)} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
-                yield (Cell(f"{took} · {plural(one.calls, 'call')}", "dim"),)
+                yield (Cell(f"{_took(one)} · {plural(one.calls, 'call')}", "dim"),)
                 yield TextBlock(one.output, "  ")
 
     def json(self) -> list[dict[str, Any]]:
@@ -400,15 +399,28 @@ def _overview(one: Matrix) -> Sequence[Piece]:
         f"{len(one.plan.variants):,}",
         Cell(f"{total - one.left:,}/{total:,}", "warning" if one.left else ""),
         Cell(f"{failed:,}", "error") if failed else "",
-        _spent(one.spent, any(each.status in DONE and each.cost is None for _, _, _, each in one.all())),
+        _spent_of(one),
     )
 
 
-def _spent(known: float, unknown: int) -> str:
-    """A sum of money, part of which may have no price."""
-    if unknown and not known:
+def _spent(known: float, predicted: float, unpriced: int) -> str:
+    """A sum of money as lists of runs say it: ``~`` where a part is predicted, ``+?`` where one has no price."""
+    if unpriced and not known + predicted:
         return UNPRICED
-    return money(known, exact=True) + ("+?" if unknown else "")
+    return money(known + predicted, exact=not predicted) + ("+?" if unpriced else "")
+
+
+def _took(one: CellResult) -> str:
+    """Cost, tokens and time of a run."""
+    cost = _spent(one.spent, one.predicted, one.without_price)
+    return f"{cost} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
+
+
+def _spent_of(matrix: Matrix) -> str:
+    """What all runs of a batch and their scores cost."""
+    ended = [one for _, _, _, one in matrix.all() if one.status in DONE]
+    unpriced = sum(one.without_price for one in ended)
+    return _spent(matrix.spent, sum(one.predicted for one in ended), unpriced)
 
 
 def _failed(counts: Mapping[str, int]) -> int:
@@ -446,7 +458,7 @@ class BatchRows(Rows):
         about = f"  {plural(len(matrix.plan.rows), 'row')} of {flat(matrix.plan.source, 60)}"
         self.title = (("Batch", "title"), (f"  {matrix.plan.name}", "name"), (about, "dim"))
         state: Span = (f"{total - matrix.left:,}/{total:,} ended", "warning" if matrix.left else "dim")
-        self.title_right = (state, (f"  {_spent(matrix.spent, 0)}  by {order}", "dim"))
+        self.title_right = (state, (f"  {_spent_of(matrix)}  by {order}", "dim"))
 
     def _ordered(self) -> list[int]:
         if self.matrix is None:
@@ -490,7 +502,7 @@ class BatchRows(Rows):
             one = self.matrix.totals(index)
             means = [f"{name} {score_text(mean[0])}" for name, mean in one.scores.items() if mean is not None]
             failed = [f"{one.failed} failed"] if one.failed else []
-            told = " · ".join([*means, *failed, _spent(one.cost, one.unknown_costs), seconds(one.seconds)])
+            told = " · ".join([*means, *failed, _spent(one.cost, one.predicted, one.unpriced), seconds(one.seconds)])
             here = index == self.column
             labels += [self._edge(index), (fit(one.label, cell - 1), "title-focus" if here else "name")]
             sums += [self._edge(index), (fit(told, cell - 1), "dim")]
@@ -537,8 +549,7 @@ def cell_lines(matrix: Matrix, row: int, variant: int, *, whole: bool = False) -
     lines: list[TextLine] = []
     for number, one in enumerate(matrix.at(row, variant), 1):
         times = f" {number}" if matrix.plan.repeat > 1 else ""
-        took = f"{_spent(one.spent, one.cost is None)} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
-        about = f" · {took}" if one.status in DONE else ""
+        about = f" · {_took(one)}" if one.status in DONE else ""
         status = WORDS.get(one.status, one.status)
         lines.append(TextLine(f"run{times} {status}{about}  {one.session}", TOKENS.get(one.status, "dim")))
         if one.reason:
@@ -565,8 +576,9 @@ def diff_lines(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> list[T
         one = matrix.at(row, variant)[0]
         scores = [f"{name} {score_text(score.value)}" for name, score in _scores(matrix.plan, one) if score is not None]
         name, label = matrix.plan.rows[row].name, matrix.plan.variants[variant].label
-        took = [_spent(one.spent, one.cost is None), f"{count(one.tokens)} tokens", seconds(one.seconds)]
-        lines.append(TextLine(clean_line(f"{mark} row {name} · {label}: {' · '.join([*scores, *took])}", 400), token))
+        lines.append(
+            TextLine(clean_line(f"{mark} row {name} · {label}: {' · '.join([*scores, _took(one)])}", 400), token)
+        )
         outputs.append(text_lines(one.output if one.status in DONE else one.reason))
     lines.append(TextLine(""))
     old, new = ([line.text for line in side][:_LINES] for side in outputs)

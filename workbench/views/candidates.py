@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, standings
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
@@ -463,7 +464,7 @@ def contest_words(rows: CandidateRows) -> str:
     elif not judged and not running and not waiting and rows.state.status == "running":
         parts.append("being judged")
     elif winner is not None and not running:
-        parts.append(f"candidate {winner.number} stands")
+        parts.append(f"candidate {winner.number} {_outcome(rows.contest.rounds[-1])}")
     return " · ".join(parts)
 
 
@@ -489,8 +490,11 @@ def why_text(of: Round, rows: Sequence[RankedCandidate]) -> str:
     notes += [f'the evaluator said "{judged}"'] if judged and judged != reason else []
     by = "" if notes == ["evaluator"] else f" ({'; '.join(filter(None, notes))})"
     said = f': "{reason}"' if reason else ""
-    wins = "wins" if of.decided else "stands, undecided"
-    return f"{names.get(of.winner, str(of.winner))} {wins}{said}{by}"
+    return f"{names.get(of.winner, str(of.winner))} {_outcome(of)}{said}{by}"
+
+
+def _outcome(of: Round) -> str:
+    return "wins" if of.decided else "stands, undecided"
 
 
 def notes(rows: Sequence[RankedCandidate]) -> Iterator[tuple[str, str]]:
@@ -553,11 +557,12 @@ def score_words(row: RankedCandidate) -> str:
 
 
 def cost_words(row: RankedCandidate) -> str:
-    """``$0.0071``; ``~`` before an assumed or predicted cost, ``…`` after a part; empty before the first call."""
+    """``$0.0071``; ``~`` before a cost that is assumed, predicted or from another price list, as everywhere; ``…``
+    after a part; empty before the first call."""
     value = row.cost if row.assumed_cost is None else row.assumed_cost
     if value is None:
         return UNPRICED if row.tokens is not None else ""
-    words = money(value, exact=row.assumed_cost is None and row.cost_grade != "predicted")
+    words = money(value, exact=row.assumed_cost is None and Figures.of(row.calls).spent.exact)
     return f"{words}…" if row.cost_grade == "so far" and row.assumed_cost is None else words
 
 

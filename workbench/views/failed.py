@@ -12,6 +12,9 @@ from workbench.views.keys import told
 from workbench.views.numbers import count, seconds
 from workbench.views.text import TextLine, TextRows, text_lines
 
+UNSCRIPTED = "unscripted"
+"""The kind of a failure of the offline model: no reply is scripted."""
+
 
 def failure_doc(call: CallState, index: int, run: RunState) -> TextRows:
     """One failed try of a call. For a request that was too long, its largest messages are named; for a missing model,
@@ -31,6 +34,8 @@ def failure_doc(call: CallState, index: int, run: RunState) -> TextRows:
     else:
         lines += [TextLine(""), TextLine("What to do", "head"), *text_lines(remedy.do)]
         lines.append(TextLine(_keys(again=remedy.again), "dim"))
+        if error.get("kind") == UNSCRIPTED:
+            lines.append(TextLine(told("{view.edit} opens the replies, if there is a file of them."), "dim"))
     if error.get("partial"):
         lines += [TextLine(""), TextLine("What had arrived", "head"), *text_lines(str(error["partial"]), "dim")]
     if error.get("body"):

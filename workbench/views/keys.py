@@ -364,6 +364,9 @@ EDITOR_KEYS: tuple[Key, ...] = (
     ),
     Key("text.undo", "ctrl+z", "undo", "text", "Undo", "Editor", "undo"),
     Key("text.redo", "ctrl+y", "redo", "text", "Redo", "Editor"),
+    Key("text.all", "alt+a", "select_all", "text", "Select the whole text", "Editor", "all"),
+    Key("text.top", "ctrl+home", "text_top", "text", "Go to the beginning of the text", "Editor"),
+    Key("text.bottom", "ctrl+end", "text_bottom", "text", "Go to the end of the text", "Editor"),
 )
 
 FIND_KEYS: tuple[Key, ...] = (
@@ -497,7 +500,7 @@ ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
         "settings.tab",
         "settings.external",
     ),
-    "sql": ("sql.ask", "sql.close", "sql.complete", "sql.pane", "sql.earlier", "sql.keep", "sql.save"),
+    "sql": ("sql.ask", "sql.close", "sql.complete", "sql.pane", "sql.earlier", "text.all", "sql.keep", "sql.save"),
     "sql_result": (
         "list.open",
         "sql.close",

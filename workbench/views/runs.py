@@ -77,13 +77,13 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         _Column("started", 18 if width >= WIDE else 13),
         _Column("cost", min(max(sizes.cost, 4) + 2, 14), True),
         _Column("score", min(max(sizes.score, 5) + 2, 12), True) if sizes.score else _Column("", 0),
-        _Column("who", min(sizes.who + 2, 20)) if sizes.who else _Column("", 0),
-        _Column("tags", min(sizes.tags + 2, 22)) if sizes.tags else _Column("", 0),
-        _Column("model", min(sizes.model + 2, 26 if width >= WIDE else 18)) if sizes.model else _Column("", 0),
+        _sized("who", sizes.who, 20),
+        _sized("tags", sizes.tags, 22),
+        _sized("model", sizes.model, 26 if width >= WIDE else 18),
         _SORTED["tokens"],
         _SORTED["seconds"],
         _SORTED["calls"],
-        _Column("cascade", min(sizes.cascade + 2, 22)),
+        _sized("cascade", sizes.cascade, 22),
     )
     chosen: dict[str, _Column] = {}
     for column in wanted:
@@ -94,6 +94,11 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
     chosen |= {"input": _Column("input", given), "output": _Column("output", max(0, left - given - 2))}
     shown = (chosen[title] for title in _ORDER if title in chosen)
     return (_Column("session", name), *shown)
+
+
+def _sized(title: str, longest: int, most: int) -> _Column:
+    """A column of text as wide as its longest text and its title, and of no width without any text."""
+    return _Column(title, min(max(longest, len(title)) + 2, most) if longest else 0)
 
 
 _ORDER = ("started", "took", "calls", "tokens", "cost", "score", "who", "tags", "model", "cascade", "input", "output")
@@ -156,7 +161,7 @@ def _cells(run: RunSummary) -> list[Cell]:
         Cell(counted(run, run.calls)),
         Cell(counted(run, run.tokens_in, run.grade_in)),
         Cell(UNKNOWN if run.told_out is None else counted(run, run.told_out)),
-        Cell(_cost(run)),
+        Cell(cost_words(run)),
         Cell(verdict(run.labels), "", f"{score_words(run.labels.score)} {run.labels.thumb}".strip()),
         Cell(tag_words(run.labels), "accent"),
         Cell(given_words(run)),
@@ -177,7 +182,8 @@ def _took(run: RunSummary) -> str:
     return "" if run.seconds is None else seconds(run.seconds)
 
 
-def _cost(run: RunSummary) -> str:
+def cost_words(run: RunSummary) -> str:
+    """Its cost in a cell: as billed, with ``~`` where a part is predicted, ``–`` if unknown."""
     return spent_cell(run.spent, run.missing) or UNKNOWN
 
 
@@ -213,7 +219,7 @@ class RunRows(Rows):
             max((cell_len(verdict(run.labels)) for run in runs), default=0),
             max((cell_len(cascade_name(run)) for run in runs), default=0),
             max((cell_len(given_words(run)) for run in runs), default=0),
-            max((cell_len(_cost(run)) for run in runs), default=0),
+            max((cell_len(cost_words(run)) for run in runs), default=0),
             max((cell_len(who_words(run)) for run in runs), default=0),
         )
         self._order = listing.wanted.order
@@ -267,7 +273,7 @@ class RunRows(Rows):
             case "tokens":
                 text, token = counted(run, run.tokens_in + run.tokens_out, run.grade_in), dim
             case "cost":
-                text, token = _cost(run), dim
+                text, token = cost_words(run), dim
             case "score":
                 text, token = verdict(run.labels), _verdict_token(run)
             case "who":

@@ -17,7 +17,7 @@ from workbench.views.run import visit_name
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import text_lines, wrapped
 from workbench.views.timeline import place_words
-from workbench.views.tree import fitted, inside_it, sum_cells
+from workbench.views.tree import fitted, inside_it, is_candidate, sum_cells
 
 LINES = 8
 """Lines of the output that show here."""
@@ -86,16 +86,35 @@ class SummaryRows(Rows):
         room = max(NAME, min(width - 46, 40))
         columns = max(44, width - room)
         yield ((" " + fit("phase", room - 1), "head"), *_named(heads, columns)), None, ""
+        own = {(visit.phase, visit.visit) for visit in self.run.visits if not is_candidate(visit)}
+        below: dict[tuple[str, int], list[VisitState]] = {}
+        for visit in filter(is_candidate, self.run.visits):
+            below.setdefault((visit.phase, visit.visit), []).append(visit)
         for visit in self.run.visits:
-            left = self._name(visit, room)
-            numbers = sum_cells(self.run.figures_of([visit], self.known), visit.calls, visit.seconds, columns)
-            yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
-            for child in visit.children:
-                yield from self._child(str(child.get("run_id", "")), room, columns)
+            key = (visit.phase, visit.visit)
+            if not is_candidate(visit):
+                candidates = below.pop(key, [])
+                yield from self._visit(visit, [visit, *candidates], visit_name(visit), room, columns)
+                for one in candidates:
+                    yield from self._visit(one, [one], f"  candidate {flat(one.branch)}", room, columns)
+            elif key not in own:  # Whole walks of the cascade: no visit stands above them.
+                yield from self._visit(visit, [visit], visit_name(visit), room, columns)
         yield ((" " + fit("total", room - 1), "bold"), *self._total(self.run, columns)), None, ""
 
-    def _name(self, visit: VisitState, room: int) -> tuple[Span, ...]:
-        return ((" ", "plain"), status_sign(visit.status), (" " + fit(visit_name(visit), room - 3), "plain"))
+    def _visit(
+        self, visit: VisitState, together: Sequence[VisitState], name: str, room: int, columns: int
+    ) -> Iterator[Line]:
+        """A visit with what is counted together with it, as in the tree, and the runs that it started."""
+        indent = len(name) - len(name.lstrip())
+        left = (
+            (" " * (indent + 1), "plain"),
+            status_sign(visit.status),
+            (" " + fit(name.lstrip(), room - 3 - indent), "plain"),
+        )
+        numbers = sum_cells(self.run.figures_of(together, self.known), visit.calls, visit.seconds, columns)
+        yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
+        for child in visit.children:
+            yield from self._child(str(child.get("run_id", "")), room, columns)
 
     def _child(self, run_id: str, room: int, columns: int) -> Iterator[Line]:
         child = self.children.get(run_id)

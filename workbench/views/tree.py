@@ -322,7 +322,7 @@ class Nodes:
     def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
         view = self.view
         id: NodeId = ("phase", phase.name)
-        own = [visit for visit in visits if not _is_candidate(visit)]
+        own = [visit for visit in visits if not is_candidate(visit)]
         status = (own or visits)[-1].status if visits else "pending"
         calls = [call for visit in visits for call in visit.calls]
         here = view.selected is not None and view.selected.phase == phase.name and not view.selected_run
@@ -355,7 +355,7 @@ class Nodes:
             took=_wall(own or visits),
         )
         if unfolded:
-            yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)], phase.depth + 1)
+            yield from self._visits(own, [visit for visit in visits if is_candidate(visit)], phase.depth + 1)
 
     def _walks(self) -> Iterator[Node]:
         """What settled a contest of whole walks: it belongs to no phase."""
@@ -462,7 +462,7 @@ class Nodes:
             calls=tuple(visit.calls),
             sums=sums,
             took=visit.seconds,
-            brief=(self._mark(visit.status), (f" {flat(label).removeprefix('branch ')}", "plain"), *won),
+            brief=(self._mark(visit.status), (f" {_told_apart(flat(label))}", "plain"), *won),
         )
         if unfolded:
             for candidate in candidates:
@@ -567,9 +567,9 @@ class Nodes:
         nested = Nodes(state, self.view, run_id, over=self._over)
         nested._phase_ran = self._phase_ran
         for inner in state.visits:
-            if not _is_candidate(inner):
+            if not is_candidate(inner):
                 mine = [
-                    v for v in state.visits if _is_candidate(v) and v.phase == inner.phase and v.visit == inner.visit
+                    v for v in state.visits if is_candidate(v) and v.phase == inner.phase and v.visit == inner.visit
                 ]
                 name = inner.phase + (f"#{inner.visit}" if inner.visit > 1 else "")
                 kind = f" {KIND_WORDS.get(inner.kind, inner.kind)}" if inner.kind in _NODES else ""
@@ -645,7 +645,7 @@ def _wall(visits: Sequence[VisitState]) -> float | None:
     known = [visit.seconds for visit in visits if visit.seconds is not None]
     if not known:
         return None
-    return max(known) if _is_candidate(visits[0]) else sum(known)
+    return max(known) if is_candidate(visits[0]) else sum(known)
 
 
 def ended(status: str, *, over: bool) -> str:
@@ -693,7 +693,13 @@ def _visit_label(visit: VisitState) -> str:
     return f"branch {visit.branch}{again}"
 
 
-def _is_candidate(visit: VisitState) -> bool:
+def _told_apart(label: str) -> str:
+    """A label with what tells it from its neighbours first, as it stands in a column that cuts it."""
+    word, _, name = label.partition(" ")
+    return f"{name} {word}" if word == "candidate" else label.removeprefix("branch ")
+
+
+def is_candidate(visit: VisitState) -> bool:
     """Whether it is an execution among several; a parallel branch of its own is none."""
     return bool(visit.branch) and not visit.parallel
 
@@ -702,7 +708,7 @@ def _won(decided: bool) -> str:
     return "winner" if decided else "stands"
 
 
-__all__ = ["Node", "NodeId", "PhaseOutline", "TreeRows", "TreeView", "breadcrumb"]
+__all__ = ["Node", "NodeId", "PhaseOutline", "TreeRows", "TreeView", "breadcrumb", "is_candidate"]
 
 
 class TreeRows(Rows):

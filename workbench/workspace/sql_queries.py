@@ -232,12 +232,14 @@ class SqlQueries:
 
 
 class StatementHistory:
-    """Statements that were run, the newest last; kept in a file of the user's."""
+    """Statements that were run, the newest last, and the one that was written and not run; kept in files of the
+    user's."""
 
     LONGEST = 200
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._draft = file.with_suffix(".draft")
         self.statements: list[str] = []
         self.problem = ""
         """Why it is not kept, if so."""
@@ -252,6 +254,25 @@ class StatementHistory:
                 self.statements.append(str(json.loads(line)))
             except ValueError:
                 self.problem = f"{file}: holds a line that is not JSON"
+
+    @property
+    def draft(self) -> str:
+        """The statement that was written last and not run; empty for none."""
+        try:
+            return self._draft.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def keep_draft(self, statement: str) -> None:
+        """Keep what is written and was not run; one that was run, or nothing, leaves no draft."""
+        try:
+            if not statement.strip() or statement.strip() in self.statements:
+                self._draft.unlink(missing_ok=True)
+                return
+            self._draft.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._draft, statement.encode("utf-8"), 0o600)
+        except OSError as fault:
+            self.problem = f"{self._draft}: cannot be written: {fault.strerror}"
 
     def add(self, statement: str) -> None:
         """Keep a statement; one that was run before moves to the end."""

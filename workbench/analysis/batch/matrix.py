@@ -73,11 +73,20 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     """By the name of the scorer."""
     before: float = 0.0
     """US dollars known of what the newest run and its scores have replaced: runs that were repeated, other scores."""
+    predicted: float = 0.0
+    """US dollars predicted for the input of calls that no bill covers."""
+    unpriced: bool = False
+    """Whether a call has neither a bill nor a prediction."""
 
     @property
     def all_spent(self) -> float:
         """US dollars known of the cell: its runs and its scores, those that were replaced as well."""
         return self.before + self.spent + fsum(score.cost or 0.0 for score in self.scores.values())
+
+    @property
+    def without_price(self) -> bool:
+        """Whether a part of its cost is neither known nor predicted; so in results of before predictions were kept."""
+        return self.unpriced or (self.cost is None and not self.predicted)
 
     @property
     def tokens(self) -> int:
@@ -136,7 +145,9 @@ class Matrix:
             sum(one.status in ("failed", "blocked", "diverged", UNFIT) for one in found),
             sum(one.status not in (*DONE, UNFIT) for one in found),
             fsum(one.spent for one in found),
+            fsum(one.predicted for one in found),
             sum(one.cost is None for one in ended),
+            sum(one.without_price for one in ended),
             sum(one.tokens_in for one in found),
             sum(one.tokens_out for one in found),
             fsum(seconds) / len(seconds) if seconds else None,
@@ -180,7 +191,12 @@ class VariantTotals(Struct, frozen=True):
     failed: int
     left: int
     cost: float
+    """Known US dollars."""
+    predicted: float
     unknown_costs: int
+    """Runs of which a call has no bill."""
+    unpriced: int
+    """Those of which a call has no price at all."""
     tokens_in: int
     tokens_out: int
     seconds: float | None

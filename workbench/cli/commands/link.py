@@ -7,14 +7,21 @@ import click
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, project_here, read_run, session_argument
 from workbench.cli.printer import Printer, talk, write_json
-from workbench.context.place import Place
+from workbench.cli.shell_completion import PlaceOfRun
+from workbench.engine.past.fork import NoSuchPlace, find_call
 from workbench.views.links import LinksView
 from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of
 
 
 @click.command(short_help="A read-only link to a run, for somebody else.")
 @session_argument
-@click.option("--call", "place", metavar="PLACE", help="Point at this call: PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option(
+    "--call",
+    "place",
+    type=PlaceOfRun(),
+    metavar="PLACE",
+    help="Point at this call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.",
+)
 @click.option(
     "--port", type=click.IntRange(1, 65535), help=f"Port of 'serve'. Default: its last one here, else {PORT}."
 )
@@ -40,7 +47,7 @@ def command(
     \b
     Examples:
       workbench link log_triage-1f3a
-      workbench link log_triage-1f3a --call triage/1/1/2/1 --days 1
+      workbench link log_triage-1f3a --call triage:2 --days 1
       workbench link --list
       workbench link --revoke 3fa9c1
     """
@@ -61,19 +68,14 @@ def command(
                 Printer().show(view.blocks())
             return
         state = read_run(project, session)
-        if place is not None:
-            try:
-                wanted = Place.parse(place)
-            except ValueError as fault:
-                raise Failure(Exit.USAGE, str(fault)) from None
-            if state.call_at(wanted) is None:
-                raise Failure(
-                    Exit.USAGE, f"{state.session_id} has no call at {place}", hint="workbench tree lists them"
-                )
+        try:
+            wanted = str(find_call(state, place)) if place is not None else ""
+        except NoSuchPlace as fault:
+            raise Failure(Exit.USAGE, str(fault), hint="workbench show lists the calls") from None
         link, token = links.make(state.run_id, state.session_id, days)
     except OSError as fault:
         raise Failure(Exit.FAILED, f"links cannot be kept: {fault.strerror}") from fault
-    address = address_of(link, token, port or links.port, place or "")
+    address = address_of(link, token, port or links.port, wanted)
     if json:
         write_json(
             {"id": link.id, "url": address, "run_id": link.run_id, "session_id": link.session_id, "until": link.until}

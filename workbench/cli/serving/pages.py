@@ -11,7 +11,8 @@ from workbench.cli.serving.api import ReadApi, in_thread
 from workbench.language.clean import clean_line
 from workbench.store.faults import StoreError
 from workbench.store.summary import RunSummary
-from workbench.views.numbers import count, day_and_time, money
+from workbench.views.numbers import count, day_and_time
+from workbench.views.runs import cost_words
 from workbench.workspace.exporting import text_of
 from workbench.workspace.project import Project
 
@@ -65,10 +66,9 @@ class RunPages:
 def _row(run: RunSummary) -> str:
     name = escape(clean_line(run.session_id or run.run_id, 80))
     address = escape(run.run_id)
-    cost = money(run.cost, exact=True) if run.cost is not None else ""
     return (
         f'<tr><td><a href="/runs/{address}">{name}</a><td>{escape(clean_line(run.cascade_id, 60))}'
         f"<td>{escape(run.status)}<td>{escape(day_and_time(run.started))}"
-        f'<td class="n">{count(run.calls)}<td class="n">{escape(cost)}'
+        f'<td class="n">{count(run.calls)}<td class="n">{escape(cost_words(run))}'
         f'<td><a href="/?run={address}">open in the app</a></tr>'
     )

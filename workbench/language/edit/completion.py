@@ -102,7 +102,7 @@ def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
     """The meaning of the field at an offset; None if there is none."""
     if form == "dot":
         return _attribute_help(text, offset)
-    cursor = cursor_at(text, offset, form)
+    cursor = cursor_at(text, _behind_indent(text, offset), form)
     path = cursor.target
     while path and path[-1] == ITEM:
         path = path[:-1]
@@ -120,6 +120,16 @@ def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
         found.choices,
         found.tier,
     )
+
+
+def _behind_indent(text: str, offset: int) -> int:
+    """An offset in the indentation of a line, or on the dashes of an item, moved to the words behind: a line that is
+    gone to is read as what it says."""
+    start = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    line = text[start : len(text) if end < 0 else end]
+    words = line.lstrip(" -")
+    return max(offset, start + len(line) - len(words)) if words else offset
 
 
 def _task_help(path: tuple[str, ...]) -> FieldHelp | None:

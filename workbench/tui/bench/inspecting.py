@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.engine.definition import Definition, DefinitionError
+from workbench.models.replies import SUFFIX
 from workbench.store.faults import StoreError
 from workbench.tui.bench.tabs import Tab
 from workbench.tui.screens.candidates import CandidatesScreen
@@ -20,6 +21,7 @@ from workbench.views import documents
 from workbench.views.candidates import no_candidates
 from workbench.views.cells import flat
 from workbench.views.edits import diff_lines
+from workbench.views.failed import UNSCRIPTED
 from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
 from workbench.views.summary import SummaryRows
@@ -410,13 +412,20 @@ class Inspecting:
         self._stage.services.push_screen(ChoiceDialog("Copy the request", words, answers), chosen)
 
     def edit(self, *, outside: bool) -> None:
-        """Open the file at the line that the Bench is looking at: in the app's editor, or in $EDITOR."""
+        """Open the file at the line that the Bench is looking at: in the app's editor, or in $EDITOR. At a call that
+        lacks a scripted reply it is the file of the replies."""
         if (live := self._stage.live()) is None:
             return
         session, presenter = live
-        line, column = presenter.place_in_view(self._panes.context.cursor)
+        file, (line, column) = session.file, presenter.place_in_view(self._panes.context.cursor)
+        call = presenter.state.call
+        replies = file.with_name(file.stem + SUFFIX)
+        if call is not None and call.failures and replies.is_file():
+            error = call.failures[-1].get("error") or {}
+            if call.answer is None and error.get("kind") == UNSCRIPTED:
+                file, line, column = replies, replies.read_bytes().count(b"\n") + 1, 1
         navigation = self._stage.services.navigation
         if outside:
-            navigation.edit_outside(session.file, line, column)
+            navigation.edit_outside(file, line, column)
         else:
-            navigation.open_editor(session.file, line, column)
+            navigation.open_editor(file, line, column)

@@ -292,6 +292,13 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self._wants_plot = not self.has_class("-plot")
         self._draw_below()
 
+    def action_close(self) -> None:
+        """Close the plot that was asked for; else as every sheet does."""
+        if self._wants_plot and self.has_class("-plot"):
+            self.action_plot()
+        else:
+            super().action_close()
+
     def action_contest(self, step: int) -> None:
         """The candidates of another phase or visit."""
         count = len(self._look().contests)

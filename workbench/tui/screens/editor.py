@@ -87,8 +87,9 @@ class EditorScreen(WorkbenchScreen[None]):
         self.area = CodeArea(id="code", language=self.form if self.checks else None)
         self.popup = Popup(id="popup")
         self.completing = Completing(self.area, self.popup, self._find_offer)
-        self.help_pane = RowView(help_rows(None, ()), id="field", selecting=False)
-        self.problem_pane = RowView(_titled(ProblemRows(()), 0), id="problems")
+        self.help_pane = RowView(TextRows([], (("Field", "title"),)), id="field", selecting=False)
+        checking = TextRows([], (("Problems", "title"),), empty=("The file is being checked.",))
+        self.problem_pane = RowView(checking, id="problems")
         self.problems: tuple[Problem, ...] = ()
         self.field: FieldHelp | None = None
         self.checked: str | None = None

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from workbench.engine.journal.annotations import LONGEST_NOTE
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
+from workbench.tui.widgets.area import WritingArea
 from workbench.views.keys import told
 
 
@@ -31,18 +32,18 @@ class NoteDialog(Dialog[str]):
 
     def content(self) -> Sequence[Widget]:
         return (
-            TextArea(self._before, id="note", soft_wrap=True, compact=True, tab_behavior="focus"),
+            WritingArea(self._before, id="note", soft_wrap=True, compact=True, tab_behavior="focus"),
             Static(plain(""), id="objection"),
         )
 
     def on_mount(self) -> None:
-        area = self.query_one(TextArea)
+        area = self.query_one(WritingArea)
         area.focus()
         area.move_cursor(area.document.end)
 
     def action_save(self) -> None:
         """Give the text, unless it is too long."""
-        text = self.query_one(TextArea).text
+        text = self.query_one(WritingArea).text
         if len(text.strip()) > LONGEST_NOTE:
             self._object(f"A note has at most {LONGEST_NOTE:,} characters; this one has {len(text.strip()):,}.")
         else:
@@ -50,7 +51,7 @@ class NoteDialog(Dialog[str]):
 
     def action_close(self) -> None:
         """Close it; the first time with changes, say so."""
-        if self.query_one(TextArea).text != self._before and not self._warned:
+        if self.query_one(WritingArea).text != self._before and not self._warned:
             self._warned = True
             self._object(told("Not saved. {note.save} saves it, {dialog.close} once more drops it."))
         else:

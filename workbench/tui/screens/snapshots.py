@@ -354,7 +354,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
     def action_next(self) -> None:
         """To the next changed snapshot about which nothing was decided."""
         found = self.board.next_open(self.list_pane.cursor)
-        if found is None:
+        if found is None or found == self.list_pane.cursor:
             self.services.say("No other snapshot is open.")
         else:
             self.list_pane.move_to(found)

@@ -113,14 +113,18 @@ class SqlScreen(WorkbenchScreen[None]):
 
     def on_mount(self) -> None:
         self._offer_keys()
-        self.area.load_text(self._history.statements[-1] if self._history.statements else EXAMPLES[0][1])
+        before = self._history.draft or (self._history.statements[-1] if self._history.statements else EXAMPLES[0][1])
+        self.area.load_text(before)
         self._say("opening the index …", "dim")
         self._look_at_tables(self._number)
         if self._history.problem:
             self.services.say(self._history.problem, "warning")
 
     async def on_unmount(self) -> None:
-        """Cancel the query that runs and let the index go, before the process may end: native code runs in it."""
+        """Keep a query that was not run. Cancel the one that runs and let the index go, before the process may end:
+        native code runs in it."""
+        if self.area.text != EXAMPLES[0][1]:
+            self._history.keep_draft(self.area.plain_text)
         await asyncio.to_thread(self._leave, self._cancel)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
-from textual.binding import BindingType
 from textual.geometry import Offset
 from textual.message import Message
 from textual.strip import Strip
-from textual.widgets import TextArea
 from textual.widgets.text_area import TextAreaTheme
 
 from workbench.language.clean import clean, clean_line
 from workbench.language.problem import Problem, Severity
-from workbench.tui.bindings import bindings
 from workbench.tui.contracts import palette_of
-from workbench.tui.widgets.entry import InOrder
+from workbench.tui.widgets.area import WritingArea
 from workbench.views.syntax import dot_lines
 
 if TYPE_CHECKING:
@@ -71,10 +68,8 @@ _MARKS = {Severity.ERROR: ("✗", "error"), Severity.WARNING: ("⚠", "warning")
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
-class CodeArea(InOrder, TextArea):
+class CodeArea(WritingArea):
     """Edits one text."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("text")
 
     class Resized(Message):
         """The area has another size: what floats over it goes."""

@@ -36,15 +36,17 @@ class Completing:
     def open(self, *, asked: bool) -> bool:
         """Offer what may be written at the cursor; False where there is nothing.
 
-        Unless it was ``asked`` for, nothing is offered without a typed word, and nothing that is written already.
+        Unless it was ``asked`` for, nothing is offered without a typed word or a point before it (``outputs.``), and
+        nothing that is written already.
         """
         area, popup = self._area, self._popup
         if area.read_only:
             return False
-        at = area.offset_in_text
-        found = self._find(area.plain_text, at)
+        at, text = area.offset_in_text, area.plain_text
+        found = self._find(text, at)
         done = any(_is_written(item, found.typed) for item in found.items)
-        if not found.items or (done and not asked) or (not found.typed and not asked and not popup.display):
+        begun = found.typed or text[:at].endswith(".")
+        if not found.items or (done and not asked) or (not begun and not asked and not popup.display):
             popup.close()
             return bool(found.items)
         self.offer = found

@@ -32,8 +32,9 @@ from workbench.engine.forms.spec import (
 )
 from workbench.language.clean import clean
 from workbench.tui.text import plain, styled
+from workbench.tui.widgets.area import WritingArea
 from workbench.tui.widgets.choices import Choices
-from workbench.tui.widgets.entry import InOrder, LineInput
+from workbench.tui.widgets.entry import LineInput
 from workbench.views.form import (
     card_pieces,
     choices_of,
@@ -132,7 +133,7 @@ class Thumbnail(Static):
         self.display = True
 
 
-class LinesInput(InOrder, TextArea):
+class LinesInput(WritingArea):
     """Several lines to write."""
 
 

@@ -272,6 +272,8 @@ class Cells:
             took.tokens_out,
             took.seconds,
             took.calls,
+            predicted=took.predicted,
+            unpriced=bool(took.unpredicted or took.missing),
         )
         self._ledger.corrected(key, took.cost - self._counted.pop(key, 0.0))
         self._ledger.write({"kind": "ended", "cell": key, "result": to_builtins(result)})
