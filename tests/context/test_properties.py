@@ -15,7 +15,7 @@ from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy, parse
 
 modest = settings(max_examples=20, deadline=None)
-thorough = settings(max_examples=50, deadline=None)
+thorough = settings(max_examples=30, deadline=None)
 
 
 def chosen(spec: str) -> Strategy:

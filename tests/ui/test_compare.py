@@ -97,6 +97,7 @@ async def assert_the_middle_moves(it: Bench, sheet: CompareSheet) -> None:
     def middles() -> set[int]:
         return {line.find("│") for line in screen_text(it.app).splitlines() if "│" in line}
 
+    await it.until(lambda: len(middles()) == 1, "both sides did not take their places")
     (before,) = middles()
     await it.pilot.mouse_down(offset=(before, 1))
     await it.pilot.hover(offset=(before - 24, 9))
@@ -136,12 +137,12 @@ async def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_d
         fold = next(i for i in range(rows) if "equal message" in sheet.view.rows.plain(i))
         sheet.view.move_to(fold)
         await it.press("enter")
-        assert len(sheet.view.rows) > rows
+        await it.until(lambda: len(sheet.view.rows) > rows, "the fold did not open")
         await it.press("enter")
-        assert len(sheet.view.rows) == rows
+        await it.until(lambda: len(sheet.view.rows) == rows, "the fold did not close")
         sheet.view.move_to(first)
         await it.press("enter")
-        assert "A: full" in screen_text(it.app)
+        await it.until(lambda: "A: full" in screen_text(it.app), "the message did not open")
         assert "fact 1 of the matter" in screen_text(it.app)
         await it.press("escape", "escape")
         assert it.app.screen is it.screen
