@@ -15,7 +15,7 @@ def main() -> None:
     mine = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # A shell may have told us to ignore it.
     if mine:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
-    from workbench.cli.main import main as command
+    from workbench.cli.main import main as command  # after the signal, which may come while it is imported
 
     if mine:
         signal.signal(signal.SIGINT, signal.default_int_handler)

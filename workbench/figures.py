@@ -22,7 +22,8 @@ one_at_a_time = threading.Lock()
 
 
 def library() -> ModuleType:
-    """matplotlib with what draws into memory, of the extra ``charts``. It takes 560 ms to import."""
+    """matplotlib with what draws into memory, of the extra ``charts``."""
+    # It takes 560 ms to import, and is absent without its extra.
     import matplotlib.backends.backend_agg
     import matplotlib.backends.backend_svg
     import matplotlib.figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from workbench.workspace.testing import SnapshotResult, Snapshots
+    from workbench.workspace.testing import Snapshots
 
 _HEAD = b'"snapshot_name"'
 _HEAD_BYTES = 4096
@@ -63,13 +63,9 @@ class SnapshotItem(pytest.Item):
         if verdict.passed:
             return
         if not self.config.getoption("snapshots_update"):
-            raise SnapshotFailed(_failure(verdict))
-        from workbench.snapshots.faults import SnapshotError  # the plugin is loaded in every run of pytest
-
-        try:
-            snapshots.accept(verdict)
-        except SnapshotError as fault:
-            raise SnapshotFailed(_clean(str(fault))) from None
+            raise SnapshotFailed(verdict.failure)
+        if fault := snapshots.accept_or_fault(verdict):
+            raise SnapshotFailed(fault)
         self.user_properties.append((_UPDATED, verdict.file))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
@@ -87,30 +83,6 @@ class SnapshotFailed(Exception):
     """Something is not as frozen."""
 
 
-def _failure(verdict: SnapshotResult) -> str:
-    """What is not as frozen, in words; empty where nothing is."""
-    if verdict.passed:
-        return ""
-    if verdict.fault is not None:
-        return _clean(str(verdict.fault))
-    sentences = [one.sentence(verdict.cascade_file) for one in verdict.differences]
-    first, *others = sentences[:_MOST]
-    also = ["", "then:", *(f"  {sentence}" for sentence in others)] if others else []
-    if len(sentences) > _MOST:
-        also.append(f"  and {len(sentences) - _MOST} more")
-    hint = f"{verdict.cascade_file or 'the program'} no longer does what {verdict.file} says"
-    return _clean("\n".join([first, *also, "", f"{hint} (if so meant: --snapshots-update, or workbench test review)"]))
-
-
-def _clean(text: str) -> str:
-    from workbench.language.clean import clean  # as above: most runs of pytest have no snapshot
-
-    return clean(text)
-
-
-_MOST = 10
-"""Differences that a failure lists."""
-
 _open = pytest.StashKey[dict[Path, "Snapshots"]]()
 
 
@@ -118,11 +90,9 @@ def _snapshots_of(config: pytest.Config, folder: Path) -> Snapshots:
     """The workspace is the folder around the snapshots; one for the session, because tools are described once."""
     known = config.stash.setdefault(_open, {})
     if folder not in known:
-        # The engine: a second, which a run without snapshots does not pay.
-        from workbench.workspace.project import Project
-        from workbench.workspace.testing import Snapshots
+        from workbench.workspace.testing import Snapshots  # the engine: 1 s, which a run without snapshots does not pay
 
-        known[folder] = Snapshots(Project.at(folder.parent), folder, commands=True)
+        known[folder] = Snapshots.of_folder(folder)
     return known[folder]
 
 

@@ -17,3 +17,9 @@ def folder(name: Literal["cascades", "templates", "themes"]) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"the installation is incomplete: no folder '{name}' beside {_PACKAGE}")
+
+
+def theme_folders(config: Path | None = None) -> tuple[Path, ...]:
+    """Where themes lie: those that come with the workbench, then the user's own."""
+    own = (config / "themes",) if config is not None else ()
+    return (folder("themes"), *own)

@@ -7,13 +7,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec import Struct
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from workbench.language.clean import shown
 from workbench.plain_file import read_plain
-from workbench.resources import folder
 
 DEFAULT = "workbench-dark"
 LONGEST = 64 * 1024
@@ -56,8 +56,6 @@ class Themes(Struct, frozen=True):
 
 def load_theme(file: Path) -> Theme:
     """Read one theme file. Raises ThemeError naming the file and the key."""
-    import yaml
-
     try:
         text = read_plain(file).decode("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
@@ -161,7 +159,7 @@ def _share(text: str) -> bool:
 
 def _place(text: str, key: str) -> str:
     """``line:column`` of a key in a theme file; its first line where the key is not written."""
-    from workbench.language.read.text import read_source  # the readers of YAML and JSON, for a mistake alone
+    from workbench.language.read.text import read_source  # 190 ms, and only a mistake needs the place
 
     source = read_source(text, "theme.yaml")[0]
     head, _, rest = key.partition(".")
@@ -198,9 +196,3 @@ def load_themes(folders: Iterable[Path]) -> Themes:
             else:
                 found[theme.name] = theme
     return Themes(found, tuple(problems))
-
-
-def theme_folders(config: Path | None = None) -> tuple[Path, ...]:
-    """Where themes lie: those that come with the workbench, then the user's own."""
-    own = (config / "themes",) if config is not None else ()
-    return (folder("themes"), *own)

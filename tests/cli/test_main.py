@@ -110,7 +110,7 @@ def test_what_stands_before_the_first_frame_is_light(workspace: Path) -> None:
         "jinja2",
         "rich",
         "workbench.engine",
-        "workbench.store",
+        "workbench.store.store",
         "workbench.language.model.cascade",
     )
     assert not [name for name in heavy if name in modules]

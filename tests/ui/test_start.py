@@ -85,6 +85,7 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
         "workbench.dollars",
         "workbench.language",
         "workbench.language.clean",
+        "workbench.language.nearest",
         "workbench.plain_file",
         "workbench.replacing",
         "workbench.resources",

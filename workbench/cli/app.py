@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from workbench.resources import theme_folders
 from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import load_settings
+from workbench.workspace.stored import StoredWorkspace
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
@@ -46,9 +48,7 @@ class Opening(Struct, frozen=True):
 
     def store(self) -> Store:
         """The store of the runs. Raises SettingsError."""
-        from workbench.workspace.project import Project
-
-        return Project.at(self.root).store
+        return StoredWorkspace.at(self.root).store
 
     def make(self) -> Session | Workspace:
         """The session, or the workspace to choose from; made in a thread behind the first frame. Raises CannotOpen,
@@ -71,7 +71,6 @@ class Opening(Struct, frozen=True):
 def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
     """Run the app on this terminal; its exit code. Raises SettingsError."""
     # Behind the function, so that a mistake in the arguments is told without textual.
-    from workbench.themes import theme_folders
     from workbench.tui.app import run_app
     from workbench.workspace.sql_queries import Indexing  # It loads the store, which the first frame does without.
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import click
 
-from workbench import __version__
+from workbench import __version__, terminal
 from workbench.cli.errors import Exit, Failure, as_failure, wants_json
 
 COMMANDS: dict[str, dict[str, str]] = {
@@ -149,8 +149,6 @@ class Workbench(click.Group):
 
     def _told(self, error: Exception, *, as_json: bool) -> int:
         """Print the error that ended a command, and return its exit code; prints nothing if the terminal is gone."""
-        from workbench import terminal
-
         failure = as_failure(error) or _unforeseen(error)
         code = int(failure.code)
         try:

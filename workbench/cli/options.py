@@ -11,7 +11,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.printer import talk
 from workbench.plain_file import read_given
+from workbench.workspace.stored import StoredWorkspace
 
 if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
@@ -42,7 +44,7 @@ class SessionName(click.ParamType[Any]):
     name = "session"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        runs = project_here().store.runs()
+        runs = stored_here().store.runs()
         names = dict.fromkeys(run.session_id or run.run_id for run in runs)
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
@@ -111,12 +113,17 @@ def read_json(value: str) -> Any:
 
 def project_here(**flags: Any) -> Project:
     """The workspace of the current folder, with flags over its settings. Raises SettingsError."""
-    from workbench.workspace.project import Project  # settings: --help does without them
+    from workbench.workspace.project import Project  # the language, the engine and the tools: 0.7 s
 
     return Project.at(flags={name: value for name, value in flags.items() if value is not None})
 
 
-def team_server_of(project: Project) -> TeamServer:
+def stored_here() -> StoredWorkspace:
+    """The settings and the stored runs of the current folder. Raises SettingsError."""
+    return StoredWorkspace.at()
+
+
+def team_server_of(project: StoredWorkspace) -> TeamServer:
     """The server that runs are shipped to. Raises Failure if the settings name none."""
     if project.team_server is None:
         hint = "WORKBENCH_USE_CLICKHOUSE_SERVER=true and WORKBENCH_CLICKHOUSE_HOST=HOST name it"
@@ -129,7 +136,7 @@ def session_argument(function: F) -> F:
     return click.argument("session", type=SessionName(), required=False)(function)
 
 
-def find_run(project: Project, session: str | None) -> str:
+def find_run(project: StoredWorkspace, session: str | None) -> str:
     """The run id behind a name, or of the newest run without a parent.
 
     Raises UnknownRun, and Failure if there is no run at all.
@@ -142,12 +149,10 @@ def find_run(project: Project, session: str | None) -> str:
     return next((run for run in runs if not run.depth), runs[0]).run_id
 
 
-def read_run(project: Project, session: str | None, *, defined: bool = False) -> RunState:
+def read_run(project: StoredWorkspace, session: str | None, *, defined: bool = False) -> RunState:
     """The run behind a name, or the newest, as far as its journal holds it; what it lacks is said on stderr.
 
     Raises UnknownRun, and Failure where there is no run, or (``defined``) not the text of the cascade that it ran."""
-    from workbench.cli.printer import talk  # rich takes 80 ms, and --help does without it
-
     run_id = find_run(project, session)
     state = project.store.state(run_id)
     name = state.session_id or run_id

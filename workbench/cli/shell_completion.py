@@ -9,13 +9,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from workbench.cli.errors import Failure
-from workbench.cli.options import find_run, project_here
+from workbench.cli.options import find_run, stored_here
+from workbench.resources import theme_folders
 from workbench.views.keys import KEYS
 from workbench.workspace.settings import TABLE
 
 if TYPE_CHECKING:
     from workbench.store.summary import RunSummary
-    from workbench.workspace.project import Project
+    from workbench.workspace.stored import StoredWorkspace
 
 _MOST_CALLS = 500
 """Limit of calls of a run that is read for a completion: a longer one would take too long."""
@@ -43,9 +44,9 @@ class SettingValue(click.ParamType[Any]):
         if row is None:
             return []
         if row.name == "theme":
-            from workbench.themes import load_themes, theme_folders
+            from workbench.themes import load_themes  # textual: 0.2 s
 
-            return _fitting(load_themes(theme_folders(project_here().folders.config)).by_name, incomplete)
+            return _fitting(load_themes(theme_folders(stored_here().folders.config)).by_name, incomplete)
         return _fitting(("true", "false") if row.type is bool else row.choices, incomplete)
 
 
@@ -55,7 +56,7 @@ class PhaseOfRun(click.ParamType[Any]):
     name = "phase"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        run = _run(project_here(), ctx)
+        run = _run(stored_here(), ctx)
         return _fitting(run.phases if run is not None else (), incomplete)
 
 
@@ -65,7 +66,7 @@ class PlaceOfRun(click.ParamType[Any]):
     name = "place"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        project = project_here()
+        project = stored_here()
         run = _run(project, ctx)
         if run is None or run.calls > _MOST_CALLS:
             return []
@@ -73,7 +74,7 @@ class PlaceOfRun(click.ParamType[Any]):
         return _fitting((f"{at.phase}:{at.turn}" for at in places if at.turn and not at.branch), incomplete)
 
 
-def _run(project: Project, ctx: click.Context) -> RunSummary | None:
+def _run(project: StoredWorkspace, ctx: click.Context) -> RunSummary | None:
     """The run of the command line so far: behind an option without its value, its arguments are not read yet."""
     from workbench.store.faults import StoreError  # the first frame does without the store
 

@@ -175,7 +175,8 @@ def _decompressed(source: Source) -> IO[bytes] | None:
 
 
 def arrow() -> Any:
-    """pyarrow with its reader of Parquet. It takes 160 ms to import, and few files need it."""
+    """pyarrow with its reader of Parquet."""
+    # It takes 160 ms to import, and few files need it.
     import pyarrow.parquet
 
     return pyarrow

@@ -16,12 +16,12 @@ from workbench.language.model.shape import (
     MEANT,
     Place,
     enumerations,
-    nearest,
     places,
     shape,
     switches,
     texts_by_name,
 )
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 

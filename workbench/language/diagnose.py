@@ -10,9 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from workbench.language.clean import clean_line
+from workbench.language.clean import shown as shortened
 from workbench.language.model.base import TAGS, TEXT
 from workbench.language.model.cascade import ContextSource, Narrator
-from workbench.language.model.shape import nearest
+from workbench.language.model.mcp import McpServer, bad_server_name
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity, Span
 from workbench.language.read.source import Source
 
@@ -215,3 +217,14 @@ def _replaced(data: Any, path: Path, value: Any) -> Any:
     if len(path) == 1:
         return {k: v for k, v in data.items() if k != part} if value is None else {**data, part: value}
     return {k: _replaced(v, path[1:], value) if k == part else v for k, v in data.items()}
+
+
+def bad_server(name: object, fields: object) -> str:
+    """Why this is not the name and the fields of a server, with the path of the field; empty if it is."""
+    try:
+        server = McpServer.model_validate(fields)
+    except ValidationError as fault:
+        error = fault.errors(include_url=False)[0]
+        return ": ".join(filter(None, (".".join(map(str, plain_path(error["loc"]))), error["msg"])))
+    unknown = next(iter(server.model_extra or {}), None)
+    return bad_server_name(str(name)) or ("" if unknown is None else f"{shortened(unknown)} is no key of an MCP server")

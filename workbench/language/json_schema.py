@@ -49,7 +49,7 @@ class _Schemas(NamedTuple):
 
 @cache
 def _library() -> _Schemas:
-    """Takes some 80 ms at the first call, which a file without any schema need not pay."""
+    # It takes 80 ms to import, and most files have no schema.
     import attrs
     import jsonschema
     import jsonschema_specifications

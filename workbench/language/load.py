@@ -18,7 +18,7 @@ from workbench.language.diagnose import diagnosed, without
 from workbench.language.dot.build import read_pipeline
 from workbench.language.graph import Graph, lower
 from workbench.language.model.cascade import Cascade
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source, unread_source

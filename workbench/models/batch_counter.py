@@ -9,6 +9,7 @@ takes a third longer. So the caller's thread counts, and another thread makes th
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Event
 from typing import Any, Final, TypeVar
@@ -84,8 +85,6 @@ class BatchCounter:
         """Do the work in a thread, which ends before this returns, and count here what it adds meanwhile. Raises what
         the work raises. If the system gives no thread, all is done here.
         """
-        from concurrent.futures import ThreadPoolExecutor  # Long there where a tokenizer is.
-
         with ThreadPoolExecutor(1, "beside the tokenizer") as executor:
             self._is_beside = True
             try:

@@ -204,6 +204,6 @@ def _texts(message: Message) -> list[str]:
 def load_encoding(name: Encoding) -> Any:
     """Without the variable tiktoken would download."""
     os.environ["TIKTOKEN_CACHE_DIR"] = str(encodings_folder())
-    import tiktoken
+    import tiktoken  # it reads the variable; 60 ms, and not before there is text to count
 
     return tiktoken.get_encoding(name)

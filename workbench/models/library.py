@@ -35,7 +35,7 @@ def imported() -> Any:
             os.environ.update(_ENVIRONMENT)
             gc.disable()
             try:
-                import litellm
+                import litellm  # 2 s, in a thread at the first call
             finally:
                 gc.enable()
             gc.freeze()  # None of it becomes garbage: each full collection would look through all of it again.

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.language.diagnose import name_of
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source

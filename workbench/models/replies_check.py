@@ -11,7 +11,7 @@ from workbench.engine.routing.retries import policy_of
 from workbench.language.graph import Graph, lower
 from workbench.language.model.candidates import Soundings
 from workbench.language.model.cascade import Cascade, Phase
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 from workbench.models.replies import Replies, Reply

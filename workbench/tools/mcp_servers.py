@@ -59,7 +59,8 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}\Z")
 
 
 def _sdk() -> Any:
-    """The official SDK, of the extra ``mcp``. It takes 800 ms of CPU to import, and most runs have no server."""
+    """The official SDK, of the extra ``mcp``."""
+    # It takes 800 ms of CPU to import, and most runs have no server.
     import mcp.client.stdio
     import mcp.client.streamable_http
 
@@ -327,7 +328,7 @@ class _Connection:
         sdk = _sdk()
         settled = self._settled
         if settled.url:
-            import httpx2  # comes with the SDK, for servers by URL alone
+            import httpx2  # as heavy as httpx; comes with the SDK, for servers by URL alone
 
             # The proxy and certificate variables of the environment are not the server's to use.
             client = httpx2.AsyncClient(

@@ -20,7 +20,8 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.theme import Theme
 
 from workbench.language.clean import clean
-from workbench.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
+from workbench.resources import theme_folders
+from workbench.themes import DEFAULT, Themes, find_theme, load_themes
 from workbench.tui.notices import Notices
 from workbench.tui.palette import Palette, contrast
 from workbench.views.keys import told

@@ -85,7 +85,7 @@ def choosing_doc(
 def _output(row: RankedCandidate, output: str, render: str, *, whole: bool, gallery: Gallery | None) -> list[TextLine]:
     """The output in a form of ``preview_render``; if that leaves the form open, its pictures follow the text."""
     if render == "markdown" and len(output) <= MARKDOWN:
-        from workbench.views.markdown import MarkdownBlock  # Rich's Markdown takes its time to load.
+        from workbench.views.markdown import MarkdownBlock  # Rich's Markdown: 60 ms, and few outputs need it
 
         return [TextLine("", block=MarkdownBlock(output))]
     if render == "text":

@@ -47,6 +47,7 @@ from workbench.views.entry_text import message_text
 from workbench.views.figure import Lines, lines_picture
 from workbench.views.model import Rows
 from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural
+from workbench.views.page import page, thumbnails
 from workbench.views.plot import Drawn, lines_over_calls
 from workbench.views.sides import SideRows
 from workbench.views.signs import sign
@@ -205,11 +206,6 @@ class CompareView(View):
 def comparison_html(comparison: Comparison, title: str, images: Mapping[str, bytes], *, is_what_if: bool = True) -> str:
     """A comparison as one page. ``images``: the bytes of the images by digest, as far as they are there; they stand in
     it as thumbnails."""
-    from workbench.views.page import (
-        page,  # Jinja and Pillow: only a page needs them.
-        thumbnails,
-    )
-
     view = CompareView(comparison, title, is_what_if=is_what_if)
     return page(title, "two contexts compared", view.page(), thumbnails(_shown_images(comparison), images))
 

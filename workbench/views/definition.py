@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
+from workbench.context.part import PhaseInFile
+from workbench.context.parts.auto import Auto
+from workbench.context.strategy import SpecError, with_named
 from workbench.language.decomposition.waves import waves_of
 from workbench.language.dot.meeting import meeting
 from workbench.language.model.parameters import laid_over, named_parameters
@@ -294,8 +297,6 @@ def _people(phase: Phase) -> str:
 
 def _strategy(cascade: Cascade, phase: Phase) -> Strategy | None:
     """The strategy of the field ``strategy``; None if it is missing or cannot be read."""
-    from workbench.context.strategy import SpecError, with_named
-
     spec = phase.strategy or cascade.strategy
     try:
         return with_named(cascade.strategies)(spec) if spec else None
@@ -328,9 +329,6 @@ def _sees(cascade: Cascade, phase: Phase) -> tuple[Span, ...]:
 
 def _selection(cascade: Cascade, phase: Phase) -> str:
     """How it selects: `` (llm, at most 1,200 tokens)``."""
-    from workbench.context.part import PhaseInFile
-    from workbench.context.parts.auto import Auto
-
     auto = Auto.from_file(PhaseInFile(cascade, phase, ()))
     return f" ({auto.strategy}, at most {auto.max_tokens:,} tokens)" if auto is not None else ""
 

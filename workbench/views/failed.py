@@ -6,11 +6,13 @@ from workbench.analysis.advice import largest, name_of, remedy_of
 from workbench.context.reasons import origin
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
+from workbench.models.prices import PriceTable
 from workbench.views.cells import flat
 from workbench.views.documents import painter, pretty
 from workbench.views.keys import told
 from workbench.views.numbers import count, seconds
 from workbench.views.text import TextLine, TextRows, text_lines
+from workbench.workspace.model_place import DOUBTED, model_words
 
 UNSCRIPTED = "unscripted"
 """The kind of a failure of the offline model: no reply is scripted."""
@@ -56,9 +58,6 @@ def _keys(*, again: bool) -> str:
 
 def _model(run: RunState, call: CallState, kind: str) -> str:
     """The place that names the call's model, if the model may be wrong."""
-    from workbench.models.prices import PriceTable
-    from workbench.workspace.model_place import DOUBTED, model_words
-
     return model_words(run, call, PriceTable()) if kind in DOUBTED else ""
 
 

@@ -10,6 +10,8 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.language.nearest import nearest
+
 
 class Key(Struct, frozen=True):
     """One command. ``context`` is where its keys work; ``short`` is its word in the footer, empty for none."""
@@ -130,8 +132,6 @@ def _guess(modifiers: list[str], name: str) -> str:
 
 def near(word: str, known: tuple[str, ...]) -> str:
     """The known word that was probably meant, or empty."""
-    from workbench.language.model.shape import nearest  # Only a mistake needs it; the first frame does without.
-
     low = word.lower()
     return low if low in known else _OTHER_WORDS.get(low, "") or nearest(low, known)
 

@@ -129,7 +129,7 @@ def scaled(data: bytes, size: Callable[[int, int], tuple[int, int]]) -> Pillow.I
     """An image on white, in its stated size. Raises CannotDraw if it is too large or damaged."""
     if absent := missing("images"):
         raise CannotDraw(absent)
-    import PIL.Image  # Of an extra.
+    import PIL.Image  # of the extra images
 
     try:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:

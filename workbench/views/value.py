@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -204,19 +205,22 @@ def indent(text: str, room: int) -> int:
     return min(len(text) - len(text.lstrip()) + 2, room // 2)
 
 
+def _cells() -> ModuleType:
+    """Rich's widths of characters. Before the first frame of the app there is nothing to measure."""
+    import rich.cells  # 10 to 80 ms, with rich itself
+
+    return rich.cells
+
+
 def width_of(text: str) -> int:
     """Columns of a text in a terminal."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
+    return int(_cells().cell_len(text))
 
 
 def cut_to(text: str, width: int) -> str:
     """A text of at most this many columns; if something was cut, it ends with an ellipsis."""
     if width_of(text) <= width:
         return text
-    from rich.cells import set_cell_size
-
-    return set_cell_size(text, width - 1).rstrip() + "…"
+    return f"{_cells().set_cell_size(text, width - 1).rstrip()}…"

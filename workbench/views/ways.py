@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from workbench.analysis.ways import Way, WaysOn, ways_on
+from workbench.engine.definition import Definition
 from workbench.engine.journal.parts import VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.graph import Graph
@@ -126,3 +127,10 @@ def ways_doc(graph: Graph, visit: VisitState, text: str, file: str) -> TextRows:
     if taken is None or not text:
         return TextRows(lines, title)
     return with_file(lines, text, taken.line, title, ((f"{flat(file)}:{taken.line}", "dim"),))
+
+
+def ways_view(run: RunState, phase: str = "") -> WaysView:
+    """Why a stored run, or one of its phases, went on where it did. Raises DefinitionError if its journal does not hold
+    a cascade that can be read."""
+    graph = Definition.of(run.cascade_text, run.cascade_file).graph
+    return WaysView(ways_of(graph, run, phase), run.cascade_file)

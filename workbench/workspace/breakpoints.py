@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from workbench.engine.debugger.condition import ConditionError, compile_condition
 from workbench.engine.debugger.stepper import ARROW, CONSIDERED, OUTCOME, TAKEN, TOOL, Breakpoint
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.workspace.folders import Folders
 from workbench.workspace.state_file import StateFile
 

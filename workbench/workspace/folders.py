@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import platformdirs
 from msgspec import Struct
 
 APP = "cascade-workbench"
@@ -19,8 +20,6 @@ class Folders(Struct, frozen=True):
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Folders:
         """From ``WORKBENCH_CONFIG_DIR`` and ``WORKBENCH_STATE_DIR``, else the system's usual places."""
-        import platformdirs
-
         config = env.get("WORKBENCH_CONFIG_DIR") or platformdirs.user_config_dir(APP)
         state = env.get("WORKBENCH_STATE_DIR") or platformdirs.user_state_dir(APP)
         return cls(Path(config), Path(state))

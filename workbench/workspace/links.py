@@ -12,8 +12,8 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.workspace.project import Project
 from workbench.workspace.state_file import StateFile
+from workbench.workspace.stored import StoredWorkspace
 
 DAYS = 7
 """Default lifetime of a link in days."""
@@ -52,7 +52,7 @@ class SharedLinks:
     """The links of a workspace, in the user's state folder. Read anew at every look: a link that is revoked stops at
     once, also in a server that runs."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: StoredWorkspace) -> None:
         self._file: StateFile[_Kept] = StateFile.about(project.folders.state / "links", project.root, _Kept)
 
     def all(self) -> Sequence[SharedLink]:

@@ -17,7 +17,7 @@ from workbench.engine.forms.plain import asked_line, steps
 from workbench.engine.forms.spec import FieldSection, Form, fields_of
 from workbench.engine.forms.values import AnswerRefused, check_value, check_values
 from workbench.language.clean import clean
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 
 # The Human port where no one can be asked.
 

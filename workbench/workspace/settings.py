@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec import Struct, field
 
 from workbench.language.clean import shown
@@ -409,40 +410,6 @@ def checked_value(setting: Setting, value: Any, origin: str) -> Any:
     return _checked(setting, value, origin)
 
 
-def settings_schema() -> dict[str, Any]:
-    """JSON Schema of ``workbench.yaml`` and ``config.yaml``."""
-    from workbench.language.model.schema import (
-        json_schema,  # The models of the language take a while to import.
-    )
-
-    server = json_schema()["$defs"]["McpServer"]
-    types = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
-    parts: dict[str, Any] = {
-        "texts": {"type": "string"},
-        "hosts": {"type": "string"},
-        "mappings of numbers": {"type": "object", "additionalProperties": {"type": "number"}},
-        "MCP servers": server,
-    }
-    properties: dict[str, Any] = {}
-    for setting in TABLE:
-        properties[setting.name] = {"type": types[setting.type], "description": setting.help}
-        if setting.of:
-            properties[setting.name]["items" if setting.type is list else "additionalProperties"] = parts[setting.of]
-        if setting.least is not None:
-            properties[setting.name]["minimum"] = setting.least
-        if setting.choices:
-            properties[setting.name]["enum"] = list(setting.choices)
-        if setting.default not in (None, "", [], {}):
-            properties[setting.name]["default"] = setting.default
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Cascade Workbench settings",
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
 def _file(path: Path) -> Mapping[str, Any]:
     try:
         text = read_plain(path).decode("utf-8")
@@ -450,8 +417,6 @@ def _file(path: Path) -> Mapping[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError) as fault:
         raise SettingsError(f"{path}:1:1: error: cannot be read: {fault}") from fault
-    import yaml  # Most workspaces have no such file.
-
     try:
         value = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as fault:
@@ -521,21 +486,10 @@ def _of(parts: str, value: Any) -> Any:
     return value
 
 
-def _bad_server(name: object, part: object) -> str:
-    """Why this is no MCP server; empty if it is one."""
-    # The models of the language take a while to import, and most workspaces have no server.
-    from pydantic import ValidationError
+def _bad_server(name: object, fields: object) -> str:
+    from workbench.language.diagnose import bad_server  # pydantic: 0.2 s, and most workspaces have no server
 
-    from workbench.language.diagnose import plain_path
-    from workbench.language.model.mcp import McpServer, bad_server_name
-
-    try:
-        server = McpServer.model_validate(part)
-    except ValidationError as fault:
-        error = fault.errors(include_url=False)[0]
-        return ": ".join(filter(None, (".".join(map(str, plain_path(error["loc"]))), error["msg"])))
-    unknown = next(iter(server.model_extra or {}), None)
-    return bad_server_name(str(name)) or ("" if unknown is None else f"{shown(unknown)} is no key of an MCP server")
+    return bad_server(name, fields)
 
 
 def _is_number(value: object) -> bool:

@@ -21,7 +21,7 @@ from workbench.store.index.catalogue import TABLES
 from workbench.store.index.table import Column, as_csv, as_json, write_parquet
 
 if TYPE_CHECKING:
-    from workbench.store.index.index import Index
+    from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
     from workbench.store.index.queries import Cancel
     from workbench.store.index.table import ResultTable
     from workbench.store.server.server_index import ServerIndex
@@ -80,11 +80,11 @@ _COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.
 def open_index(store: Store) -> Index | ServerIndex:
     """What answers questions in SQL about a store: its own database, or the team's server. Raises StoreBusy where
     another process owns the database, and StoreError."""
-    from workbench.store.index.index import Index
+    from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
 
     if store.server is None:
         return Index(store)
-    from workbench.store.server.server_index import ServerIndex  # Who has no server needs none of it.
+    from workbench.store.server.server_index import ServerIndex  # most stores have no server
 
     return ServerIndex(store, store.server)
 

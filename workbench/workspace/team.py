@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from workbench.store.faults import StoreError
+from workbench.store.server.pulling import team_runs
 from workbench.store.store import Store, added
 from workbench.store.summary import RunSummary
 from workbench.store.team_server import TeamServer
@@ -43,8 +44,6 @@ def listed(store: Store, *, elsewhere: bool = True) -> tuple[list[RunSummary], s
     here = store.runs()
     if store.server is None:
         return here, ""
-    from workbench.store.server.pulling import team_runs  # Who has no server needs none of it.
-
     try:
         there = team_runs(store.server)
     except StoreError as fault:
@@ -74,8 +73,6 @@ class TeamRuns:
         self._stop.set()
 
     def _run(self) -> None:
-        from workbench.store.server.pulling import team_runs
-
         known: dict[str, RunSummary] = {}
         asked = 0
         while not self._stop.is_set():
@@ -102,7 +99,9 @@ class Shipping:
 
     def __enter__(self) -> Shipping:
         if self._store.server is not None:
-            from workbench.store.server.server_index import ServerIndex
+            from workbench.store.server.server_index import (
+                ServerIndex,  # pandas and SQL: 0.1 s; most stores have no server
+            )
 
             try:
                 self._index = ServerIndex(self._store, self._store.server)

@@ -19,7 +19,7 @@ from workbench.engine.journal.memory_sink import MemorySink
 from workbench.engine.journal.own_secrets import without_secrets
 from workbench.engine.journal.redact import Redactor
 from workbench.engine.journal.state import RunState
-from workbench.language.clean import clean_line
+from workbench.language.clean import clean, clean_line
 from workbench.language.json_schema import bad_pattern, bad_schema
 from workbench.language.lint.linter import check
 from workbench.language.load import load
@@ -41,6 +41,7 @@ from workbench.store.journal.disk import LocalDisk, write_whole
 from workbench.workspace.cascade_library import ReplayLibrary
 from workbench.workspace.opened_cascade import FileReader, included
 from workbench.workspace.people import NoHuman
+from workbench.workspace.project import Project
 from workbench.workspace.session_tests import replay_session
 from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, read_snapshot, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
@@ -48,7 +49,9 @@ from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from workbench.workspace.project import Project
+
+MOST_DIFFERENCES = 10
+"""Differences that the report of a failure lists."""
 
 
 class SnapshotResult(Struct, frozen=True):
@@ -81,6 +84,22 @@ class SnapshotResult(Struct, frozen=True):
             return str(self.fault)
         return self.differences[0].sentence(self.cascade_file) if self.differences else ""
 
+    @property
+    def failure(self) -> str:
+        """All that differs, in lines for a report of tests, with what to do about it; empty if it passed."""
+        if self.passed:
+            return ""
+        if self.fault is not None:
+            return clean(str(self.fault))
+        sentences = [one.sentence(self.cascade_file) for one in self.differences]
+        first, *others = sentences[:MOST_DIFFERENCES]
+        also = ["", "then:", *(f"  {sentence}" for sentence in others)] if others else []
+        if len(sentences) > MOST_DIFFERENCES:
+            also.append(f"  and {len(sentences) - MOST_DIFFERENCES} more")
+        hint = f"{self.cascade_file or 'the program'} no longer does what {self.file} says"
+        accepts = "if so meant: --snapshots-update, or workbench test review"
+        return clean("\n".join([first, *also, "", f"{hint} ({accepts})"]))
+
 
 class Snapshots(SnapshotFolder):
     """The folder ``snapshots`` of a workspace. A context manager: it keeps an event loop for its replays."""
@@ -92,6 +111,12 @@ class Snapshots(SnapshotFolder):
         self._loop = asyncio.new_event_loop()
         self._kept_ports: dict[Path, Ports] = {}
         self._definitions: dict[tuple[str, str, str], Definition] = {}
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Snapshots:
+        """The snapshots of one folder, as pytest replays them: the workspace is the folder around it. Raises
+        SettingsError."""
+        return cls(Project.at(folder.parent), folder, commands=True)
 
     def __enter__(self) -> Snapshots:
         return self
@@ -292,6 +317,14 @@ class Snapshots(SnapshotFolder):
         snapshot = self._freeze(verdict.again.kept, Label(old.name, old.description, old.mode))
         self.write(self.project.root / verdict.file, snapshot)
         return snapshot
+
+    def accept_or_fault(self, verdict: SnapshotResult) -> str:
+        """As ``accept``; returns why it could not be, and an empty text if it could."""
+        try:
+            self.accept(verdict)
+        except SnapshotError as fault:
+            return clean(str(fault))
+        return ""
 
     def take_back(self, verdict: SnapshotResult, accepted: Snapshot) -> None:
         """Write the expectation before that one again. Raises SnapshotError if the file has changed since."""

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 from msgspec.structs import replace
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SessionName, as_json, find_run, plain, project_here
+from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, stored_here
 from workbench.cli.printer import Printer, talk, write_json, write_json_list
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import AnnotationError, Change, check_score
@@ -27,7 +27,7 @@ class Target(click.ParamType[Any]):
         run, at, place = incomplete.rpartition("@")
         if not at:
             return SessionName().shell_complete(ctx, param, incomplete)
-        store = project_here().store
+        store = stored_here().store
         calls = (call.place for call in store.state(store.find(run)).calls if call.place.turn and not call.place.branch)
         names = dict.fromkeys(f"{at.phase}:{at.turn}" for at in calls)
         return [CompletionItem(f"{run}@{name}") for name in names if name.startswith(place)]

@@ -21,6 +21,7 @@ from workbench.attach.providers import BadAddress, addresses
 from workbench.attach.recorded import RecordedAnswers
 from workbench.attach.span_runs import CAPTURE, SpanRuns
 from workbench.attach.traffic import Control
+from workbench.cli.app import Opening, start
 from workbench.cli.comparison_options import spec_failure
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, SessionName, as_json, project_here
@@ -304,8 +305,6 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
 def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bool, terminal: bool) -> int:
     """Open the app on the session, which is recorded in its process; the app's exit code."""
     # The app needs the terminal: the command gets one of its own, or writes to a file and reads nothing.
-    from workbench.cli.app import Opening, start
-
     own = terminal or bool(os.environ.get("TMUX"))
     if own and not opener(os.environ):
         raise Failure(Exit.USAGE, "no terminal can be opened here: there is neither tmux nor a desktop")

@@ -8,7 +8,7 @@ import click
 
 from workbench.cli.batch_files import write_batch
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, plain, project_here
+from workbench.cli.options import as_json, plain, stored_here
 from workbench.cli.printer import Printer, write_json
 from workbench.store.batches import batch_names
 from workbench.views.batch import SHOWN, BatchesView, BatchView, CellView
@@ -42,7 +42,7 @@ def command(
       workbench batches triage-1f3a2b --output results.html
       workbench batches triage-1f3a2b --row 12
     """
-    project = project_here()
+    project = stored_here()
     if name is None:
         overview = BatchesView([stored_matrix(project.store, each) for each in batch_names(project.store.root)])
         if json:

@@ -9,7 +9,7 @@ import click
 
 from workbench.cli.comparison_options import plotting, write_pictures
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
+from workbench.cli.options import as_json, plain, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, write_json
 from workbench.cli.shell_completion import PhaseOfRun
 from workbench.views.candidates import COST, FRONTIER, QUALITY, CandidatesView
@@ -17,7 +17,7 @@ from workbench.views.figure import scatter_picture
 
 if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
-    from workbench.workspace.project import Project
+    from workbench.workspace.stored import StoredWorkspace
 
 LOOKED_AT = 50
 """Newest runs among which one with candidates is looked for."""
@@ -50,7 +50,7 @@ def command(
       workbench candidates slogans-1f3a --phase write --text
       workbench candidates slogans-1f3a --json | jq '.contests[].rounds'
     """
-    project = project_here()
+    project = stored_here()
     state = read_run(project, session)
     contests = [c for c in state.contests if phase is None or c.place.phase == phase]
     view = CandidatesView(state, contests, texts=text, plot=plot)
@@ -69,7 +69,7 @@ def command(
     Printer(plain).show(view.blocks())
 
 
-def _hint(project: Project, state: RunState, phase: str | None) -> str:
+def _hint(project: StoredWorkspace, state: RunState, phase: str | None) -> str:
     """Other phases or runs with candidates."""
     phases = dict.fromkeys(contest.place.phase for contest in state.contests)
     if phase is not None and phases:

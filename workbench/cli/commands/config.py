@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from textual.theme import BUILTIN_THEMES
@@ -11,12 +11,14 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import SettingName, SettingValue
-from workbench.themes import load_themes, theme_folders
+from workbench.language.model.schema import json_schema
+from workbench.resources import theme_folders
+from workbench.themes import load_themes
 from workbench.views.keys import command_of, resolve
 from workbench.views.settings import SettingsView, value_text
 from workbench.workspace.config_file import place_of, read_value, set_value, setting_named, unset_value
 from workbench.workspace.model_choice import choose_model, in_force, in_words
-from workbench.workspace.settings import TABLE, SettingsError, settings_schema
+from workbench.workspace.settings import TABLE, SettingsError
 
 if TYPE_CHECKING:
     from workbench.workspace.config_file import Target, WrittenSetting
@@ -157,4 +159,34 @@ def schema() -> None:
     Example:
       workbench config schema > settings.schema.json
     """
-    write_json(settings_schema())
+    write_json(_settings_schema())
+
+
+def _settings_schema() -> dict[str, Any]:
+    """JSON Schema of ``workbench.yaml`` and ``config.yaml``."""
+    server = json_schema()["$defs"]["McpServer"]
+    types = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+    parts: dict[str, Any] = {
+        "texts": {"type": "string"},
+        "hosts": {"type": "string"},
+        "mappings of numbers": {"type": "object", "additionalProperties": {"type": "number"}},
+        "MCP servers": server,
+    }
+    properties: dict[str, Any] = {}
+    for setting in TABLE:
+        properties[setting.name] = {"type": types[setting.type], "description": setting.help}
+        if setting.of:
+            properties[setting.name]["items" if setting.type is list else "additionalProperties"] = parts[setting.of]
+        if setting.least is not None:
+            properties[setting.name]["minimum"] = setting.least
+        if setting.choices:
+            properties[setting.name]["enum"] = list(setting.choices)
+        if setting.default not in (None, "", [], {}):
+            properties[setting.name]["default"] = setting.default
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Cascade Workbench settings",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }

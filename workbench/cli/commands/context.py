@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
+from workbench.cli.options import as_json, plain, project_here, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, talk, write_json_list
 from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
 from workbench.context.place import Place
@@ -60,7 +60,7 @@ def command(
       workbench context --at triage:6 --strategy 'selective+mask(after=1)'
       workbench context --json | jq '.[] | {at, tokens_sent, cost}'
     """
-    project = project_here()
+    project = stored_here()
     state = read_run(project, session, defined=strategy is not None)
     calls = _chosen(state, phase, turn, at)
     if wire:
@@ -69,7 +69,7 @@ def command(
         _print_wire(state, calls)
         return
     if strategy is not None:
-        calls = _under(project, state, strategy, calls)
+        calls = _under(project_here(), state, strategy, calls)
 
     if json:
         write_json_list(CallView(call).json() for call in calls)

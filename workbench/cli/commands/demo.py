@@ -49,7 +49,7 @@ def find_example(name: str) -> str:
 def _run(target: Path, file: str, headless: bool) -> int:
     path = target / file
     if headless or why_not(os.environ) is not None:
-        from workbench.cli.running import RunOptions, run_file
+        from workbench.cli.running import RunOptions, run_file  # the engine: 1 s, before the first frame
 
         if not headless:
             talk("there is no terminal for the app, so the tour runs without it", "warning")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, project_here, read_run, session_argument
+from workbench.cli.options import as_json, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.engine.past.fork import NoSuchPlace, find_call
@@ -51,7 +51,7 @@ def command(
       workbench link --list
       workbench link --revoke 3fa9c1
     """
-    project = project_here()
+    project = stored_here()
     links = SharedLinks(project)
     try:
         if revoke:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, plain, project_here
+from workbench.cli.options import as_json, plain, stored_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.store.banks import Banks
 from workbench.views.workspace import BanksView, MemoriesView
@@ -30,7 +30,7 @@ def command(bank: str | None, search: str | None, limit: int, json: bool, plain:
       workbench memory answered
       workbench memory answered --search "refund broken lamp" --json
     """
-    banks = Banks(project_here().store.root)
+    banks = Banks(stored_here().store.root)
     if bank is None:
         if search is not None:
             raise Failure(Exit.USAGE, "--search needs a bank", hint=f"there are {_named(banks)}")

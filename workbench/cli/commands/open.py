@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from workbench.cli.app import Opening, start
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import project_here, starting
+from workbench.cli.options import project_here, starting, stored_here
 from workbench.cli.printer import Printer, talk
+from workbench.context.place import Place
 from workbench.language.read.endings import FILE_ENDINGS
 from workbench.terminal import why_not
 from workbench.views.numbers import plural
 from workbench.views.value import Cell
 from workbench.workspace.input_file import default_input
 from workbench.workspace.starting import ENDINGS
-
-if TYPE_CHECKING:
-    from workbench.context.place import Place
 
 
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
@@ -63,7 +61,7 @@ def command(
             raise Failure(Exit.USAGE, "there is no such file", file=str(file), hint=hint)
         file, proposed = None, str(file)
     if session:
-        project_here().store.require_new(session)
+        stored_here().store.require_new(session)
     if file is None and not run_id and not proposed and why_not(os.environ) is not None:
         _list()
         return
@@ -82,13 +80,12 @@ def _meant(what: str | None) -> tuple[Path | None, str, Place | None]:
     if Path(what).is_dir():
         if (found := _checkpoint(Path(what))) is not None:
             return found
-        if Path(what).resolve() == project_here().root:
+        if Path(what).resolve() == stored_here().root:
             return None, "", None
         raise Failure(Exit.USAGE, "is a folder, not a cascade file", file=what, hint=f"cd {what} && workbench open")
     if Path(what).exists() or Path(what).suffix in FILE_ENDINGS:
         return Path(what), "", None
-    # The engine (300 ms), which a file does without before the first frame.
-    from workbench.context.place import Place
+    # The engine takes 300 ms, and a file is shown without it before the first frame.
     from workbench.engine.past.fork import NoSuchPlace
     from workbench.workspace.annotating import annotation_target
 
@@ -105,7 +102,7 @@ def _meant(what: str | None) -> tuple[Path | None, str, Place | None]:
 def _checkpoint(folder: Path) -> tuple[Path | None, str, Place | None] | None:
     """The pipeline of a checkpoint, and the run that it is imported as; resumed, it goes on where the checkpoint
     stands. None for a folder that is none."""
-    from workbench.workspace.imports import is_checkpoint, opened_checkpoint  # Loads the importers (300 ms).
+    from workbench.workspace.imports import is_checkpoint, opened_checkpoint  # the importers: 300 ms
 
     if not is_checkpoint(folder):
         return None
@@ -118,8 +115,7 @@ def _checkpoint(folder: Path) -> tuple[Path | None, str, Place | None] | None:
 
 def _list() -> None:
     """What this folder holds, printed."""
-    # Loads the language (230 ms), which the app does without before its first frame.
-    from workbench.workspace.home import cascade_files
+    from workbench.workspace.home import cascade_files  # the language: 230 ms, before the first frame
 
     project = project_here()
     found = cascade_files(project)

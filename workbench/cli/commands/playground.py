@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +10,11 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, plain, project_here, unscripted_option
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
-
-if TYPE_CHECKING:
-    from workbench.workspace.playground import Sample
+from workbench.engine.edits import EditError
+from workbench.engine.past.fork import NoSuchPlace, find_call
+from workbench.views.playground import PlaygroundView, plan_words
+from workbench.workspace.edit_text import read_edits
+from workbench.workspace.playground import Playground, PlaygroundError, Sample, subject_of
 
 
 @click.command(short_help="A call again, edited or not, by several models.")
@@ -60,13 +61,6 @@ def command(
       workbench playground night --at triage:2 --edit '4=@shorter.txt'
       workbench playground night --at triage:1 --json | jq '.answers[].text'
     """
-    # Loads the engine and the encodings (600 ms), which the list of commands does without.
-    from workbench.engine.edits import EditError
-    from workbench.engine.past.fork import NoSuchPlace, find_call
-    from workbench.views.playground import PlaygroundView, plan_words
-    from workbench.workspace.edit_text import read_edits
-    from workbench.workspace.playground import Playground, PlaygroundError, subject_of
-
     project = project_here(base_url=base_url, unscripted=unscripted)
     state = project.store.state(project.store.find(session))
     try:

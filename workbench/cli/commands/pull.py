@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, project_here, team_server_of
+from workbench.cli.options import as_json, stored_here, team_server_of
 from workbench.cli.printer import talk, write_json
+from workbench.store.server.pulling import pull
 
 
 @click.command(short_help="Bring runs of colleagues from the team's server.")
@@ -22,9 +23,7 @@ def command(names: tuple[str, ...], json: bool) -> None:
     Example:
       workbench pull log_triage-1f3a
     """
-    from workbench.store.server.pulling import pull
-
-    project = project_here()
+    project = stored_here()
     server = team_server_of(project)
     brought = []
     for name in names:

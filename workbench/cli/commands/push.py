@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, project_here, team_server_of
+from workbench.cli.options import as_json, stored_here, team_server_of
 from workbench.cli.printer import talk, write_json
 from workbench.store.faults import StoreError
+from workbench.store.server.server_index import ServerIndex
 from workbench.views.numbers import plural
 
 
@@ -24,9 +25,7 @@ def command(upgrade: bool, json: bool) -> None:
       workbench push
       workbench push --json
     """
-    from workbench.store.server.server_index import ServerIndex
-
-    project = project_here()
+    project = stored_here()
     server = team_server_of(project)
     with ServerIndex(project.store, server) as index:
         if index.progress.fault == "" and index.notice:

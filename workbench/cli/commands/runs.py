@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, plain, project_here
+from workbench.cli.options import as_json, plain, stored_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.store.run_filter import FIELDS, FilterError, find_runs, parse_filter
 from workbench.store.text_search import TextSearch
@@ -56,7 +56,7 @@ def command(
     if fields:
         _print_fields(Printer(plain))
         return
-    project = project_here()
+    project = stored_here()
     wanted = _filter(" ".join(filter_), status)
     stored, missing = listed(project.store, elsewhere=not wanted.reads)
     if missing:

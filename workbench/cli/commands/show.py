@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, find_run, plain, project_here, read_run, session_argument
+from workbench.cli.options import as_json, find_run, plain, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, write_json
 from workbench.cli.shell_completion import PhaseOfRun
+from workbench.language.nearest import nearest
 from workbench.views.run import RunView
 from workbench.views.timeline import TimelineView
 from workbench.views.value import View
@@ -35,7 +36,7 @@ def command(session: str | None, timeline: bool, edges: bool, phase: str | None,
       workbench show log_triage-1f3a --timeline
       workbench show review-9c2b --edges --phase gate
     """
-    project = project_here()
+    project = stored_here()
     if phase is not None and not edges:
         raise Failure(Exit.USAGE, "--phase goes with --edges", hint="context --phase shows the calls of a phase")
     if timeline and edges:
@@ -54,15 +55,11 @@ def command(session: str | None, timeline: bool, edges: bool, phase: str | None,
 
 def _edges(state: RunState, phase: str) -> View:
     """Why the run went on where it did. Raises Failure for a phase that did not run."""
-    # Loads the language (400 ms), which the other views do without.
-    from workbench.engine.definition import Definition
-    from workbench.language.model.shape import nearest
-    from workbench.views.ways import WaysView, ways_of
+    from workbench.views.ways import ways_view  # loads the language (400 ms), which the other views do without
 
     names = dict.fromkeys(visit.phase for visit in state.visits)
     if phase and phase not in names:
         near = nearest(phase, tuple(names))
         hint = f"did you mean '{near}'?" if near else f"ran: {', '.join(names) or 'none'}"
         raise Failure(Exit.USAGE, f"phase '{phase}' did not run", hint=hint)
-    graph = Definition.of(state.cascade_text, state.cascade_file).graph
-    return WaysView(ways_of(graph, state, phase), state.cascade_file)
+    return ways_view(state, phase)

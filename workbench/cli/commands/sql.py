@@ -10,7 +10,7 @@ import click
 
 from workbench.cli.comparison_options import write_file
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import project_here
+from workbench.cli.options import stored_here
 from workbench.cli.printer import Printer, talk
 from workbench.language.clean import clean
 from workbench.store.index.database import DatabaseError
@@ -56,7 +56,7 @@ def command(query: str | None, saved: str | None, form: str, limit: int | None, 
     if form == "parquet" and output is None:
         raise Failure(Exit.USAGE, "Parquet goes to a file", hint="--output FILE")
     limit = limit if limit or output else SHOWN
-    project = project_here()
+    project = stored_here()
     query = _query(query, saved, project.folders)
     with open_index(project.store) as index:
         index.catch_up()

@@ -6,7 +6,7 @@ import click
 
 from workbench.analysis import react_flow as drawing
 from workbench.analysis.tree import execution_tree
-from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
+from workbench.cli.options import as_json, plain, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.views.run import steps
 
@@ -25,7 +25,7 @@ def command(session: str | None, json: bool, react_flow: bool, plain: bool) -> N
       workbench tree log_triage-1f3a --json
       workbench tree slogans-77e2 --react-flow > tree.json
     """
-    state = read_run(project_here(), session)
+    state = read_run(stored_here(), session)
     if react_flow:
         write_json(drawing.react_flow(execution_tree(state)))
         return

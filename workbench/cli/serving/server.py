@@ -9,13 +9,13 @@ import json
 import logging
 import os
 import signal
+import socket
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from aiohttp import WSMsgType, web
@@ -23,15 +23,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
+from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
-from workbench.cli.serving.api import in_thread, is_count
+from workbench.cli.serving.api import ReadApi, in_thread, is_count
 from workbench.cli.serving.guard import HEADERS, Guard, Request
+from workbench.cli.serving.pages import RunPages
 from workbench.language.clean import clean_line
-
-if TYPE_CHECKING:
-    from workbench.cli.serving.api import ReadApi
-    from workbench.cli.serving.pages import RunPages
-    from workbench.workspace.links import SharedLinks
+from workbench.workspace.links import SharedLinks
+from workbench.workspace.project import Project
 
 ADDRESS = "127.0.0.1"
 MOST_APPS = 8
@@ -270,9 +269,9 @@ class WebApplication:
         return socket
 
     async def _end(self, application: web.Application) -> None:
-        for socket in list(self._sockets):
+        for connection in list(self._sockets):
             with suppress(ConnectionError):
-                await socket.close(code=1001, message=b"the server ends")
+                await connection.close(code=1001, message=b"the server ends")
         await asyncio.gather(*(app.stop() for app in list(self._apps)), return_exceptions=True)
 
 
@@ -345,3 +344,52 @@ def _cells(width: str, height: str) -> tuple[int, int]:
     columns = int(width) if is_count(width) and len(width) < 6 else 80
     rows = int(height) if is_count(height) and len(height) < 6 else 24
     return max(least_wide, min(columns, most_wide)), max(least_high, min(rows, most_high))
+
+
+async def serve(words: list[str], opened: list[str], project: Project, token: str, port: int) -> int:
+    """Serve the runs, and the app as the command ``words``, until a signal; the exit code."""
+    bound = _listen(ADDRESS, port)
+    port = bound.getsockname()[1]
+    title, api = f"{project.root.name} · workbench", ReadApi(project.store)
+    pages, links = RunPages(project, api), SharedLinks(project)
+    served = WebApplication(words, opened, title, Guard(token, port), api, pages, links)
+    runner = web.AppRunner(served.application(), access_log=None, shutdown_timeout=1.0, logger=request_log())
+    await runner.setup()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ended: list[int] = []
+
+    def end(number: int) -> None:
+        ended.append(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, int(number))
+    try:
+        await web.SockSite(runner, bound).start()
+        with suppress(OSError):  # Without it, 'workbench link' has to be told the port.
+            links.serves_at(port)
+        _announce(port, token)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+    return 0 if ended[0] == signal.SIGINT else 128 + ended[0]
+
+
+def _announce(port: int, token: str) -> None:
+    print(f"http://127.0.0.1:{port}/?token={quote(token, safe='')}", flush=True)
+    talk("Open this address in a browser of this machine. Ctrl+C ends the server and its apps.", "dim")
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((address, port))
+        bound.listen(64)
+    except OSError as fault:
+        bound.close()
+        raise Failure(
+            Exit.USAGE, f"port {port} cannot be used: {fault.strerror}", hint="--port 0 takes a free one"
+        ) from None
+    return bound

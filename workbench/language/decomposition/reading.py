@@ -21,7 +21,7 @@ from workbench.language.model.job import (
     Job,
     SubTask,
 )
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity, path_text
 from workbench.language.read.source import Source
 

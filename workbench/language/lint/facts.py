@@ -13,7 +13,7 @@ from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.lint.texts import TemplateText, texts
 from workbench.language.model.cascade import Cascade, Phase, Soundings
 from workbench.language.model.flow import END
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem
 from workbench.language.read.source import Source
 from workbench.language.templates.template import TemplateNames, names_used

@@ -128,7 +128,7 @@ class ResultTable(Struct, frozen=True):
     def to_pandas(self) -> DataFrame:
         """A data frame with these columns; of two with one name, both. Numbers with unknown values among them are
         floats with NaN, other unknown values None."""
-        import pandas
+        import pandas  # 300 ms, and only a table for Python needs it
 
         return pandas.DataFrame(list(self.rows), columns=list(self.names))
 

@@ -98,7 +98,8 @@ def program() -> str | None:
 
 
 def library() -> ModuleType:
-    """playwright, of the extra ``browser``. It takes 190 ms to import, and few runs have a browser."""
+    """playwright, of the extra ``browser``."""
+    # It takes 190 ms to import, and few runs have a browser.
     import playwright.async_api
 
     return playwright.async_api

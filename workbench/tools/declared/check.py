@@ -11,7 +11,7 @@ from workbench.language.clean import clean_line
 from workbench.language.diagnose import diagnosed
 from workbench.language.json_schema import bad_pattern
 from workbench.language.lint.place import Places
-from workbench.language.model.shape import nearest
+from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.text import read_source
 from workbench.language.templates.template import condition_shift, condition_template, names_used
