@@ -1,4 +1,4 @@
-"""matplotlib, for whoever draws pictures: loaded when it is needed, one picture at a time, text as it stands."""
+"""matplotlib for figures: loaded at the first one, one figure at a time, text never read as TeX."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def library() -> ModuleType:
 
 
 def drawable() -> Callable[[str], str]:
-    """Replaces what the font has no glyph for, so that a box stands there and nobody is warned."""
+    """Replaces characters without a glyph in the font by a box, so that matplotlib does not warn."""
     matplotlib = library()
     font = matplotlib.ft2font.FT2Font(matplotlib.font_manager.findfont("DejaVu Sans"))
     known = font.get_charmap()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def read_plain(path: Path, most: int = -1) -> bytes:
-    """A file, or its first bytes. Raises OSError, also for a pipe or a device: who reads those may wait for ever."""
+    """A file, or its first bytes. Raises OSError, also for a pipe or a device: a read of those may never return."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")

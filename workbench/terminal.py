@@ -108,7 +108,7 @@ class _TerminalOutput(io.RawIOBase):
 
 
 def _opened(log: Path) -> int:
-    """Where no log can be written, nobody reads what would be in it: the app is not kept from starting."""
+    """The app starts although no log can be written."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

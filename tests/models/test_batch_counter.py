@@ -124,7 +124,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Calls of the tokenizer for less than the texts of one test, where nobody waits in vain for ever."""
     overdue: list[str] = []
 
-    class Told(threading.Event):
+    class CountedEvent(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             if not (told := super().wait(_IN_VAIN)):
                 overdue.append("who asked for counts was not told")
@@ -138,7 +138,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 overdue.append("who counts was not told that no more will come")
                 raise
 
-    for name, value in (("LEAST", 100), ("MOST", 1_000), ("Event", Told), ("SimpleQueue", Texts)):
+    for name, value in (("LEAST", 100), ("MOST", 1_000), ("Event", CountedEvent), ("SimpleQueue", Texts)):
         monkeypatch.setattr(batch_counter, name, value)
     yield
     assert overdue == []

@@ -26,7 +26,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Said:
+class DialectAnswer:
     """An answer in a dialect: whole, and as named events of a stream."""
 
     body: Mapping[str, Any]
@@ -35,7 +35,7 @@ class Said:
     """Events are bare JSON lines."""
 
 
-def dialect_of(path: str) -> Callable[[str, Reply], Said] | None:
+def dialect_of(path: str) -> Callable[[str, Reply], DialectAnswer] | None:
     """The dialect that is spoken at a path; None for OpenAI's."""
     if path.partition("?")[0].endswith("/messages"):
         return anthropic
@@ -44,7 +44,7 @@ def dialect_of(path: str) -> Callable[[str, Reply], Said] | None:
     return gemini if "enerateContent" in path else None
 
 
-def anthropic(model: str, reply: Reply) -> Said:
+def anthropic(model: str, reply: Reply) -> DialectAnswer:
     """Usage is Anthropic's own: ``input_tokens`` without what was cached or written."""
     usage = dict(reply.usage or {})
     blocks: list[dict[str, Any]] = [dict(block) for block in reply.extra.get("thinking_blocks", ())]
@@ -68,7 +68,7 @@ def anthropic(model: str, reply: Reply) -> Said:
     end = {"delta": {"stop_reason": stop}, "usage": {"output_tokens": usage.get("output_tokens", 0)}}
     events += [("message_delta", end), ("message_stop", {})]
     named = [(kind, {"type": kind, **body}) for kind, body in events]
-    return Said(head | {"content": blocks, "stop_reason": stop, "usage": usage}, named)
+    return DialectAnswer(head | {"content": blocks, "stop_reason": stop, "usage": usage}, named)
 
 
 def _opened(block: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
@@ -86,7 +86,7 @@ def _opened(block: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Mapping[s
     return {"type": "text", "text": ""}, [{"type": "text_delta", "text": block["text"]}]
 
 
-def gemini(model: str, reply: Reply) -> Said:
+def gemini(model: str, reply: Reply) -> DialectAnswer:
     """Usage is Gemini's own (``promptTokenCount``). A call carries ``extra["thought_signature"]``."""
     parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
     for name, arguments in reply.calls:
@@ -102,10 +102,10 @@ def gemini(model: str, reply: Reply) -> Said:
     usage = {} if reply.usage is None else {"usageMetadata": dict(reply.usage)}
     events.append(("", head | {"candidates": [candidate]} | usage))
     whole = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
-    return Said(head | {"candidates": [whole]} | usage, events)
+    return DialectAnswer(head | {"candidates": [whole]} | usage, events)
 
 
-def ollama(model: str, reply: Reply) -> Said:
+def ollama(model: str, reply: Reply) -> DialectAnswer:
     """Usage is Ollama's own: ``prompt_eval_count``, ``eval_count``."""
     calls = [{"function": {"name": name, "arguments": json.loads(arguments)}} for name, arguments in reply.calls]
     text = reply.text or ""
@@ -121,4 +121,4 @@ def ollama(model: str, reply: Reply) -> Said:
     end = {"done": True, "done_reason": reply.finish_reason or "stop", **(reply.usage or {})}
     events.append(("", head | {"message": {"role": "assistant", "content": ""}} | end))
     message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
-    return Said(head | {"message": message} | end, events, lines=True)
+    return DialectAnswer(head | {"message": message} | end, events, lines=True)

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from tests.support.dialects import USAGE, Reply, Said, dialect_of
+from tests.support.dialects import USAGE, DialectAnswer, Reply, dialect_of
 from tests.support.faults import FAULTS, HOSTILE
 
 __all__ = ["FAULTS", "HOSTILE", "USAGE", "Loopback", "Received", "Reply", "chunks", "completion"]
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send(200, completion(request.model, reply))
 
-    def speak(self, request: Received, said: Said, streaming: bool) -> None:
+    def speak(self, request: Received, said: DialectAnswer, streaming: bool) -> None:
         """An answer in the dialect of another provider."""
         if not streaming:
             self.send(200, said.body)

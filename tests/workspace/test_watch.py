@@ -22,7 +22,7 @@ needs_leases = pytest.mark.skipif(
 )
 
 
-class Seen:
+class WatchedSaves:
     """What a watcher reported: the content of the file at that moment."""
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class Seen:
 
 
 @contextmanager
-def watching(*files: Path, known: Mapping[Path, bytes] | None = None) -> Iterator[Seen]:
-    seen = Seen()
+def watching(*files: Path, known: Mapping[Path, bytes] | None = None) -> Iterator[WatchedSaves]:
+    seen = WatchedSaves()
     watcher = Watcher(
         lambda: files, seen, known if known is not None else {f: f.read_bytes() for f in files if f.exists()}
     )

@@ -207,7 +207,7 @@ class CallPair(Struct, frozen=True):
 
 def cheaper(a: Totals, b: Totals) -> int | None:
     """Which side costs less for certain: -1 for ``a``, 1 for ``b``, 0 where they cost the same to a thousandth; None
-    where that depends on how the provider counts what nobody has counted yet, or on a price that is unknown."""
+    where that depends on how the provider counts what it has not counted yet, or on a price that is unknown."""
     if None in (a.cost, b.cost) or a.unknown or b.unknown:
         return None
     pairs = ((a.cost, b.cost), (a.cost_low, b.cost_low), (a.cost_high, b.cost_high))

@@ -75,7 +75,7 @@ class _Drawing(Struct):
                 made.append(_EdgeStart(node, bool(candidate.get("is_winner"))))
                 wide, y = max(wide, size[0]), y + size[1] + GAP // 2
             won = tuple(end for end in made if end.won)
-            # A step of reforge that nobody won leaves the incumbent where it stood.
+            # A step of reforge without a winner keeps the incumbent.
             ends, x, tall = won or ends or tuple(made), x + wide + GAP, max(tall, y)
         style = {"width": x - GAP // 2, "height": tall}
         self.node(group, "group", at, {"label": label, **_data(body)}, place, style=style)

@@ -17,7 +17,7 @@ def execution_tree(state: RunState) -> dict[str, Any]:
 
     A phase has a name, a visit, a status and a type: ``deterministic``, ``simple``, ``soundings`` or ``reforge``. With
     candidates: ``soundings`` of ``{index, is_winner, …}`` and ``winner_index`` (null where all were joined, or none
-    won), and ``undecided`` where the winner stands though nobody chose it; with reforge: ``reforge_steps`` of
+    won), and ``undecided`` where the winner was not chosen; with reforge: ``reforge_steps`` of
     ``{step, soundings, winner_index}``, whose winner is null where the incumbent stayed. Steps count from 1, candidates
     from 0.
     """

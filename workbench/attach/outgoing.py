@@ -1,4 +1,4 @@
-"""A client's request with other messages, model or parameters: what nobody changed stays as the client wrote it."""
+"""A client's request with other messages, model or parameters: what was not changed stays as the client wrote it."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ class SpanRuns:
 
     @property
     def silent(self) -> int:
-        """Calls whose messages nobody recorded: SDKs send spans of their own for calls that another span tells of."""
+        """Calls whose spans hold no messages. SDKs also send such spans for calls that another span describes."""
         return sum(
             not any(one.start <= a <= b <= one.end or a <= one.start <= one.end <= b for a, b in self._times)
             for one in self._without

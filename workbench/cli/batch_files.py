@@ -1,19 +1,33 @@
-"""Writes the results of a batch to a file that a person names."""
+"""The results of a batch: the options that say what of them is shown, and the files that they are written to."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from workbench.cli.comparison_options import write_file
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
-from workbench.views.batch import BatchView, table_rows
+from workbench.views.batch import SHOWN, BatchView, table_rows
 from workbench.views.page import page
 from workbench.workspace.batch.results import WRITTEN, write_results
 
 if TYPE_CHECKING:
     from workbench.analysis.batch.matrix import Matrix
+
+output_option = click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the results: .json, .jsonl, .csv, .parquet or .html.",
+)
+rows_option = click.option("--rows", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to print.")
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
 
 
 def require_results_file(file: Path) -> None:

@@ -223,7 +223,7 @@ def drive(work: Coroutine[Any, Any, Result], verdict: Verdict) -> Result:
 
         verdict.stop = stop
         for number in SIGNALS:
-            with suppress(ValueError, RuntimeError):  # not the main thread: nobody can send us signals there
+            with suppress(ValueError, RuntimeError):  # not the main thread: signals cannot be received there
                 loop.add_signal_handler(number, stop, int(number))
         return await task
 

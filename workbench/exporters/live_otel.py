@@ -197,8 +197,8 @@ class _Output:
         logging.getLogger("opentelemetry").addHandler(_Words(failed))
         succeeded = export.SpanExportResult.SUCCESS
 
-        class Told(export.SpanExporter):  # type: ignore[misc]  # Its base is loaded at run time.
-            """The official exporter, and what became of each request."""
+        class ObservedExporter(export.SpanExporter):  # type: ignore[misc]  # Its base is loaded at run time.
+            """The official exporter, which reports each success."""
 
             def __init__(self, exporter: Any) -> None:
                 self._exporter = exporter
@@ -216,7 +216,7 @@ class _Output:
             "schedule_delay_millis": None if env.get("OTEL_BSP_SCHEDULE_DELAY") else _DELAY_MS,
             "max_export_batch_size": None if env.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") else _BATCH,
         }
-        self._processor = export.BatchSpanProcessor(Told(import_module(module).OTLPSpanExporter()), **given)
+        self._processor = export.BatchSpanProcessor(ObservedExporter(import_module(module).OTLPSpanExporter()), **given)
         self._ids = self._own_ids()
         self._tracers: dict[str, Any] = {}
         self._texts = env.get(_CONTENT, "").strip().lower() not in ("false", "no_content")

@@ -158,7 +158,7 @@ def _goes_on(
     return same and all(a.same(b) for a, b in zip(seen, input, strict=False))
 
 
-class _Told(Struct, eq=False):
+class _ThreadFacts(Struct, eq=False):
     """Facts about the calls of one context, beside their messages."""
 
     model: str
@@ -189,7 +189,7 @@ def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> Obse
 
 def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread, ...]:
     """The contexts of a trace, oldest first. If all calls have times, they are taken in that order."""
-    contexts, told = Contexts(), dict[Growing, _Told]()
+    contexts, told = Contexts(), dict[Growing, _ThreadFacts]()
     listed = list(calls)
     if all(one.call.at for one in listed):
         listed.sort(key=lambda one: one.call.at)
@@ -197,7 +197,7 @@ def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread,
         context, added = contexts.asked(call.input, call.model, call.tools)
         answer = replace(call.answer, call=call.call)
         contexts.answered(context, None if call.call.fault else answer)
-        thread = told.setdefault(context, _Told(call.model, call.tools))
+        thread = told.setdefault(context, _ThreadFacts(call.model, call.tools))
         thread.said += [*added, answer]
         thread.parameters.append(call.parameters)
         thread.unstated = thread.unstated or call.unstated

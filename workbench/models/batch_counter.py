@@ -103,7 +103,7 @@ class BatchCounter:
         return done.result()
 
     def _let_go(self) -> None:
-        """Release everyone who waits for counts that will not come."""
+        """Release the waiters for counts that will not come."""
         while (it := self._waiting.get()) is not None:
             if isinstance(it, Event):
                 it.set()

@@ -87,7 +87,7 @@ class _SharedEnvironment:
         """Have these variables until ``leave``."""
         loop = asyncio.get_running_loop()
         while (left := self._taken(wanted, loop)) is not None:
-            # A loop that is closed in the middle of a call tells nobody: look again after a while.
+            # A loop that is closed in the middle of a call notifies no one: look again after a while.
             await asyncio.wait([left], timeout=_LOOK_AGAIN)
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:

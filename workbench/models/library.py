@@ -44,7 +44,7 @@ def imported() -> Any:
             litellm.suppress_debug_info = True
             litellm.disable_hf_tokenizer_download = True
             litellm.telemetry = False
-            litellm.disable_token_counter = True  # It counts each request for a price that nobody asked it for.
+            litellm.disable_token_counter = True  # It counts each request for a price that is not used.
             litellm.drop_params = litellm.modify_params = False
             for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)

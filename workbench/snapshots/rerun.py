@@ -88,7 +88,7 @@ class RecordedCounter:
         return self._real.overhead(model, schema, thinking=thinking) if known is None else known
 
     def range(self, model: str) -> tuple[float, float]:
-        return 1.0, 1.0  # A replay pays nothing, so that its forecasts matter to nobody.
+        return 1.0, 1.0  # A replay pays nothing: its forecasts are not used.
 
     def text(self, text: str, model: str) -> int:
         return self._real.text(text, model)

@@ -161,7 +161,7 @@ class Store:
                 removed.mkdir(mode=0o700, exist_ok=True)
                 (removed / run_id).touch(mode=0o600)
             gone = folder.parent / f".{run_id}.removed"
-            folder.rename(gone)  # At once, so that nobody reads a run of which a part is left.
+            folder.rename(gone)  # In one step, so that no reader sees a part of the run.
             _unname(self.root / "images", gone / "blobs")
             shutil.rmtree(gone)
         except OSError as error:

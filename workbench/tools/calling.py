@@ -54,7 +54,7 @@ async def _in_thread(function: Function, arguments: Mapping[str, Any], timeout_s
             result = context.run(function, **arguments)
         except BaseException as raised:  # noqa: BLE001 - handed to the caller, whatever it is
             fault = _carried(raised)
-        with contextlib.suppress(RuntimeError):  # The loop has closed: nobody waits any more.
+        with contextlib.suppress(RuntimeError):  # The loop has closed: no caller waits any more.
             loop.call_soon_threadsafe(_settle, done, result, fault)
 
     threading.Thread(target=work, name=f"tool {getattr(function, '__name__', '')}", daemon=True).start()

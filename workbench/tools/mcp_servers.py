@@ -279,7 +279,7 @@ class _Connection:
         for task in pending:
             task.cancel()
         if self._ready.done() and not self._ready.cancelled():
-            self._ready.exception()  # Read, so that nobody is told of it who did not ask.
+            self._ready.exception()  # Read, so that asyncio does not log it.
         self._errors.close()
 
     async def _held(self) -> None:

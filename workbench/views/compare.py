@@ -132,7 +132,7 @@ CACHED = (4, 5)
 LEAD, AROUND = 24, 400
 """Characters shown before the first words that differ, and of each passage from there on."""
 ROOMY, ROOMIEST = 100, 400
-"""Cells from which on the columns ``CACHED`` show, and those of a line that nobody has laid out."""
+"""Cells from which on the columns ``CACHED`` show, and those of a line before it is laid out."""
 _NAME_STYLE = {"full": "name", "dropped": "faint"}
 
 EVEN = 500

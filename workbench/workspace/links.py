@@ -42,7 +42,7 @@ class SharedLink(Struct, frozen=True):
             return True
 
 
-class _Kept(Struct):
+class _LinksFile(Struct):
     links: tuple[SharedLink, ...] = ()
     port: int = PORT
     """Where ``workbench serve`` listened last in this workspace."""
@@ -53,7 +53,7 @@ class SharedLinks:
     once, also in a server that runs."""
 
     def __init__(self, project: StoredWorkspace) -> None:
-        self._file: StateFile[_Kept] = StateFile.about(project.folders.state / "links", project.root, _Kept)
+        self._file: StateFile[_LinksFile] = StateFile.about(project.folders.state / "links", project.root, _LinksFile)
 
     def all(self) -> Sequence[SharedLink]:
         """The valid links, the newest last. Never raises: an unreadable file holds none."""
@@ -69,7 +69,7 @@ class SharedLinks:
 
     def serves_at(self, port: int) -> None:
         """Remember where the server listens, for the links that are made from now on. Raises OSError."""
-        self._file.write(_Kept(tuple(self.all()), port))
+        self._file.write(_LinksFile(tuple(self.all()), port))
 
     def make(self, run_id: str, session_id: str, days: float = DAYS) -> tuple[SharedLink, str]:
         """A new link to a run, and its token. Raises OSError if it cannot be kept."""
@@ -78,7 +78,7 @@ class SharedLinks:
         link = SharedLink(
             f"k{secrets.token_hex(3)}", run_id, session_id, _digest(token), now.isoformat(timespec="seconds"), until
         )
-        self._file.write(_Kept((*self.all(), link), self.port))
+        self._file.write(_LinksFile((*self.all(), link), self.port))
         return link, token
 
     def revoke(self, ids: Sequence[str]) -> Sequence[SharedLink]:
@@ -88,7 +88,7 @@ class SharedLinks:
         links = self.all()
         gone = [link for link in links if {link.id, link.session_id, link.run_id} & set(ids)]
         if gone:
-            self._file.write(_Kept(tuple(link for link in links if link not in gone), self.port))
+            self._file.write(_LinksFile(tuple(link for link in links if link not in gone), self.port))
         return gone
 
     def opened_by(self, token: str) -> SharedLink | None:

@@ -50,21 +50,57 @@ from workbench.workspace.run_builder import (
     start_of,
 )
 from workbench.workspace.system import SystemIds
-from workbench.workspace.viewed_run import ViewedRun, changed_phases
 
 if TYPE_CHECKING:
     from workbench.analysis.changed import ChangedCall
     from workbench.engine.past.recording import Recording
     from workbench.language.load import Loaded
-    from workbench.language.model.cascade import Audibles
+    from workbench.language.model.cascade import Audibles, Cascade
     from workbench.workspace.attached import AttachPlan
     from workbench.workspace.model_choice import ModelChoice
     from workbench.workspace.opened_cascade import OpenedCascade
-    from workbench.workspace.viewed_run import ViewedRun
 
 STOP_DEADLINE = 5.0
 """Seconds that a run gets to end by itself when the app closes."""
 IMPORTED = "this run was imported: it can be looked at and compared, not run"
+
+
+class ViewedRun:
+    """A stored run that is shown: its events, also those that another process still adds, and the phases of the file
+    that have changed since."""
+
+    def __init__(self, project: Project, opened: OpenedCascade, run_id: str) -> None:
+        """Raises UnknownRun."""
+        self.run_id = run_id
+        self._store = project.store
+        self._tail = self._store.tail(run_id)
+        self.growing = self._store.writer(run_id) is not None
+        """Whether another process writes it."""
+        self.events = list(self._tail.poll())
+        """What there was when it was opened."""
+        self.drifted = _drift(project, opened, self.events)
+        """The phases of the file that are not what the run is pinned to."""
+
+    def more(self) -> list[Event]:
+        """Events added since the last call."""
+        if not self.growing:
+            return []
+        self.growing = self._store.writer(self.run_id) is not None
+        return list(self._tail.poll())
+
+
+def _drift(project: Project, opened: OpenedCascade, events: list[Event]) -> frozenset[str]:
+    text = str(events[0].data.get("cascade_text", "")) if events else ""
+    if not text or opened.cascade is None or project.is_pinned(opened.text, text):
+        return frozenset()
+    pinned = project.load(opened.file, text).cascade
+    return changed_phases(pinned, opened.cascade) if pinned is not None else frozenset()
+
+
+def changed_phases(before: Cascade, after: Cascade) -> frozenset[str]:
+    """Names of phases of a cascade that differ from another text of it."""
+    old = {phase.name: phase for phase in before.phases}
+    return frozenset(phase.name for phase in after.phases if old.get(phase.name) != phase)
 
 
 class Session:

@@ -76,7 +76,7 @@ class TeamRuns:
         known: dict[str, RunSummary] = {}
         asked = 0
         while not self._stop.is_set():
-            with suppress(StoreError):  # Shown as they were; who asks in SQL is told why.
+            with suppress(StoreError):  # Shown as they were; queries in SQL say why.
                 if asked % _ALL_AFTER == 0:
                     known = {run.run_id: run for run in team_runs(self._server)}
                 else:

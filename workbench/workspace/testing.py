@@ -387,7 +387,7 @@ class Snapshots(SnapshotFolder):
 
 def _replay_ports(project: Project, folder: Path, redact: Callable[[str], tuple[str, int]]) -> Ports:
     """What a replay of a snapshot takes from the workspace: descriptions of tools and validators (a changed one is a
-    changed request), other cascades, and templates. Nobody is asked, no model is there, and nothing is stored.
+    changed request), other cascades, and templates. No person and no model is asked, and nothing is stored.
 
     ``redact`` replaces secrets as the run did."""
     toolbox, prices = project.environment.toolbox(folder), _UnknownPrices()

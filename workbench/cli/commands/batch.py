@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.analysis.batch.scoring import ScorerError
-from workbench.cli.batch_files import require_results_file, write_batch
+from workbench.cli.batch_files import output_option, require_results_file, rows_option, seed_option, write_batch
 from workbench.cli.batch_progress import BatchLine, ProgressLine
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SANDBOXES, CascadeFile, as_json, plain, project_here, unscripted_option
@@ -23,7 +23,7 @@ from workbench.snapshots.freeze import Label
 from workbench.store.batches import BatchFolder, BatchWriter
 from workbench.store.index.database import DatabaseError
 from workbench.store.sqltext import BadSql, fault_of
-from workbench.views.batch import SHOWN, BatchView
+from workbench.views.batch import BatchView
 from workbench.views.numbers import plural
 from workbench.workspace.batch.inputs import InputsError, Records, changed_since, query_inputs, read_inputs
 from workbench.workspace.batch.judging import NeedsTrust
@@ -76,20 +76,12 @@ if TYPE_CHECKING:
     "--processes", type=click.IntRange(1, 256), metavar="N", help="That run the rows. Default: one for each core."
 )
 @click.option("--rerun-tools", is_flag=True, help="Run tools again that were cut off.")
-@click.option(
-    "--output",
-    "-o",
-    "outputs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the results: .json, .jsonl, .csv, .parquet or .html.",
-)
+@output_option
 @click.option(
     "--freeze", metavar="NAME", help="Freeze every run that succeeded as a snapshot NAME-rN, a test of pytest."
 )
-@click.option("--rows", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to print.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
+@rows_option
+@seed_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain
@@ -245,7 +237,7 @@ def _drive(run: BatchRun, line: ProgressLine[BatchProgress]) -> int:
                 line.say(f"no row begins any more; {plural(running, 'row')} may be answered yet: Ctrl+C again cuts off")
 
         for number in SIGNALS:
-            with suppress(ValueError, RuntimeError):  # Not the main thread: nobody can send us signals there.
+            with suppress(ValueError, RuntimeError):  # Not the main thread: signals cannot be received there.
                 loop.add_signal_handler(number, stop, int(number))
         await run.run()
 

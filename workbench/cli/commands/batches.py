@@ -6,29 +6,21 @@ from pathlib import Path
 
 import click
 
-from workbench.cli.batch_files import write_batch
+from workbench.cli.batch_files import output_option, rows_option, seed_option, write_batch
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, stored_here
 from workbench.cli.printer import Printer, write_json
 from workbench.store.batches import batch_names
-from workbench.views.batch import SHOWN, BatchesView, BatchView, CellView
+from workbench.views.batch import BatchesView, BatchView, CellView
 from workbench.workspace.batch.results import stored_matrix
 
 
 @click.command(short_help="Stored batches: their results, as a table or a file.")
 @click.argument("name", required=False)
 @click.option("--row", metavar="ROW", help="Only this row, whole: its number or its name.")
-@click.option("--rows", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to print.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
-@click.option(
-    "--output",
-    "-o",
-    "outputs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the results: .json, .jsonl, .csv, .parquet or .html.",
-)
+@rows_option
+@seed_option
+@output_option
 @as_json
 @plain
 def command(

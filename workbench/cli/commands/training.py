@@ -16,8 +16,7 @@ from workbench.language.clean import clean
 from workbench.store.run_filter import FilterError
 from workbench.views.numbers import plural
 from workbench.workspace.comparing import matching
-from workbench.workspace.training import scored_by_batch, scored_by_people, training_of
-from workbench.workspace.training_data import FORMS
+from workbench.workspace.training_data import FORMS, scored_by_batch, scored_by_people, training_of
 
 
 @click.command(short_help="Chosen runs as data for fine-tuning.")

@@ -83,7 +83,7 @@ class ReadApi:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The journal as server-sent events, from the start or after ``Last-Event-ID`` (or ``?after=SEQ``), until the
-        run has ended and nobody writes it any more."""
+        run has ended and no process writes it any more."""
         run_id = await self.found(request)
         after = _number(request, "after", 0, 2**53)
         if is_count(last := request.headers.get("Last-Event-ID", "")) and len(last) < 20:

@@ -190,7 +190,7 @@ class WebApplication:
         if refusal is not None:
             return web.Response(status=refusal.status, text=refusal.reason + "\n")
         if asked.query and request.path == "/":
-            # The token leaves the address: it should lie in no history and be seen by nobody who looks on.
+            # The token leaves the address: it should be in no history and on no screen.
             run = request.query.get("run", "")
             answer = web.HTTPSeeOther(f"/?run={quote(run, safe='')}" if run else "/")
             if self._guard.is_token(asked.query):

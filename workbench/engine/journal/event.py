@@ -27,7 +27,7 @@ KINDS: dict[str, str] = {
         "strategy, splices, request {model, parameters, tools (hash)}, digest, tokens_full, tokens_sent, tools_tokens, "
         "overhead_tokens, grade, scale (of a calibrated estimate), forecast {tokens, low, high, cached, fresh, "
         "written, cost, cost_low, cost_high, break_at, reason}, price {source, grade, input, output, cache_read, "
-        "cache_write (US dollars per token)}, unstated (parts of the request that nobody knows), "
+        "cache_write (US dollars per token)}, unstated (parts of the request whose size is unknown), "
         "beyond (that the request does not fit "
         "the model's window), problems, notes, added (items that joined the history), edited, purpose, "
         "beside (the walk), after (spliced against the context of this record, not the last of its branch), "
@@ -71,7 +71,7 @@ KINDS: dict[str, str] = {
     ),
     "evaluation_finished": (
         "kind, branch, winner, compared, scores, assumed, assumed_scores, reason, decided_by, "
-        "decided (false where the winner is nobody's choice: an answer that could not be used, a lot, a tie), "
+        "decided (false where the winner was not chosen: an unusable answer, a drawn lot, a tie), "
         "evaluator_pick, evaluator_reason, qualities, costs, assumed_costs, frontier, dominated, drawn (all by index)"
     ),
     "human_asked": (

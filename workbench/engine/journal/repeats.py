@@ -65,7 +65,7 @@ class PastEvents:
         if not left:
             return None
         news = kind == "call_failed" and place not in self._answered
-        if not news:  # Nobody answered this call before, so it was asked again: that it failed again is news.
+        if not news:  # A call without an answer was sent again: its second failure is new.
             wanted = same_as(kind, place, data)
             at = self._position(left, wanted)
             if at is not None:

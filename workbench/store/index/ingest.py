@@ -285,7 +285,7 @@ class Follower:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _unknown_runs(self, run_ids: Iterable[str], ledger: Mapping[str, IngestedRun]) -> Iterator[_UnknownRun]:
-        """Runs that the tables do not know and nobody wrote for a second."""
+        """Runs that the tables do not know and that no process wrote for a second."""
         for run_id in run_ids:
             if run_id in ledger or run_id in self._active:
                 continue
@@ -365,7 +365,7 @@ class Follower:
         if not writer and not self.stopping:
             del self._active[run_id]
         if followed and ingest.ended:
-            self._send(database, ledger)  # Who looks at a run that has just ended does not wait.
+            self._send(database, ledger)  # A run that has just ended shows without a wait.
 
     def _read(self, ingest: RunIngest, database: Database, ledger: dict[str, IngestedRun], most: int) -> None:
         more = True

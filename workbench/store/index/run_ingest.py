@@ -252,8 +252,8 @@ def newest(rows: Iterable[Row]) -> list[Row]:
     return list({row.key: row for row in rows}.values())
 
 
-# Many runs that nobody writes are read by more processes: making rows is Python's work, of which one process does only
-# one thing at a time, and takes three quarters of a first index.
+# Many finished runs are read by several processes: making rows takes three quarters of a first index, and threads of
+# one process would take turns at it.
 
 
 class EncodedRuns(Struct, frozen=True):
@@ -318,4 +318,4 @@ def encoded_runs(folders: Sequence[Path], further: Callable[[Path], FurtherRows]
 def begin_worker() -> None:
     """Prepare a process that calls ``encoded_runs``."""
     follow_parent()
-    gc.disable()  # Events and rows hold no circles: what nobody needs any more goes by itself.
+    gc.disable()  # Events and rows hold no reference cycles: reference counts free them.

@@ -97,7 +97,7 @@ class Commits:
             for journal, loop, done in asked:
                 by_loop.setdefault(loop, []).append((done, faults.get(journal)))
             for loop, answers in by_loop.items():
-                with suppress(RuntimeError):  # It was closed: nobody waits any more.
+                with suppress(RuntimeError):  # The loop was closed: no caller waits any more.
                     loop.call_soon_threadsafe(_tell, answers)
 
     def _until(self, now: float) -> float:

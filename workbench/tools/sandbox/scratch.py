@@ -121,7 +121,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _taken(lock: Path) -> int | None:
-    """The lock, where nobody holds it."""
+    """The lock, unless a process holds it."""
     try:
         file = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -45,7 +45,7 @@ class Asking:
             self.answer(unasked=True)
 
     def close_settled(self, screen: object) -> None:
-        """The dialog of a question that nobody waits for any longer leaves the screen."""
+        """Close the dialog of a question whose run no longer waits."""
         if (live := self._stage.live()) is None or not isinstance(screen, Dialog) or screen.question is None:
             return
         state = live[1].state

@@ -279,7 +279,7 @@ class Running:
         return session.running
 
     def begin(self, mode: Mode) -> None:
-        """Start a run, after asking for inputs that the cascade declares and nobody gave."""
+        """Start a run, after asking for declared inputs that are missing."""
         if (live := self._stage.live()) is None:
             return
         session, _ = live

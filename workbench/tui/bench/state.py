@@ -51,7 +51,7 @@ class HeldRun(Struct, frozen=True):
     node: str = ""
     """The kind of the node of a pipeline or decomposition that it is at; empty elsewhere."""
     depth: int = -1
-    """How many runs the held one is inside of; -1 where nobody said."""
+    """How many runs the held one is inside of; -1 if unknown."""
     taken: tuple[str, ...] = ()
     """Where the way on is chosen: what follows."""
 
@@ -376,7 +376,7 @@ class BenchState(Struct):
 
     @property
     def resumable(self) -> bool:
-        """Whether the run shown stopped before its end, or at a call that nobody answered, and can go on."""
+        """Whether the run shown stopped before its end, or at a call without an answer, and can go on."""
         unanswered = self.run.status == "failed" and bool(self.run.calls) and self.run.calls[-1].status == "failed"
         return self.started and (unanswered or self.run.status in ("stopped", "interrupted"))
 

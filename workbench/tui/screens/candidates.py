@@ -71,7 +71,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     ) -> None:
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
-        ``answer`` gives a person's choice to the run, False when nobody waits for it; without it nothing is chosen.
+        ``answer`` gives a person's choice to the run, False when the run no longer waits; without it nothing is chosen.
         ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is held, if it is.
         ``gallery`` draws the pictures of the run, where it has them.
         """

@@ -93,7 +93,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         self._let_go()
 
     def _let_go(self) -> None:
-        """Close the event loop as soon as nobody uses it."""
+        """Close the event loop as soon as no replay uses it."""
         if self._lock.acquire(blocking=False):
             try:
                 self._snapshots.close()

@@ -136,7 +136,7 @@ def _work(work: Work[Any, Any], pipe: Connection) -> None:
         try:
             pipe.send(answer)
         except OSError:
-            return  # Nobody waits for it any more.
+            return  # The caller has stopped waiting.
 
 
 def _sendable(fault: Exception) -> Exception:

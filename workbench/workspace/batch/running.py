@@ -40,7 +40,7 @@ class BatchLimits(Struct, frozen=True):
     retry: bool = False
     """Run rows again that failed."""
     rerun_tools: bool = False
-    """Run tools again of which nobody knows whether they ran."""
+    """Run tools again that a kill cut off: whether they ran is unknown."""
     processes: int = 0
     """That run cells; 0 for one for each core, as far as there is work for it."""
     keep_going: bool = False
