@@ -44,7 +44,9 @@ class WordCounter:
     def tally(self, model: str) -> Tally:
         return OneByOne(self, model)
 
-    def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
+    def tools(
+        self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
+    ) -> tuple[int, Grade]:
         return sum(len(json.dumps(tool).split()) for tool in tools), Grade.EXACT
 
     def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
@@ -52,6 +54,9 @@ class WordCounter:
 
     def range(self, model: str) -> tuple[float, float]:
         return 0.8, 1.25
+
+    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
+        return 0, 0
 
     def text(self, text: str, model: str) -> int:
         return len(text.split())

@@ -93,7 +93,28 @@ def test_the_next_request_is_the_stated_one_and_what_is_new() -> None:
     assert found.grade is Grade.CALIBRATED
     assert found.tokens == 33_000 + second.tokens_sent
     assert found.high is not None
-    assert found.high - found.low < second.tokens_sent - first.tokens_sent
+    assert found.high - found.low < 1.5 * (second.tokens_sent - first.tokens_sent)
+
+
+def test_reasoning_behind_the_signature_of_a_call_goes_back_where_the_server_counts_it() -> None:
+    """Google's own server counts it again, Vertex AI does not: the interval holds both."""
+    calibration, (first, second) = Calibration(), growing(2)
+    learn(calibration, first, Usage(first.tokens_sent, 10))
+    (answer,) = (entry.sent for entry in second.entries if entry.sent is not None and entry.sent.tool_calls)
+    (call,) = answer.tool_calls
+    signed = replace(answer, tool_calls=(replace(call, extra={"thought_signature": "c2ln"}),))
+    entries = tuple(entry._replace(sent=signed) if entry.sent is answer else entry for entry in second.entries)
+    calibration.said(signed, Usage(first.tokens_sent, 70, reasoning=60))
+    found = calibration.expect(replace(second, entries=entries), "same", SHARE)
+    plain = second.tokens_sent
+    assert found.high is not None
+    assert found.low < plain < plain + 40 < found.tokens < found.high
+
+
+def test_what_the_provider_may_add_unseen_widens_a_first_request() -> None:
+    plain, wide = (Calibration().expect(request(1_000), "same", SHARE, unseen) for unseen in ((0, 0), (3, 80)))
+    assert (plain.tokens, plain.low, plain.high) == (1_000, 796, 1_254)
+    assert (wide.tokens, wide.low, wide.high) == (1_000, 794, 1_334)
 
 
 def test_what_the_provider_stated_of_the_answer_counts_for_it() -> None:

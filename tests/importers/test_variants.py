@@ -148,6 +148,15 @@ def test_a_schema_with_every_field_that_it_could_have_is_read_as_it_was_meant() 
     assert tool["function"] == {"name": "ls", "description": "", "parameters": parameters}
 
 
+@pytest.mark.parametrize("key", ["parametersJsonSchema", "parameters_json_schema"])
+def test_a_declaration_of_gemini_keeps_its_json_schema(key: str) -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    (tool,) = (
+        read({"contents": said(), "tools": [{"functionDeclarations": [{"name": "ls", key: schema}]}]}).threads[0].tools
+    )
+    assert tool["function"]["parameters"] == schema
+
+
 # -- spans -------------------------------------------------------------------------------------------------------------
 
 ASKED, SAID = {"role": "user", "content": ASK}, {"role": "assistant", "content": ANSWER}

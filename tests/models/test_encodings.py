@@ -142,17 +142,38 @@ def ping(*properties: str, enum: Sequence[str] = ()) -> dict[str, Any]:
     return {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": fields}}}
 
 
-def test_tools_at_openai_are_counted_by_function_property_and_value() -> None:
-    """By hand: 7 + ``ping:`` and 12; 3 + 3 + ``at:string:A text``; -3 and 3 + 1 for each value."""
-    text = COUNTER.text
-    bare = 12 + 7 + text("ping:", "gpt-4o")
-    one = bare + 3 + 3 + text("at:string:A text", "gpt-4o")
+def test_openai_shows_tools_as_the_types_of_a_namespace() -> None:
+    """One less for each tool after the first; Chat Completions and Responses add their own."""
+    shown = (
+        "namespace functions {\n\n// Answers.\ntype ping = (_: {\n// A text\nat?: string,\n"
+        'kind?: "red" | "blue",\n}) => any;\n\n} // namespace functions'
+    )
+    tool = ping("at", enum=("red", "blue"))
+    tool["function"]["description"] = "Answers."
     assert COUNTER.tools([], "gpt-4o") == (0, Grade.EXACT)
-    assert COUNTER.tools([ping()], "gpt-4o") == (bare, Grade.ESTIMATE)
-    assert COUNTER.tools([ping("at")], "gpt-4o") == (one, Grade.ESTIMATE)
-    listed = bare + 3 + 3 + text("kind:string:", "gpt-4o") - 3 + 2 * 4
-    assert COUNTER.tools([ping(enum=("red", "blue"))], "gpt-4o")[0] == listed
-    assert 60 < COUNTER.tools([TOOL], "gpt-4o")[0] < 120
+    assert COUNTER.tools([tool], "gpt-4o") == (COUNTER.text(shown, "gpt-4o") + 6, Grade.ESTIMATE)
+    assert COUNTER.tools([tool], "gpt-4o", responses=True)[0] == COUNTER.text(shown, "gpt-4o") + 3
+    bare = "type ping = () => any;\n\n"
+    both = f"namespace functions {{\n\n{bare}{bare}}} // namespace functions"
+    assert COUNTER.tools([ping(), ping()], "gpt-4o")[0] == COUNTER.text(both, "gpt-4o") + 6 - 1
+
+
+def test_gpt_5_has_82_tokens_more_for_tools_by_chat_completions() -> None:
+    chat, responses = (COUNTER.tools([TOOL], "gpt-5-mini", responses=each)[0] for each in (False, True))
+    assert chat - responses == 82
+
+
+def test_what_nobody_is_shown_widens_the_count_of_first_requests() -> None:
+    """A provider whose rule is known adds nothing; one that nobody measured may add a prompt, or count no tools."""
+    assert COUNTER.unseen("gpt-4o", tools=50, beside=53) == (0, 0)
+    assert COUNTER.unseen("command-r", tools=0, beside=3) == (3, 80)
+    assert COUNTER.unseen("command-r", tools=50, beside=53) == (53, 350)
+
+
+def test_gemini_2_counts_names_and_descriptions_of_tools_and_later_ones_their_schemas() -> None:
+    bare, full = ping(), ping("at", "to")
+    assert COUNTER.tools([bare], "gemini-2.0-flash") == COUNTER.tools([full], "gemini-2.0-flash")
+    assert COUNTER.tools([full], "gemini-3-flash")[0] > 2 * COUNTER.tools([bare], "gemini-3-flash")[0]
 
 
 def test_anthropic_says_something_about_tools_itself() -> None:

@@ -22,7 +22,7 @@ from workbench.context.scope import PhaseScope, StateWrite, Vectors, VisitRecord
 from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
-from workbench.engine.forecasting import Lines, PastCalls, Prediction, line_of, predicted
+from workbench.engine.forecasting import Lines, PastCalls, Prediction, line_of, predicted, unseen_of
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.engine.toolcalls import read_calls, without_calls
@@ -124,6 +124,7 @@ class _Outlook:
         """Whether the record's counts are of the model that is priced."""
         self._past = past if self._own else PastCalls((), imported=False)
         self._share = counter.range(counted_as)
+        self._counter, self._counted_as = counter, counted_as
         self._window = prices.window(counted_as)
         self._caches = [self._past.cache(model, prices.price(model).rule) for _ in self._LEANS]
 
@@ -137,7 +138,8 @@ class _Outlook:
         """The predictions of a call whose context is this one under the strategy."""
         past, now = self._past, datetime.fromisoformat(call.at).timestamp()
         unknown = bool(call.unstated)
-        found = [past.expect(call, assembly, self._share, lean, unknown=unknown) for lean in self._LEANS]
+        unseen = unseen_of(assembly, self._counter, self._counted_as)
+        found = [past.expect(call, assembly, self._share, lean, unseen, unknown=unknown) for lean in self._LEANS]
         expected, price = found[0], self._prices.price(self._model, found[0].tokens)
         price = replace(price, rule=self._caches[0].rule(price))
         if price.supposed and expected.grade is Grade.EXACT:

@@ -101,7 +101,8 @@ class OpenContexts:
             self._number += 1
             shaping = {name: asked.parameters[name] for name in _SHAPING if name in asked.parameters}
             forced = is_forced(asked.parameters.get("tool_choice"))
-            begun = BegunContext(asked.model, asked.tools, shaping, forced, asked.unstated)
+            told = asked.unstated, 1, asked.responses
+            begun = BegunContext(asked.model, asked.tools, shaping, forced, *told)
             results = TextResults()
             said = list(map(results.marked, said))
             writer = ContextWriter(self._run, self._number, begun, said[:1], self._strategy)

@@ -111,7 +111,8 @@ class Assembler:
         self._previous = previous
         self._history = History()
         model = self._model = scope.counted_as or scope.model
-        tools_tokens, self._tools_grade = counter.tools(scope.tools, model, forced=scope.forced)
+        tools, forced, responses = scope.tools, scope.forced, scope.responses
+        tools_tokens, self._tools_grade = counter.tools(tools, model, forced=forced, responses=responses)
         self._tools_tokens = tools_tokens
         schema = answer_schema(scope.parameters)
         self._overhead = counter.overhead(model, schema, thinking=has_to_think(scope.parameters))
@@ -440,7 +441,8 @@ class Assembler:
 
 def is_forced(choice: object) -> bool:
     """Whether a ``tool_choice`` makes the model call a tool, in whichever provider's words."""
-    said = str(choice.get("type", "")) if isinstance(choice, Mapping) else str(choice or "")
+    # Bedrock writes {"any": {}} and {"tool": {"name": …}}.
+    said = str(choice.get("type") or " ".join(map(str, choice))) if isinstance(choice, Mapping) else str(choice or "")
     return bool(_FORCED.search(said))
 
 

@@ -132,6 +132,8 @@ class PhaseScope(Struct, frozen=True):
     model: str = ""
     forced: bool = False
     """Whether the model has to call a tool."""
+    responses: bool = False
+    """Whether the request is one to OpenAI's Responses API."""
     counted_as: str = ""
     """The model whose tokenizer counts; empty for ``model`` itself."""
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -59,9 +59,11 @@ class Counter(Protocol):
         """Counts many messages in fewer steps. Loads nothing before there is one to count."""
         ...
 
-    def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
+    def tools(
+        self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
+    ) -> tuple[int, Grade]:
         """Tokens of the tool definitions as the provider renders them, with its own text about tools; 0 for none.
-        ``forced``: the model has to call one.
+        ``forced``: the model has to call one. ``responses``: the request is one to OpenAI's Responses API.
         """
         ...
 
@@ -73,6 +75,11 @@ class Counter(Protocol):
 
     def range(self, model: str) -> tuple[float, float]:
         """Between which shares of a count that is not exact the provider's own lies."""
+        ...
+
+    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
+        """How many tokens less and more than counted a first request may have, because of what nobody is shown.
+        ``tools``: our count of the tools; ``beside``: of all beside the messages, these included."""
         ...
 
     def text(self, text: str, model: str) -> int:

@@ -107,7 +107,9 @@ class Forecaster:
         visible here.
         """
         share = self._counter.range(self._model)
-        expected = self._calibration.expect(assembly, assembly.prefix_digests[0], share, unknown=unknown)
+        unseen = unseen_of(assembly, self._counter, self._model)
+        seed = assembly.prefix_digests[0]
+        expected = self._calibration.expect(assembly, seed, share, unseen, unknown=unknown)
         price = self._prices.price(self._model, expected.tokens)
         forecast = self._cache.forecast(assembly, price, now, expected)
         return predicted(assembly, expected, forecast, price, self._prices.window(self._model), self._largest)
@@ -126,13 +128,20 @@ class Forecaster:
         self._largest = max(self._largest, usage.input or 0)
 
 
+def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, int]:
+    """How many tokens less and more than counted a request may have if it is the first one."""
+    tools = assembly.tools_tokens
+    return counter.unseen(model, tools=tools, beside=tools + assembly.overhead_tokens)
+
+
 def thinks(answer: Message) -> bool:
     """Whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic's, until the tools
-    that it called have answered and it has said what came of it."""
+    that it called have answered and it has said what came of it; at Google's, by the signature of a call."""
     if not answer.tool_calls:
         return False
     blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
-    return any("thinking" in str(block.get("type", "")) for block in blocks if isinstance(block, Mapping))
+    kept = any("thinking" in str(block.get("type", "")) for block in blocks if isinstance(block, Mapping))
+    return kept or any("thought_signature" in call.extra for call in answer.tool_calls)
 
 
 def predicted(
@@ -214,11 +223,18 @@ class PastCalls:
         return self._largest.get(model, 0)
 
     def expect(
-        self, call: CallState, assembly: Assembly, share: tuple[float, float], lean: float, *, unknown: bool
+        self,
+        call: CallState,
+        assembly: Assembly,
+        share: tuple[float, float],
+        lean: float,
+        unseen: tuple[int, int] = (0, 0),
+        *,
+        unknown: bool,
     ) -> Expected:
         """Tokens of a request that replaces a call, counted from that call's own input if it is known."""
         calibration = self._calibrations.setdefault(call.model, Calibration())
-        return calibration.leaning(assembly, self._anchors.get(call.place), share, lean, unknown=unknown)
+        return calibration.leaning(assembly, self._anchors.get(call.place), share, lean, unseen, unknown=unknown)
 
 
 _REASONING = ("reasoning", "thinking_blocks", "reasoning_content", "reasoning_details")
@@ -233,11 +249,12 @@ _SLACK = 4
 """Tokens by which an exact count may differ from the provider's and still be called exact: chat templates differ by so
 much.
 """
-_NARROW = 1.1
 _FRONT = (0.7, 1.4)
-"""Limits of the provider's tokens of tools and schemas as shares of our count, if the model's text is known more
-closely (below ``_NARROW``). How tools are shown to it is not published.
-"""
+"""Limits of the provider's tokens of tools and schemas as shares of our count: how tools are shown to a model is not
+published."""
+_FRAMING, _FRAMING_OF_TOOLS, _MOST_NEW = 8.0, 24.0, 20
+"""Tokens by which the framing of a new message may be off; of one with tool calls, and of a result; and how many
+messages count."""
 _REMEMBERED = 4
 """Calls of each set of tools that are kept to count from."""
 
@@ -285,6 +302,8 @@ class Calibration:
         """Tokens of a message as the provider counts it, by ``body_hash``."""
         self._said: dict[str, tuple[int, bool]] = {}
         """Output tokens of an answer without its reasoning, by ``body_hash``, and whether reasoning may be in it."""
+        self._doubtful: dict[str, int] = {}
+        """Tokens of reasoning in an answer, by ``body_hash``, which not every server of a model counts again."""
         self._anchors: dict[str, deque[Anchor]] = {}
         """By what stands in front of the messages: model and tools. The latest last."""
         self._grown = 0.0
@@ -325,6 +344,8 @@ class Calibration:
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
             reasoning = 0 if thinking else usage.reasoning or 0
+            if thinking and usage.reasoning:
+                self._doubtful[answer.body_hash] = usage.reasoning
             self._said[answer.body_hash] = (max(usage.output - reasoning, 0), thinking)
 
     def _learn_growth(self, before: Anchor, entries: tuple[Entry, ...], counted: int) -> None:
@@ -366,29 +387,39 @@ class Calibration:
         assembly: Assembly,
         seed: str,
         share: tuple[float, float] = (1.0, 1.0),
+        unseen: tuple[int, int] = (0, 0),
         *,
         unknown: bool = False,
     ) -> Expected:
         """Tokens of a request as the provider will count them, by the calls that it has counted.
 
-        ``share``: limits of the provider's count as shares of our own, before it has counted anything. ``unknown``:
-        parts of the request are not visible here.
+        ``share``: limits of the provider's count as shares of our own, before it has counted anything. ``unseen``: how
+        many tokens less and more than ours a first request may have. ``unknown``: parts of it are not visible here.
         """
         sums, before = self._of(assembly.entries), self._nearest(seed, assembly.entries)
         if assembly.grade is Grade.EXACT and self._trusts and not unknown and (before is None or before.exact):
             return Expected.own(assembly)
         if before is None:
-            return self._unanchored(assembly, sums, share, 0.0, unknown=unknown)
+            return self._unanchored(assembly, sums, share, 0.0, unseen, unknown=unknown)
         low, slope, high = self._slope(share)
         changed, off = self._changed(before, assembly.entries), self._off(before, assembly.entries)
         total = _total(before, sums, assembly, slope)
         outside = self._outside[-1] - self._outside[_shared(before.entries, assembly.entries)]
         top = None if outside else total + (high - slope) * changed + off
-        bounds = total - (slope - low) * changed - off, top
+        new = assembly.entries[_shared(before.entries, assembly.entries) :]
+        doubtful = sum(self._doubtful.get(one.sent.body_hash, 0) for one in new if one.sent is not None)
+        bounds = total - (slope - low) * changed - off - doubtful, top
         return self._expected(assembly, total, slope, bounds, Grade.CALIBRATED)
 
     def leaning(
-        self, assembly: Assembly, before: Anchor | None, share: tuple[float, float], lean: float, *, unknown: bool
+        self,
+        assembly: Assembly,
+        before: Anchor | None,
+        share: tuple[float, float],
+        lean: float,
+        unseen: tuple[int, int] = (0, 0),
+        *,
+        unknown: bool,
     ) -> Expected:
         """The same in hindsight: counted from one earlier call, ``before``, with all that the run has taught.
 
@@ -399,7 +430,7 @@ class Calibration:
         if before is None:
             if assembly.grade is Grade.EXACT and self._trusts and not unknown:
                 return Expected.own(assembly)
-            return self._unanchored(assembly, sums, share, lean, unknown=unknown)
+            return self._unanchored(assembly, sums, share, lean, unseen, unknown=unknown)
         low, slope, high = self._slope(share)
         leant = slope + lean * (high - slope if lean > 0 else slope - low)
         totals = sorted(_total(before, sums, assembly, each) for each in (low, slope, high))
@@ -407,17 +438,26 @@ class Calibration:
         return self._expected(assembly, total, leant, (totals[0], totals[-1]), Grade.CALIBRATED)
 
     def _unanchored(
-        self, assembly: Assembly, sums: TokenSums, share: tuple[float, float], lean: float, *, unknown: bool
+        self,
+        assembly: Assembly,
+        sums: TokenSums,
+        share: tuple[float, float],
+        lean: float,
+        unseen: tuple[int, int],
+        *,
+        unknown: bool,
     ) -> Expected:
         """By our own count alone, corrected by what was learned of the tokenizer."""
         low, slope, high = self._slope(share)
         beside = assembly.tools_tokens + assembly.overhead_tokens
-        front = share if share[1] >= _NARROW else _FRONT
+        front = min(share[0], _FRONT[0]), max(share[1], _FRONT[1])
         part = share[1] - 1 if lean > 0 else 1 - share[0]
         slope += lean * (high - slope if lean > 0 else slope - low)
         total = beside * (1 + lean * part) + sums.known + slope * sums.guessed
-        bottom = beside * front[0] + sums.known + low * sums.guessed - _SLACK
-        top = None if unknown or self._outside[-1] else beside * front[1] + sums.known + high * sums.guessed + _SLACK
+        bottom = max(beside * front[0] - unseen[0], 0) + sums.known + low * sums.guessed - _SLACK
+        top: float | None = beside * front[1] + sums.known + high * sums.guessed + _SLACK + unseen[1]
+        if unknown or self._outside[-1]:
+            top = None
         return self._expected(assembly, total, slope, (bottom, top), Grade.ESTIMATE)
 
     def _expected(
@@ -457,13 +497,15 @@ class Calibration:
         """Tokens by which the known part may be off: a few for each new message, and a share of its tokens."""
         start = _shared(before.entries, entries)
         known = abs(self._known[len(entries)] - self._known[start])
-        return 0.05 * known + 8.0 * min(len(entries) - start, 20)
+        new = [entry.sent for entry in entries[start : start + _MOST_NEW] if entry.sent is not None]
+        framing = sum(_FRAMING_OF_TOOLS if one.tool_calls or one.role == "tool" else _FRAMING for one in new)
+        return 0.05 * known + framing
 
     def copy(self) -> Calibration:
         """One that knows the same, and learns by itself from now on."""
         made = copy(self)
         made._known, made._guessed, made._outside = list(self._known), list(self._guessed), list(self._outside)
-        made._weights, made._said = dict(self._weights), dict(self._said)
+        made._weights, made._said, made._doubtful = dict(self._weights), dict(self._said), dict(self._doubtful)
         made._anchors = {seed: deque(kept, _REMEMBERED) for seed, kept in self._anchors.items()}
         return made
 

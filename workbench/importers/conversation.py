@@ -93,6 +93,8 @@ class Thread(Struct, frozen=True):
     """Those that all its calls share."""
     unstated: str = ""
     """The parts of its requests that the source does not state, in words; empty if the format states all."""
+    responses: bool = False
+    """Whether its requests are ones to OpenAI's Responses API."""
 
     @property
     def calls(self) -> int:

@@ -243,6 +243,14 @@ class AskedCall(Struct, frozen=True):
     """Its cache marks; None if it has none."""
     unstated: str
     """The parts of it that are unknown, in words."""
+    responses: bool = False
+    """Whether it goes to OpenAI's Responses API."""
+
+
+def _observed(asked: AskedCall, answer: ImportedMessage, call: Call, model: str) -> ObservedCall:
+    return ObservedCall(
+        asked.input, answer, call, model, asked.tools, asked.parameters, asked.unstated, asked.responses
+    )
 
 
 class Exchanges:
@@ -266,9 +274,7 @@ class Exchanges:
         if not is_response(response):
             return self._unanswered(asked, call or Call(), _fault_of(response))
         answer, full = self.answered(asked, response, call or Call())
-        return ObservedCall(
-            asked.input, answer, full, asked.model or full.model, asked.tools, asked.parameters, asked.unstated
-        )
+        return _observed(asked, answer, full, asked.model or full.model)
 
     def asked(self, request: Mapping[str, Any], url: str = "") -> AskedCall | None:
         """The call that a request makes; None if it asks no model. Raises Unreadable."""
@@ -279,7 +285,8 @@ class Exchanges:
         named = _IN_URL.search(url)
         model = string(request.get("model")) or string(request.get("model_name")) or (named[1] if named else "")
         tools, parameters = _tools_of(request), parameters_of(request)
-        return AskedCall(tuple(said), model, tools, parameters, marks_in(request, said), self._unstated(request))
+        marks, unstated = marks_in(request, said), self._unstated(request)
+        return AskedCall(tuple(said), model, tools, parameters, marks, unstated, bool(request.get("input")))
 
     def answered(
         self, asked: AskedCall, response: Mapping[str, Any], told: Call = Call()
@@ -317,8 +324,7 @@ class Exchanges:
     def _unanswered(asked: AskedCall, told: Call, fault: str) -> ObservedCall:
         """A request whose response holds no answer: the request and the reason are kept."""
         answer, call = unanswered(told, fault)
-        model = asked.model or told.model
-        return ObservedCall(asked.input, answer, call, model, asked.tools, asked.parameters, asked.unstated)
+        return _observed(asked, answer, call, asked.model or told.model)
 
     def _unstated(self, request: Mapping[str, Any]) -> str:
         """Which parts of a request the file does not show, in words."""

@@ -368,7 +368,8 @@ class _Writer:
         parameters = {key: value for key, value in thread.parameters.items() if key != "tool_choice"}
         forced = is_forced(thread.parameters.get("tool_choice"))
         answers = sum(1 for one in thread.said if one.role == "assistant")
-        begun = BegunContext(thread.model, thread.tools, parameters, forced, unstated, max(answers, 1))
+        turns, responses = max(answers, 1), thread.responses
+        begun = BegunContext(thread.model, thread.tools, parameters, forced, unstated, turns, responses)
         written = ContextWriter(self.run, number, begun, thread.said[:1])
         choice = str(thread.parameters.get("tool_choice", ""))
         for one in thread.said[written.taken :]:
@@ -396,6 +397,8 @@ class BegunContext(Struct, frozen=True):
     """The parts of its requests that are unknown, in words."""
     turns: int = 1
     """The answers in it, as far as they are known."""
+    responses: bool = False
+    """Whether its requests are ones to OpenAI's Responses API."""
 
 
 class ContextWriter:
@@ -429,6 +432,7 @@ class ContextWriter:
             model=begun.model,
             parameters=begun.parameters,
             forced=begun.forced,
+            responses=begun.responses,
             line_of=run.definition.line,
         )
         self._scope = scope

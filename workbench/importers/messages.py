@@ -222,12 +222,18 @@ def tool_schemas(bodies: object) -> tuple[Mapping[str, Any], ...]:
         for function in map(mapping, declared or [mapping(one.get("function")) or mapping(one.get("toolSpec")) or one]):
             if not string(function.get("name")):
                 continue
-            keys = ("parameters", "input_schema", "inputSchema", "params_json_schema", "parametersJsonSchema")
-            schema = next((decoded(function[key]) for key in keys if function.get(key)), None)
+            schema = next((decoded(function[key]) for key in _SCHEMAS if function.get(key)), None)
             schema = _without_nulls(mapping(schema).get("json") or schema or {"type": "object", "properties": {}})
             described = {"name": function["name"], "description": as_text(function.get("description"))}
             found.append({"type": "function", "function": described | {"parameters": schema}})
     return tuple(found)
+
+
+_SCHEMAS = (
+    *("parameters", "input_schema", "inputSchema", "params_json_schema"),
+    *("parametersJsonSchema", "parameters_json_schema"),
+)
+"""Names under which providers and tools keep the JSON Schema of a function's arguments."""
 
 
 def _without_nulls(schema: Any) -> Any:

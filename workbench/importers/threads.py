@@ -59,6 +59,8 @@ class ObservedCall(Struct, frozen=True):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     unstated: str = ""
     """The parts of its request that are unknown, in words."""
+    responses: bool = False
+    """Whether its request is one to OpenAI's Responses API."""
 
 
 class Growing(Struct, eq=False):
@@ -166,6 +168,7 @@ class _ThreadFacts(Struct, eq=False):
     said: list[ImportedMessage] = field(default_factory=list)
     parameters: list[Mapping[str, Any]] = field(default_factory=list)
     unstated: str = ""
+    responses: bool = False
 
 
 def unanswered(call: Call, fault: str) -> tuple[ImportedMessage, Call]:
@@ -201,8 +204,16 @@ def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread,
         thread.said += [*added, answer]
         thread.parameters.append(call.parameters)
         thread.unstated = thread.unstated or call.unstated
+        thread.responses = thread.responses or call.responses
     return tuple(
-        Thread(tuple(observed(one.said)), one.model, one.tools, shared(one.parameters, remarks), one.unstated)
+        Thread(
+            tuple(observed(one.said)),
+            one.model,
+            one.tools,
+            shared(one.parameters, remarks),
+            one.unstated,
+            one.responses,
+        )
         for one in told.values()
         if one.said
     )
@@ -231,7 +242,7 @@ def _only_call(thread: Thread) -> ObservedCall | None:
     *before, answer = thread.said
     if answer.call is None or thread.calls != 1:
         return None
-    told = thread.model, thread.tools, thread.parameters, thread.unstated
+    told = thread.model, thread.tools, thread.parameters, thread.unstated, thread.responses
     return ObservedCall(tuple(before), answer, answer.call, *told)
 
 

@@ -37,7 +37,7 @@ class Encodings:
         self._lock = threading.Lock()
         self._messages: dict[str, dict[str, tuple[int, Grade]]] = {}
         """By prefix of the family and ``body_hash``."""
-        self._tools: dict[tuple[str, bool, str], int] = {}
+        self._tools: dict[tuple[str, bool, bool, str], int] = {}
 
     def load(self, model: str) -> None:
         """Load the encoding of a model now."""
@@ -66,22 +66,25 @@ class Encodings:
             counts = self._messages[kind.prefix] = {}
         return counts
 
-    def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
+    def tools(
+        self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
+    ) -> tuple[int, Grade]:
         if not tools:
             return 0, Grade.EXACT
         kind = family(model)
         text = canonical(list(tools))
-        key = (kind.prefix, forced, text)
+        key = (kind.prefix, forced, responses, text)
         if (known := self._tools.get(key)) is None:
-            known = self._tools[key] = round(self._tools_of(tools, kind, forced))
+            known = self._tools[key] = round(self._tools_of(tools, kind, forced, responses))
         return known, Grade.ESTIMATE
 
-    def _tools_of(self, tools: Sequence[Mapping[str, Any]], kind: Family, forced: bool) -> float:
+    def _tools_of(self, tools: Sequence[Mapping[str, Any]], kind: Family, forced: bool, responses: bool) -> float:
         def count(text: str) -> int:
             return self._encoded(text, kind)[0]
 
         if kind.tools is None:
-            return notation_tokens(tools, count)
+            beside = kind.notation.responses if responses else kind.notation.chat
+            return kind.shown(tools, count) + (beside if kind.shown is notation_tokens else 0)
         return (kind.tools.forced if forced else kind.tools.auto) + kind.scale * json_tokens(tools, count)
 
     def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
@@ -93,6 +96,10 @@ class Encodings:
 
     def range(self, model: str) -> tuple[float, float]:
         return family(model).range
+
+    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
+        kind = family(model)
+        return 0 if kind.measured else beside, kind.unseen[tools > 0]
 
     def text(self, text: str, model: str) -> int:
         kind = family(model)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from workbench.engine.model_name import split_effort, unescaped
+from workbench.models.toolspace import declaration_tokens, notation_tokens, signature_tokens
 
 Encoding = Literal["cl100k_base", "o200k_base", "p50k_base"]
 Formula = Callable[[int, int], int]
@@ -92,6 +93,21 @@ class ToolPrompt(Struct, frozen=True):
     """If it has to call a tool (``any``, ``required``, or one by name)."""
 
 
+class Notation(Struct, frozen=True):
+    """Tokens that a request with tools has beside them where they are shown in OpenAI's notation."""
+
+    chat: int = 6
+    """Chat Completions. Measured: 8, and 4 where there is a system message."""
+    responses: int = 3
+    """Responses API."""
+
+
+REASONING = Notation(8, 8)
+GPT_5 = Notation(90, 8)
+"""With Chat Completions 82 more, whatever the tools are: measured on requests of gpt-5 and gpt-5-mini with one to three
+tools, with and without parallel calls."""
+
+
 ANTHROPIC_3 = ToolPrompt(346, 313)
 """The later Claude 3.5 Sonnet, and 3.7."""
 ANTHROPIC_4 = ToolPrompt(313, 315)
@@ -132,6 +148,15 @@ class Family(Struct, frozen=True):
     """Additional tokens of a request with a budget for reasoning."""
     tools: ToolPrompt | None = None
     """Set if tools are shown as JSON behind a prompt of the provider's; None: in OpenAI's notation."""
+    notation: Notation = Notation()
+    shown: Callable[[Sequence[Mapping[str, Any]], Callable[[str], int]], int] = notation_tokens
+    """Tokens of tools, by their definitions and a way to count text, if ``tools`` is None."""
+    measured: bool = False
+    """Whether its tools and schemas are known to be counted; others may not be counted at all."""
+    unseen: tuple[int, int] = (80, 350)
+    """Tokens that a provider may add to a first request without and with tools, and does not show: a prompt of its own,
+    a date, how to call tools. Up to so many were found on recordings of Bedrock, Cohere and DeepSeek.
+    """
 
 
 def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
@@ -143,28 +168,55 @@ def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
     and Sonnet 5): 1.35 of cl100k's is what recordings show.
     """
     low, high = (0.85, 1.2) if scale < 1.2 else (0.75, 1.25)
-    return Family(prefix, "cl100k_base", False, anthropic_area, scale, (low, high), 4, 3, 33, 12, 0, 145, 29, tools)
+    numbers = 4, 3, 33, 12, 0, 145, 29
+    return Family(
+        prefix,
+        "cl100k_base",
+        False,
+        anthropic_area,
+        scale,
+        (low, high),
+        *numbers,
+        tools,
+        unseen=(40, 40),
+        measured=True,
+    )
 
 
 def _openai(prefix: str, image: Formula, encoding: Encoding = "o200k_base") -> Family:
-    return Family(prefix, encoding, True, image)
+    return Family(prefix, encoding, True, image, unseen=(0, 0), measured=True)
 
 
 def _reasoning(prefix: str, image: Formula) -> Family:
     """A reasoning model of OpenAI. Measured on recordings: a request has one token less than the rule for chat messages
     says."""
-    return Family(prefix, "o200k_base", False, image, range=(0.97, 1.03), request=2)
+    notation = GPT_5 if prefix.startswith("gpt-5") else REASONING
+    known: dict[str, Any] = {
+        "range": (0.97, 1.03),
+        "request": 2,
+        "notation": notation,
+        "unseen": (4, 4),
+        "measured": True,
+    }
+    return Family(prefix, "o200k_base", False, image, **known)
 
 
 def _completion(prefix: str) -> Family:
     """A model of OpenAI that continues a prompt: only its text is counted."""
-    return Family(prefix, "cl100k_base", True, message=0, request=0, system=0)
+    return Family(prefix, "cl100k_base", True, message=0, request=0, system=0, unseen=(0, 0))
+
+
+_SIGNATURES = ("gemini-1", "gemini-2.0")
+"""Models of Google that count only names and descriptions of tools."""
 
 
 def _gemini(prefix: str, image: Formula) -> Family:
     """A model of Google, whose tokenizer is not at hand. Measured on recordings: about as many tokens as o200k has, and
-    one for each message, as its roles are no tokens of the prompt; a schema of the answer is not counted."""
-    return Family(prefix, "o200k_base", False, image, 1.0, (0.85, 1.2), 1, 0, 5, system=1, schema=None)
+    one for each message, as its roles are no tokens of the prompt; a schema of the answer is not counted. Vertex AI
+    counts no tools either, which the name of a model does not tell."""
+    shown = signature_tokens if prefix in _SIGNATURES else declaration_tokens
+    counts: dict[str, Any] = {"system": 1, "schema": None, "shown": shown, "unseen": (8, 24)}
+    return Family(prefix, "o200k_base", False, image, 1.0, (0.85, 1.2), 1, 0, 5, **counts)
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -211,6 +263,7 @@ FAMILIES: tuple[Family, ...] = (
     _claude("claude-2", ANTHROPIC_4),
     _claude("claude", ToolPrompt(354, 474), 1.35),
     _gemini("gemini-3", gemini_budget),
+    *(_gemini(prefix, gemini_tiles) for prefix in _SIGNATURES),
     _gemini("gemini", gemini_tiles),
     Family("gemma", "o200k_base", image=gemini_tiles),
     Family("llama", "cl100k_base"),

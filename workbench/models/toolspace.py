@@ -9,9 +9,7 @@ from typing import Any
 _SCALARS = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean", "null": "null"}
 
 
-_PER_FUNCTION, _PER_LIST, _PER_PROPERTIES, _PER_PROPERTY = 7, 12, 3, 3
-_PER_ENUM, _PER_ITEM = -3, 3
-_PER_TOOL = 22
+_PER_TOOL = 14
 """Tokens of a tool shown as JSON, beside its name, description and schema."""
 
 _DEFINITIONS = ("$defs", "definitions")
@@ -23,26 +21,25 @@ Count = Callable[[str], int]
 
 
 def notation_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
-    """Tokens of tools at OpenAI, whose models see them in a notation of their own: per list, function, property and
-    value of an enumeration so many, and those of names, types and descriptions.
+    """Tokens of tools at OpenAI, whose models see them as the types of a TypeScript namespace; ``Notation`` says what a
+    request has beside them. Each tool after the first takes one less than its text.
 
-    Source: OpenAI's cookbook, "How to count tokens with tiktoken", section on tool calls. It says nothing of types that
-    hold properties of their own: these are counted as TypeScript.
+    Source: the namespace that OpenAI's models print when they are asked for their tools, and that the Harmony format of
+    gpt-oss publishes ("Function calling" in OpenAI's cookbook); measured on recordings of OpenAI's API with 1 to 21
+    tools.
     """
-    tokens = _PER_LIST
+    lines = ["namespace functions {", ""]
     for tool in tools:
         function = _function(tool)
-        described = str(function.get("description") or "").rstrip(".")
-        tokens += _PER_FUNCTION + count(f"{function.get('name', '')}:{described}")
         parameters = _resolved(function.get("parameters"))
-        named = _named(parameters) if isinstance(parameters, Mapping) else {}
-        tokens += _PER_PROPERTIES if named else 0
-        for name, value in named.items():
-            tokens += _PER_PROPERTY + count(f"{name}:{_shown_type(value)}:{_describe(value).rstrip('.')}")
-            listed = value.get("enum") if isinstance(value, Mapping) else None
-            if isinstance(listed, list | tuple):
-                tokens += _PER_ENUM + sum(_PER_ITEM + count(str(item)) for item in listed)
-    return tokens
+        named = _properties(parameters, "") if isinstance(parameters, Mapping) else []
+        # Of a description with several lines only the first begins as a comment.
+        if described := str(function.get("description") or ""):
+            lines.append(f"// {described}")
+        name = function.get("name", "")
+        lines += [f"type {name} = (_: {{", *named, "}) => any;", ""] if named else [f"type {name} = () => any;", ""]
+    lines.append("} // namespace functions")
+    return count("\n".join(lines)) + 1 - len(tools)
 
 
 def json_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
@@ -55,6 +52,19 @@ def json_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
         tokens += _PER_TOOL + count(str(function.get("name", "")))
         tokens += count(str(function.get("description") or "")) + count(schema)
     return tokens
+
+
+def declaration_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
+    """Tokens of tools whose definitions the model sees as JSON and nothing beside them. Measured on recordings of
+    Gemini 2.5 and 3: within a fifth of what Google counts.
+    """
+    return sum(count(json.dumps(_function(tool), separators=(",", ":"), ensure_ascii=False)) for tool in tools)
+
+
+def signature_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
+    """Tokens of tools of which names and descriptions alone are counted. Measured on recordings of Gemini 2.0."""
+    functions = list(map(_function, tools))
+    return sum(count(f"{one.get('name', '')} {one.get('description') or ''}") for one in functions)
 
 
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -87,13 +97,6 @@ def _resolved(schema: object) -> object:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _shown_type(schema: object) -> str:
-    """A plain type by its name, any other as TypeScript."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    plain = isinstance(kind, str) and kind not in ("array", "object")
-    return str(kind) if plain else _type(schema, "")
 
 
 def _properties(schema: Mapping[str, Any], indent: str) -> list[str]:

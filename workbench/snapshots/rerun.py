@@ -78,10 +78,13 @@ class RecordedCounter:
     def tally(self, model: str) -> Tally:
         return OneByOne(self, model)
 
-    def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
+    def tools(
+        self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
+    ) -> tuple[int, Grade]:
         if not tools:
             return 0, Grade.EXACT
-        return self._tools.get((model, sha256(canonical(list(tools))))) or self._real.tools(tools, model, forced=forced)
+        known = self._tools.get((model, sha256(canonical(list(tools)))))
+        return known or self._real.tools(tools, model, forced=forced, responses=responses)
 
     def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
         known = self._overhead.get((model, schema, thinking))
@@ -89,6 +92,9 @@ class RecordedCounter:
 
     def range(self, model: str) -> tuple[float, float]:
         return 1.0, 1.0  # A replay pays nothing: its forecasts are not used.
+
+    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
+        return 0, 0
 
     def text(self, text: str, model: str) -> int:
         return self._real.text(text, model)
