@@ -173,6 +173,7 @@ class Client(Struct):
     package: str
     words: list[str]
     files: dict[str, str] = {}
+    """By path; ``~/`` is a home of its own."""
     env: dict[str, str] = {}
     version: list[str] = []
     """The command that prints its version; empty asks the package's metadata."""
@@ -225,7 +226,8 @@ def clients() -> Iterator[Client]:
         version = [claude[0], "--version"]
         yield Client("claude-code", "@anthropic-ai/claude-code", claude + allow, env=quiet, version=version)
         gemini = [str(programs / "gemini"), "--yolo", "--skip-trust", "-m", "gemini-2.5-flash", "-p", QUESTION]
-        files = {".gemini/settings.json": json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})}
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        files = {"~/.gemini/settings.json": json.dumps(settings), ".geminiignore": ".workbench/\n"}
         yield Client("gemini-cli", "@google/gemini-cli", gemini, files, version=[gemini[0], "--version"])
         opencode = [str(Path(node) / "opencode-linux-x64/bin/opencode"), "run", QUESTION]
         files = {"opencode.json": json.dumps(OPENCODE)}
@@ -323,15 +325,17 @@ def serving(provider: Provider) -> Iterator[str]:
 def trial(client: Client, home: Path) -> str:
     """Run a client through attach, and again from the recording; a line of the table."""
     folder = home / client.name.replace(" ", "").replace(",", "-")
+    own_home = home / f"{folder.name}-home"
     folder.mkdir()
+    own_home.mkdir()
     for name, text in client.files.items():
-        file = folder / name
+        file = own_home / name[2:] if name.startswith("~/") else folder / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
     provider = Provider()
     keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
     own = {"CODEX_HOME": str(folder / "codex"), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_COLOR": "1"}
-    env = {**alone(folder), "HOME": str(folder), **dict.fromkeys(keys, "key-of-nothing"), **own, **client.env}
+    env = {**alone(folder), "HOME": str(own_home), **dict.fromkeys(keys, "key-of-nothing"), **own, **client.env}
     with serving(provider) as address:
         code, printed = _attach(client, folder, env, address, ["--session", "live"])
         if code:

@@ -427,6 +427,15 @@ def test_the_sdk_of_openai_runs_a_tool_loop_that_can_be_replayed_strictly(projec
         assert len(provider.requests) == 3
 
 
+def test_the_first_difference_is_shown_where_it_is(project: Project) -> None:
+    long = "The same words again and again. " * 10
+    with session(project, options=AttachOptions(session="live", offline=True)) as live:
+        live.chat(long + "It is Monday.")
+    with session(project, options=AttachOptions(replay="live")) as again:
+        told = again.chat(long + "It is Friday.").json()["error"]["message"]
+    assert "recorded user '…in and again. It is Monday.', now user '…in and again. It is Friday.'" in told
+
+
 def test_hostile_text_of_a_program_acts_nowhere(project: Project) -> None:
     odd = HOSTILE.encode("utf-8", "replace").decode()
     with Loopback([Reply(odd)]) as provider, session(project, provider.url, AttachOptions(session="odd")) as attached:

@@ -205,6 +205,23 @@ def test_of_openinference_the_answer_may_stand_in_the_value_of_the_output() -> N
     assert [one.text for one in found.threads[0].said] == [ASK, ANSWER]
 
 
+@pytest.mark.parametrize("repeated", [True, False])
+def test_of_openinference_calls_may_stand_among_the_contents(repeated: bool) -> None:
+    def call(at: str) -> dict[str, str]:
+        told = {"id": "c1", "function__name": "look", "function__arguments": '{"at": "x"}'}
+        return {f"llm__output_messages__0__message__{at}__tool_call__{key}": one for key, one in told.items()}
+
+    given = {"llm__input_messages__0__message__role": "user", "llm__input_messages__0__message__content": ASK}
+    answer = {
+        "llm__output_messages__0__message__role": "assistant",
+        "llm__output_messages__0__message__contents__0__message_content__type": "tool_use",
+        **call("contents__0"),
+        **(call("tool_calls__0") if repeated else {}),
+    }
+    found = read(span(openinference__span__kind="LLM", **given, **answer), "openinference")
+    assert [(one.id, one.name) for one in found.threads[0].said[1].calls] == [("c1", "look")]
+
+
 def test_a_span_of_an_agent_is_read_where_its_calls_have_none_of_their_own() -> None:
     told = {"gen_ai__operation__name": "invoke_agent", "gen_ai__input__messages": GIVEN}
     found = read(span(**told, gen_ai__output__messages=ANSWERED), "otel")

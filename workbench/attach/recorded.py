@@ -22,6 +22,9 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import CallState, RunState
 from workbench.language.clean import clean_line
 
+_SHOWN, _BEFORE = 60, 20
+"""Characters of a message that a difference shows, and how many of them are the same on both sides."""
+
 
 class _Recorded(Struct, eq=False):
     status: int
@@ -86,8 +89,9 @@ class RecordedAnswers:
         where = f"{call.place.phase}#{call.place.visit}:{call.place.turn}"
         if at == len(recorded) == len(request.messages):
             return f"{number} has the messages of {where}, but {_parts(call, request)}"
-        now = _shown(request.messages, at)
-        return f"{number}, message {at + 1} is not that of {where}: recorded {_shown(recorded, at)}, now {now}"
+        since = _parting(recorded, request.messages, at)
+        was, now = (_shown(messages, at, since) for messages in (recorded, request.messages))
+        return f"{number}, message {at + 1} is not that of {where}: recorded {was}, now {now}"
 
 
 class NothingRecorded(Exception):
@@ -112,8 +116,20 @@ def _content(message: Message) -> tuple[Any, ...]:
     return message.role, message.text, message.images, calls
 
 
-def _shown(messages: Sequence[Message], at: int) -> str:
-    return f"{messages[at].role} '{clean_line(messages[at].text, 60)}'" if at < len(messages) else "nothing"
+def _parting(recorded: Sequence[Message], now: Sequence[Message], at: int) -> int:
+    """Where the texts of two messages begin to differ, a little before it; 0 near the beginning."""
+    if at >= min(len(recorded), len(now)):
+        return 0
+    texts = recorded[at].text, now[at].text
+    same = next((i for i, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+    return same - _BEFORE if same > _SHOWN - _BEFORE else 0
+
+
+def _shown(messages: Sequence[Message], at: int, since: int) -> str:
+    if at >= len(messages):
+        return "nothing"
+    text = messages[at].text
+    return f"{messages[at].role} '{'…' if since else ''}{clean_line(text[since : since + 4 * _SHOWN], _SHOWN)}'"
 
 
 def _parts(call: CallState, request: Request) -> str:

@@ -452,8 +452,15 @@ def _schemas(llm: Mapping[str, Any]) -> list[Any]:
 def _unwrapped(body: object) -> Any:
     """A message of OpenInference as one of OpenAI's."""
     message = mapping(mapping(body).get("message")) or mapping(body)
-    parts = message.get("contents")
-    inner = [mapping(mapping(one).get("message_content")) for one in array(parts)]
+    listed = [mapping(one) for one in array(message.get("contents"))]
+    if array(message.get("tool_calls")):  # Newer instrumentations repeat each of them among the contents.
+        listed = [one for one in listed if not mapping(one.get("tool_call"))]
+    inner = [
+        {"type": "function", **mapping(one.get("tool_call"))}
+        if mapping(one.get("tool_call"))
+        else mapping(one.get("message_content"))
+        for one in listed
+    ]
     shown = [
         {**one, "image_url": mapping(mapping(one.get("image")).get("image"))} if one.get("type") == "image" else one
         for one in inner
