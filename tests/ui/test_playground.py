@@ -111,6 +111,27 @@ async def test_an_answer_becomes_a_fork_that_goes_on_with_it(tmp_path: Path) -> 
         assert held.answer.text == "Ingest workers time out."
 
 
+async def test_a_call_that_was_not_made_yet_becomes_a_fork_that_pauses_before_it(tmp_path: Path) -> None:
+    """Its run holds no answer that another one could stand in for."""
+    async with paused(tmp_path, "n") as it:
+        first = it.presenter.state.run.run_id
+        screen = await opened(it)
+        await sent(it, screen)
+        await it.press("F")
+        await it.until(lambda: it.app.screen is it.screen)
+        await it.until(lambda: it.presenter.state.run.run_id != first and it.session.stepper.held is not None)
+        held = it.session.stepper.held
+        assert held is not None
+        assert str(held.kind) == "before_call"
+
+
+async def test_a_small_budget_is_said_in_full(tmp_path: Path) -> None:
+    async with paused(tmp_path, "n", "n") as it:
+        await opened(it)
+        await it.press("m", *"openai/gpt-4.1-mini", "tab", "tab", "tab", *"0.0000001", "enter")
+        await it.until(lambda: "the budget of $0.0000001 is too small" in it.text(), "the budget is not refused")
+
+
 async def test_an_edited_prompt_is_written_into_the_file_as_a_change_of_its_words(tmp_path: Path) -> None:
     async with paused(tmp_path, "n", "n") as it:
         await it.press("left_square_bracket")

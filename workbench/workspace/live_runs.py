@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from workbench.analysis.sweep import BASELINE, FILE, Candidate, RanUnder, StrategyResult, Subject, Sweep
 from workbench.context.strategy import SpecError, parse, with_named
+from workbench.dollars import money
 from workbench.engine.definition import Definition, DefinitionError, Options
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
@@ -169,7 +170,8 @@ def plan_live(
     budget = SPARE * plan.expected if max_cost is None else max_cost
     if plan.expected > budget:
         raise LiveRunError(
-            f"the budget of {budget:.4g} US dollars is too small: {plan.expected:.4g} are expected. Nothing was run"
+            f"the budget of {money(budget, exact=True)} is too small: {money(plan.expected, exact=True)} are expected. "
+            "Nothing was run"
         )
     return LivePlan(runs, budget)
 
@@ -225,7 +227,8 @@ async def run_live(
     for planned in plan.runs:
         left = None if plan.max_cost is None else plan.max_cost - spent
         if stopped or (left is not None and planned.expected is not None and planned.expected > left):
-            why = f"the budget is used up: {left or 0.0:.4g} US dollars left, {planned.expected or 0.0:.4g} expected"
+            rest, wanted = (money(value or 0.0, exact=True) for value in (left, planned.expected))
+            why = f"the budget is used up: {rest} left, {wanted} expected"
             reason = "the run before it was stopped" if stopped else why
             results.append(LiveResult(planned, "unsent", reason))
             changed(results[-1])

@@ -17,6 +17,7 @@ from workbench.context.direct import direct_assembly
 from workbench.context.invariants import Sent, check_ends, check_run
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
+from workbench.dollars import money
 from workbench.engine.contracts import Answer, Images, Model, ModelFault
 from workbench.engine.edits import Edit, EditError, SetAnswer, SetModel
 from workbench.engine.forecasting import Forecaster
@@ -338,7 +339,7 @@ def _within(plan: Plan, max_cost: float) -> None:
 
 def dollars(value: float) -> str:
     """US dollars with two significant digits at least, as budgets are told: ``$0.10``, ``$0.00039``."""
-    return f"${value:,.2f}" if value >= 0.01 or not value else f"${value:.2g}"
+    return f"${value:,.2f}" if value >= 0.01 or not value else money(value, exact=True)
 
 
 class _Sending:

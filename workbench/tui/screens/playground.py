@@ -331,7 +331,9 @@ class PlaygroundScreen(WorkbenchScreen[None]):
         model = sample.model if sample is not None else (self.state.models[0] if len(self.state.models) == 1 else "")
         request = playground.fork_edits(model)
         try:
-            answer = playground.answer_edits(sample) if sample is not None else ()
+            # A run that is paused before the call has no answer of its own yet that this one could stand in for.
+            made = playground.subject.call.answer is not None
+            answer = playground.answer_edits(sample) if sample is not None and made else ()
         except PlaygroundError:
             answer = ()
         if not answer:
