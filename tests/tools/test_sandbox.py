@@ -217,6 +217,7 @@ def test_what_makes_git_and_editors_run_things_cannot_be_changed(walled: Sandbox
     told = " ".join(finished.notes)
     assert "sub/.git/hooks may not be made by a tool, it is kept from tools" in told
     assert "sub/.git/commondir may not be made by a tool, it can make git run programs" in told
+    assert not (root / "sub" / ".git").exists(), "an empty one would stand for a repository that is none"
 
 
 def runs(path: Path) -> bool:

@@ -176,7 +176,7 @@ class Merge:
                     self._keep(reason, path, entry, source, target)
                 else:
                     self._take(path, entry, source, target)
-                    (beside.discard if entry.kind == "gone" else beside.add)(entry.name)
+                    (beside.add if _exists(target, entry.name) else beside.discard)(entry.name)
             except OSError as fault:
                 self._note(f"{_shown(path)} was left out: {fault.strerror or fault}")
 
@@ -207,10 +207,15 @@ class Merge:
             if entry.anew or not _is_folder(target, name):
                 self._remove(path, target)
             mode = _mode(source, name) if entry.mode is None else entry.mode
+            made, said = False, len(self._notes)
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=target)
+                made = True
             with opened(source, name, force=True) as inner, opened(target, name) as outer:
                 self.run(inner, outer, path)
+                if made and len(self._notes) > said and not _names(outer):
+                    os.rmdir(name, dir_fd=target)  # All that was in it was left out: an empty .git tells nobody anything.
+                    return
                 before = stat.S_IMODE(os.fstat(outer).st_mode)
                 if before & 0o777 != mode:
                     os.fchmod(outer, before & ~0o777 | mode)
