@@ -17,6 +17,7 @@ from html import escape
 from pathlib import Path
 
 from scripts.pictures import CLOCK, MASKED_SOONER, Picture, drawn, examples, played
+from tests.support.batches import stored_batch
 from tests.support.loopback import Loopback
 
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -75,7 +76,35 @@ SCENES = (
     Picture("help", TRIAGE, "question_mark"),
     Picture("palette", TRIAGE, "ctrl+p"),
     Picture("jump", TRIAGE, "n ctrl+o"),
-    Picture("trust", "clock.yaml", "r", files=CLOCK),
+    Picture("trust", "clock.yaml", "r", files=CLOCK, trusted=False),
+    Picture("node-paused", "status_note.dot", "n*5"),
+    Picture("node-why", "status_note.dot", "n*5 W"),
+    Picture("node-flow", "status_note.dot", "n*5 v"),
+    Picture("node-outline", "status_note.dot", "n*5 v v"),
+    Picture("node-done", "shipping_change.dot", "r"),
+    Picture("node-editor", "status_note.dot", "e"),
+    Picture("tasks-paused", "ticket_answers.json", "n*4"),
+    Picture("tasks-done", "ticket_answers.json", "r"),
+    Picture("tasks-call", "ticket_answers.json", "r left_square_bracket"),
+    Picture("tasks-flow", "ticket_answers.json", "r v"),
+    Picture("attach", "", "i n i", watched="examples/agent.py"),
+    Picture("attach-answer", "", "i n i i", watched="examples/agent.py"),
+    Picture("attach-wire", "", "i n i w", watched="examples/agent.py"),
+    Picture("batch", "", "L M", prepare=stored_batch),
+    Picture("batch-diff", "", "L M right down space left D", prepare=stored_batch),
+    Picture("batches-none", "", "L M"),
+    Picture("new", "", "n"),
+    Picture("edit-review", TRIAGE, "n*7 E d ctrl+s"),
+    Picture("edit-model", TRIAGE, "n*7 E m"),
+    Picture("playground-models", TRIAGE, "n*7 P m"),
+    Picture("playground-sent", TRIAGE, "n*7 P r"),
+    Picture("sides-open", AGENT, "n*5 D"),
+    Picture("sweep-plot", AGENT, "r D enter S enter P"),
+    Picture("export", TRIAGE, "r L X"),
+    Picture("delete", TRIAGE, "r L delete"),
+    Picture("settings-keys", TRIAGE, "comma tab"),
+    Picture("nested", "postmortem.yaml", "i*9"),
+    Picture("sql-catalogue", TRIAGE, "r Q f6 f6 j*8"),
 )
 
 

@@ -158,7 +158,7 @@ With `--json` (and `workbench sql --format json`) an error is one line of JSON o
 """
 
 EXIT_CODES = {
-    0: "It worked; for `run`, also when it was held at `--until`.",
+    0: "It worked; for `run`, also when it paused at `--until`.",
     1: "The run or test did not succeed (failed, blocked, stopped, diverged), or `check` found errors.",
     2: "The command line was wrong, or a file cannot run.",
     3: "Something needs trust: see `workbench trust`.",

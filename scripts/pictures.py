@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,10 +60,14 @@ class Picture:
     edit: tuple[str, str] = ("", "")
     """What the key ``~`` replaces in the file, which is saved; the app has noticed it before the next key."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files by name that the examples do not have. What they could do outside the sandbox is allowed."""
+    """Files by name that the examples do not have."""
     model: str = "offline"
     watched: str = ""
     """A program that is watched instead of an example: its file, with scripted replies beside it."""
+    trusted: bool = True
+    """Whether what ``files`` could do outside the sandbox is allowed."""
+    prepare: Callable[[Path], None] | None = None
+    """Puts into the folder what the picture needs besides."""
 
 
 MASKED_SOONER = ("mask_observations_after: 3", "mask_observations_after: 2")
@@ -176,6 +180,8 @@ async def played(picture: Picture, folder: Path, provider: str) -> AsyncIterator
     for name, text in picture.files.items():
         (folder / name).write_text(text, "utf-8")
         os.utime(folder / name, (SAVED, SAVED))
+    if picture.prepare is not None:
+        picture.prepare(folder)
     env = {"WORKBENCH_BASE_URL": provider} if picture.fault else {}
     env |= {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
 
@@ -185,7 +191,7 @@ async def played(picture: Picture, folder: Path, provider: str) -> AsyncIterator
             return _watched(project, Path(picture.watched))
         if not picture.example:
             return Workspace(project, "offline")
-        if picture.files:
+        if picture.files and picture.trusted:
             allow(project, [file])
         return Session(project, file, model=picture.fault or picture.model, session=f"{file.stem}-7f3a")
 
