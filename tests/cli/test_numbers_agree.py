@@ -240,3 +240,25 @@ def test_a_run_inside_another_counts_in_it_and_says_its_own(work: Path) -> None:
     assert (took.runs, took.missing, len(inside)) == (2, 0, 2)
     assert took.tokens_in == state.own.tokens_in + sum(run.tokens_in for run in inside)
     assert took.spent.billed == pytest.approx(state.own.spent.billed + sum(run.cost for run in inside))
+
+
+def test_pauses_inside_a_child_are_time_of_neither_and_both_say_them_apart(work: Path, cli: Cli) -> None:
+    outer = state_of(work, "nested")
+    assert outer.seconds is not None
+    spans = json.loads(cli("export", "nested", "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    waited = 0.0
+    for run_id in outer.children.ended:
+        child = Project.at(work).store.state(run_id)
+        assert child.seconds is not None
+        shown = cli("show", child.session_id, "--json").json
+        assert (shown["seconds"], shown["paused_s"]) == (child.seconds, child.paused)
+        own = json.loads(cli("export", child.session_id, "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]
+        first = own["spans"][0]
+        length = (int(first["endTimeUnixNano"]) - int(first["startTimeUnixNano"])) / 1e9
+        assert length == pytest.approx(child.seconds, abs=1e-6)
+        assert child.seconds <= outer.seconds
+        waited += child.paused
+    assert waited > 0, "no child was paused"
+    assert outer.paused > 0
+    lengths = [(int(one["endTimeUnixNano"]) - int(one["startTimeUnixNano"])) / 1e9 for one in spans]
+    assert max(lengths) <= outer.seconds + 1e-6, "a span holds a pause"
