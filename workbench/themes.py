@@ -140,7 +140,7 @@ def _variable(key: Any, value: Any) -> None:
         if not _share(value):
             raise _BadKey(label, f"'{value}' is no share such as 75%")
         return
-    if key.startswith("tone-"):
+    if key.startswith(("tone-", "paint-")):
         for word in words[:2]:
             _color(word, label)
         if not 1 <= len(words) <= 2:

@@ -42,6 +42,7 @@ SCREENS: Mapping[str, str] = {
     "NoteDialog": "note",
     "PlaygroundForm": "playground-models",
     "PlaygroundScreen": "playground",
+    "PlotSheet": "compare-plot",
     "QuestionDialog": "question",
     "RequestForm": "edit-model",
     "RequestSheet": "requests",

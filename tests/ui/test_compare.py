@@ -254,6 +254,13 @@ async def test_the_plot_draws_both_sides_over_the_calls(tmp_path: Path) -> None:
         assert "US dollars for the input" in shown
         assert all(f"dig:{turn}" in shown for turn in range(1, 8))
         await check_sizes(it, "compare-plot", picture=True)
+        for name in ("plot.svg", "plot.png"):
+            await it.press("X")
+            it.app.screen.query_one(LineInput).value = name
+            await it.press("enter")
+            await it.until((tmp_path / name).is_file, f"{name} was not written")
+        assert b"<svg" in (tmp_path / "plot.svg").read_bytes()
+        assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: Path) -> None:

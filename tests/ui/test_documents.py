@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.ui.bench import session_at
 from tests.ui.support import LOG_TEXT, TRIAGE, entry, triage_story
-from workbench.context.assembly import Kind
+from workbench.context.assembly import Action, Kind, MessagePart
 from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
 from workbench.engine.journal.parts import CallState
@@ -41,6 +41,20 @@ def test_a_masked_message_shows_what_the_model_saw_and_where_the_rest_is() -> No
     assert text.startswith("[read_log result · 3,921 chars · ref")
     assert "masked: age 2 > 1. Press m for the full text." in text
     assert "15 of 984 tokens sent" in "".join(part for part, _ in document.title_right)
+
+
+def test_a_message_that_was_put_together_of_parts_shows_as_it_was_sent_and_as_its_own_text_nowhere() -> None:
+    call = story_run().calls[-1]
+    own, whole = Message("user", "Write."), Message("user", "## Values\n\n- Length: 80\n\nWrite.")
+    made = entry(own, Kind.TASK, call.place, action=Action.INJECTED, sent=whole)
+    made = made._replace(parts=(MessagePart("entity Length", Action.KEPT, "", 8, 8),))
+    call = replace(call, entries=(made,))
+    for full in (False, True):
+        document = documents.message_doc(call, 0, full=full)
+        assert text_of(document) == whole.text
+        assert f"{len(whole.text)} chars" in "".join(part for part, _ in document.title_right)
+        assert document.lines[0].token != "placeholder"
+    assert documents.sides_doc(call, 0) is None, "a prompt alone is called the full message"
 
 
 def test_in_full_it_says_how_little_of_it_the_model_saw() -> None:
@@ -198,7 +212,7 @@ def test_where_the_journal_lost_a_body_the_wire_is_what_was_handed_over_and_says
             run.wire_bodies.pop(digest, None)
     assert wire.wire_text(call, run) is None
     document = wire.wire_doc(call, run)
-    assert "no body was kept: what was handed over" in "".join(text for text, _ in document.title)
+    assert "rebuilt: the sent body was not kept" in "".join(text for text, _ in document.title)
     body = json.loads(document.copy)
     assert [message["role"] for message in body["messages"]] == ["system", "user", "user", "user"]
     assert body["model"] == call.model

@@ -102,6 +102,18 @@ def test_no_box_and_no_line_of_a_drawing_covers_another_box() -> None:
             assert cells[x, y - 1] == edges[edge.number][0], f"seed {seed}: a line begins elsewhere"
 
 
+def test_two_ways_from_a_node_leave_it_alike_and_a_drawing_uses_the_room_for_its_labels() -> None:
+    edges, widths = [("a", "b"), ("a", "c")], dict.fromkeys("abc", 15)
+    layout = laid_out(widths, edges, "a", [7, 7])
+    bends = [len({x for x, _ in edge.points}) - 1 for edge in layout.edges]
+    assert bends == [1, 1], "one of two ways alike goes straight down at the side of its box"
+    ends = [edge.points[-1][0] - layout.boxes[edges[edge.number][1]].middle for edge in layout.edges]
+    assert ends == [0, 0]
+    narrow, wide = laid_out(widths, edges, "a", [50, 50], 60), laid_out(widths, edges, "a", [50, 50], 200)
+    gaps = [one.boxes["c"].middle - one.boxes["b"].middle for one in (narrow, wide)]
+    assert gaps[0] < 50 < gaps[1], "labels are cut beside empty cells"
+
+
 async def test_keys_and_the_mouse_go_from_node_to_node_of_the_drawing(tmp_path: Path) -> None:
     async with bench(tmp_path, session=graph_session(tmp_path), given={}) as it:
         it.session.stepper.breakpoints = [Breakpoint("fan")]

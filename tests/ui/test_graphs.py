@@ -106,6 +106,10 @@ async def test_n_steps_from_node_to_node_and_the_card_tells_why_an_edge_was_take
         await paused(it, "before fan")
         assert "fan · parallel · not run yet" in it.pane("context")
         assert it.presenter.phase == "fan"
+        await it.press("W")
+        assert "Why this edge  plan" in it.text(), "how the run came to a node that has not run is not told"
+        assert "→ fan" in it.pane("detail")
+        await it.press("escape")
         for where in ("before meet", "before check:1", "before route", "before plan:1"):
             await it.press("n")
             await paused(it, where)

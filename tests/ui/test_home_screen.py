@@ -47,7 +47,7 @@ async def home(
         await pilot.pause()
 
 
-@pytest.mark.parametrize(("width", "more"), [(120, 1), (70, 3), (40, 4)])
+@pytest.mark.parametrize(("width", "more"), [(120, 1), (70, 2), (40, 4)])
 def test_the_file_under_the_cursor_says_all_that_is_wrong_with_it(tmp_path: Path, width: int, more: int) -> None:
     words = "6:16: handoff target 'nowhere', which a phase names as the next, is no phase (did you mean 'now'?) [L302]"
     listed = [ListedCascade(tmp_path / "a.yaml", "a.yaml", "a"), ListedCascade(tmp_path / "b.yaml", "b.yaml", "b")]

@@ -29,6 +29,7 @@ from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.note import NoteDialog
 from workbench.tui.screens.playground import PlaygroundScreen
+from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.settings import SettingsScreen
@@ -63,6 +64,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "sides": SidePicker,
     "breakpoints": BreakpointSheet,
     "flow": FlowSheet,
+    "plot": PlotSheet,
     "dialog": Dialog,
     "batch": BatchScreen,
     "runs": RunsScreen,

@@ -66,7 +66,10 @@ async def test_a_request_is_sent_again_and_neither_the_run_nor_its_journal_notic
         events = len(it.presenter.state.events)
         screen = await opened(it)
         assert "Nothing was sent yet." in it.text()
+        assert "offline · " in it.text(), "the model that the request goes to is not named"
         assert "1 call, free" in it.text()
+        assert "1 user" in it.text(), "the request as it stands does not show"
+        assert "copy" not in it.text().splitlines()[-1], "a key is offered for an answer that is not there"
         await sent(it, screen)
         assert "Ingest workers time out." in it.text()
         await it.press("escape")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from workbench.views.keys import Key
 
 KEYS, NAMES = 11, 32
-"""Cells of the columns of keys and of names."""
+"""Cells of the columns of keys and of names, at most."""
 CONTEXTS = ("bench", "annotate", "app", "tree", "list")
 """What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
@@ -58,6 +59,8 @@ class Commands(Provider):
         for name in sorted(self.app.available_themes):
             mark = " (now)" if name == current else ""
             entries.append(NamedCommand(f"theme:{name}", f"Theme {flat(name)}{mark}", "", "", "colour colors dark"))
+        self._key_cells = min(KEYS, max((cell_len(entry.key) for entry in entries), default=0) + 2)
+        self._name_cells = min(NAMES, max((cell_len(entry.name) for entry in entries), default=0))
         return entries
 
     def _works(self, key: Key) -> bool:
@@ -79,11 +82,11 @@ class Commands(Provider):
         """One line: the key in a column of its own, the name, and what it does."""
         # Of sixteen colours none can be read on that of the cursor but its own.
         ansi = self.app.current_theme.ansi
-        name = fit(entry.name, NAMES)
+        name = fit(entry.name, self._name_cells)
         return Content.assemble(
-            (fit(entry.key, KEYS), "bold" if ansi else "bold $primary"),
+            (fit(entry.key, self._key_cells), "bold" if ansi else "bold $primary"),
             plain(name) if matcher is None else matcher.highlight(name),
-            " ",
+            "  ",
             (entry.sentence, "" if ansi else "$text-muted"),
         )
 

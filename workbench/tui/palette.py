@@ -123,7 +123,7 @@ class Palette:
         self._variables = variables
         self._lift = int(variables.get("text-lift", "0%").rstrip("%")) / 100
         self._colors = {key: Color.parse(variables[key]) for key in _VARIABLES if key in variables}
-        self.styles = {token: self._style(paint) for token, paint in PAINTS.items()}
+        self.styles = {token: self._own(token) or self._style(paint) for token, paint in PAINTS.items()}
         self._lifted: dict[tuple[str, object], Style] = {}
         self.tones = {tone: self._background(tone, paint) for tone, paint in TONES.items()}
         self.overs = {tone: self._over(tone) for tone in TONES}
@@ -155,6 +155,11 @@ class Palette:
     def _mixed(self, name: str, strength: float) -> Color:
         color = self._colors[name]
         return color if strength >= 1 else self._colors["background"].blend(color, strength)
+
+    def _own(self, token: str) -> Style | None:
+        """What the theme itself says of a token: a background, and the colour of text on it."""
+        own = [Color.parse(name).rich_color for name in self._variables.get(f"paint-{token}", "").split()]
+        return Style(bgcolor=own[0], color=own[1] if len(own) == 2 else None) if own else None
 
     def _style(self, paint: Paint) -> Style:
         attributes = set(paint.attributes.split())

@@ -20,7 +20,7 @@ from workbench.views.signs import sign
 
 
 class LiveCall(Struct, frozen=True):
-    """What a call in progress is doing: held at a gate, waiting for the provider, or answering."""
+    """What a call in progress is doing: paused, waiting for the provider, or answering."""
 
     doing: Literal["held", "waiting", "answering"]
     text: str = ""

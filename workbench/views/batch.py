@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from workbench.analysis.batch.scoring import Score
 from workbench.language.clean import clean_line
 from workbench.views.cells import Row as ScreenRow
 from workbench.views.cells import Span, crop, fit, flat
+from workbench.views.diffs import DiffRows
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
 from workbench.views.text import TextLine, text_lines
@@ -568,31 +568,16 @@ def cell_lines(matrix: Matrix, row: int, variant: int, *, whole: bool = False) -
     return lines
 
 
-def diff_lines(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> list[TextLine]:
-    """The outputs of two cells (row, variant) held against each other, line by line."""
-    lines: list[TextLine] = []
-    outputs = []
-    for (row, variant), mark, token in ((a, "-", "side-a"), (b, "+", "side-b")):
+def diff_rows(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> DiffRows:
+    """The outputs of two cells (row, variant) compared."""
+    texts, labels = [], []
+    for row, variant in (a, b):
         one = matrix.at(row, variant)[0]
         scores = [f"{name} {score_text(score.value)}" for name, score in _scores(matrix.plan, one) if score is not None]
         name, label = matrix.plan.rows[row].name, matrix.plan.variants[variant].label
-        lines.append(
-            TextLine(clean_line(f"{mark} row {name} · {label}: {' · '.join([*scores, _took(one)])}", 400), token)
-        )
-        outputs.append(text_lines(one.output if one.status in DONE else one.reason))
-    lines.append(TextLine(""))
-    old, new = ([line.text for line in side][:_LINES] for side in outputs)
-    for kind, a1, a2, b1, b2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            lines += [TextLine(f"  {text}") for text in old[a1:a2]]
-        else:
-            lines += [TextLine(f"- {text}", "gone") for text in old[a1:a2]]
-            lines += [TextLine(f"+ {text}", "added") for text in new[b1:b2]]
-    return lines
-
-
-_LINES = 2000
-"""Lines of an output that are compared: twice as many take four times as long."""
+        labels.append(clean_line(f"row {name} · {label}: {' · '.join([*scores, _took(one)])}", 400))
+        texts.append(one.output if one.status in DONE else one.reason)
+    return DiffRows((texts[0], texts[1]), (labels[0], labels[1]), (("Two cells", "title"),), copy="\n\n".join(texts))
 
 
 def table_lines(table: Table) -> list[TextLine]:

@@ -38,7 +38,7 @@ def candidate_doc(
     held: bool = False,
 ) -> TextRows:
     """A candidate in full; while a person chooses, ``shown`` says in what form, and what is hidden from them.
-    ``gallery`` draws the pictures that it made, where there is one; ``held`` says that the run is held in it."""
+    ``gallery`` draws the pictures that it made, where there is one; ``held`` says that the run is paused in it."""
     hidden = shown.get("hidden", ())
     bare = "metadata" in hidden
     title: tuple[Span, ...] = ((f"Candidate {row.number}", "title"), ("" if bare else f"  {flat(row.model)}", "name"))

@@ -97,7 +97,7 @@ class CandidateRows(Rows):
         marked: int | None = None,
         held: str | None = None,
     ) -> None:
-        """``held``: the branch of the call that the run is held at, if it is held."""
+        """``held``: the branch of the call that the run is paused at, if it is."""
         self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
         self.rounds = [(of, standings(state, contest, of)) for of in contest.rounds]
         self.question = question_of(state, contest)
@@ -170,7 +170,7 @@ class CandidateRows(Rows):
         )
 
     def holds(self, entrant: Entrant) -> bool:
-        """Whether a candidate runs, and the run is held in it."""
+        """Whether a candidate runs, and the run is paused in it."""
         branch = entrant.branch
         inside = self.held is not None and (self.held == branch or self.held.startswith(f"{branch}/"))
         return entrant.status == "running" and inside

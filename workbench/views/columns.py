@@ -11,7 +11,15 @@ from workbench.views.cells import Row, Span, crop, fit
 ROLE = 9
 LINE = 5
 TOKENS = 8
-"""Cells of each of the columns ``full`` and ``sent``."""
+"""Cells of each of the columns ``full`` and ``sent``, at most."""
+
+
+class Needs(Struct, frozen=True):
+    """Cells that the texts of some entries take."""
+
+    source: int = 26
+    why: int = 400
+    tokens: int = TOKENS - 2
 
 
 class Columns(Struct, frozen=True):
@@ -23,6 +31,7 @@ class Columns(Struct, frozen=True):
     """Whether there is a column for the marks of a comparison."""
     source: int
     why: int
+    tokens: int = TOKENS
 
     @property
     def indent(self) -> str:
@@ -32,14 +41,14 @@ class Columns(Struct, frozen=True):
     @property
     def rest(self) -> int:
         """Cells from the column ``why`` to the last column."""
-        return self.why + LINE + TOKENS
+        return self.why + LINE + self.tokens
 
     def row(self, left: list[Span], *right: Span, tone: str = "") -> Row:
         """A row whose last columns keep their places while the rest is cut."""
-        room = self.width - TOKENS * len(right)
+        room = self.width - self.tokens * len(right)
         if room < 12:
             return Row(crop(left, self.width), tone)
-        cells = [(fit(text, TOKENS, "right"), token) for text, token in right]
+        cells = [(fit(text, self.tokens, "right"), token) for text, token in right]
         return Row((*crop(left, room), *cells), tone)
 
     def head(self) -> Row:
@@ -50,10 +59,12 @@ class Columns(Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def columns(width: int, entries: int, *, marked: bool) -> Columns:
-    """The columns for a pane of ``width`` cells and so many entries."""
+def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
+    """The columns for a pane of ``width`` cells and so many entries. What one column does not need, the other gets."""
     number = len(str(entries))
-    fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * TOKENS + 1
+    tokens = max(len("full") + 2, min(TOKENS, needs.tokens + 2))
+    fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * tokens + 1
     flexible = max(12, width - fixed)
-    source = max(7, min(27, flexible * 45 // 100))
-    return Columns(width, number, marked, source, flexible - source)
+    share = max(flexible * 45 // 100, flexible - needs.why - 1)
+    source = max(7, min(27, needs.source + 1, share))
+    return Columns(width, number, marked, source, flexible - source, tokens)

@@ -75,7 +75,9 @@ GAP = 4
 
 def plot_doc(comparison: Comparison, height: Callable[[], int]) -> DrawnRows:
     """Both plots in the given width, on a screen of this many lines: side by side, or one below the other."""
-    return DrawnRows(lambda room: _drawn(comparison, room, height()), (("Plot", "title"), ("  over the calls", "name")))
+    title = (("Plot", "title"), ("  over the calls", "name"))
+    picture = partial(lines_picture, plotted(comparison))
+    return DrawnRows(lambda room: _drawn(comparison, room, height()), title, lambda form: picture(form=form))
 
 
 def _drawn(comparison: Comparison, room: int, height: int) -> list[TextLine]:
@@ -600,7 +602,7 @@ class CompareRows(Rows):
         """Why there is no difference to go to."""
         both = [pair for pair in self.comparison.pairs if pair.a is not None and pair.b is not None]
         if not both:
-            return "The two have no call in common: there are no messages to hold against each other."
+            return "The two have no call in common: there are no messages to compare."
         if all(pair.same for pair in both):
             return "Every call that both made saw the same messages."
         return "No further difference." if by > 0 else "No earlier difference."

@@ -15,6 +15,7 @@ from workbench.context.cache import Price
 from workbench.context.place import Place
 from workbench.context.reasons import name_of
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, spent_cell, took_words
+from workbench.views.words import phase_words
 
 SMALL = 0.01
 """US dollars: below it a table shows six digits, because four would hide the differences."""
@@ -41,7 +42,7 @@ def dollars(value: float | None, largest: float | None) -> str:
 
 def call_name(place: Place) -> str:
     """``triage:3``, with branch, visit, attempt and call if they are not the first."""
-    name = f"{place.branch}/{place.phase}" if place.branch else place.phase
+    name = phase_words(place)
     name += f"#{place.visit}" if place.visit > 1 else ""
     more = (f" attempt {place.attempt}" if place.attempt > 1 else "") + (
         f" call {place.call}" if place.call > 1 else ""

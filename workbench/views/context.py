@@ -18,13 +18,16 @@ from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.views import back, entry
 from workbench.views.back import LiveCall
 from workbench.views.cells import Row, Span, Target, crop, dropping, flat, justify, width_of
-from workbench.views.columns import columns
+from workbench.views.columns import Columns, Needs, columns
 from workbench.views.filter_result import TITLE_FRAME
 from workbench.views.model import Rows
 from workbench.views.numbers import UNPRICED, count, money, plural
 from workbench.views.signs import sign
 from workbench.views.text import wrapped
+from workbench.views.words import phase_words
 
+MEASURED = 60
+"""Entries at each end of a long context that decide how wide its columns are."""
 TASK = frozenset({Kind.TASK, Kind.RETRY, Kind.PROMPT, Kind.CLOSING, Kind.USER})
 
 
@@ -210,6 +213,7 @@ class ContextRows(Rows):
         marks = marks_in(call)
         self._marked = frozenset(marked_entries(marks, call.entries, tools=bool(call.tools_hash)) if marks else ())
         self._heads: tuple[int, tuple[Row, ...]] = (-1, ())
+        self._needs: Needs | None = None
         place = call.place
         self.title = title_of(place, view.max_turns)
         self.title_right = ((flat(call.strategy), "dim"),) if call.strategy else ()
@@ -294,7 +298,7 @@ class ContextRows(Rows):
             rows = [Row(summary(self.call, width, view.budget)), parts]
             if not view.compact:
                 rows += cache_lines(self.call, width, view.budget)
-            rows.append(columns(width, len(self.call.entries), marked=view.compare).head())
+            rows.append(self._columns(width).head())
             self._heads = (width, tuple(rows))
         return self._heads[1]
 
@@ -302,7 +306,7 @@ class ContextRows(Rows):
 
     def row(self, index: int, width: int) -> Row:
         ref, call = self.refs[index], self.call
-        layout = columns(width, len(call.entries), marked=self.view.compare)
+        layout = self._columns(width)
         if ref.kind == "entry":
             return self._entry_row(ref.index, width)
         if ref.kind == "part":
@@ -335,9 +339,29 @@ class ContextRows(Rows):
         ref = self.refs[index]
         if ref.kind != "entry":
             return ()
-        layout = columns(width, len(self.call.entries), marked=self.view.compare)
+        layout = self._columns(width)
         one, reason, broken = self._told(ref.index)
         return entry.entry_lines(layout, self._entry_row(ref.index, width), one, reason, broken)
+
+    def _columns(self, width: int) -> Columns:
+        if self._needs is None:
+            self._needs = self._needed()
+        return columns(width, len(self.call.entries), self._needs, marked=self.view.compare)
+
+    def _needed(self) -> Needs:
+        """What the columns have to hold. Of a long context the reasons and origins at both ends stand for all."""
+        entries = self.call.entries
+        ends = list(range(len(entries)))
+        if len(entries) > 2 * MEASURED:
+            ends = [*ends[:MEASURED], *ends[-MEASURED:]]
+        told = [self._told(index) for index in ends]
+        most = max((max(one.tokens_full, one.tokens_sent) for one in entries), default=0)
+        most = max(most, self.call.tools_tokens, abs(self.overhead.full), abs(self.overhead.sent))
+        return Needs(
+            max((cell_len(flat(origin(one)).removeprefix("↪ ")) for one, _, _ in told), default=0),
+            max((cell_len(flat(broken[0].message if broken else why)) for _, why, broken in told), default=0),
+            len(count(most, self.call.grade)),
+        )
 
     def _told(self, index: int) -> tuple[Entry, str, list[BrokenInvariant]]:
         """An entry, why it is as it is, and the rules that it breaks."""
@@ -349,7 +373,7 @@ class ContextRows(Rows):
     def _entry_row(self, index: int, width: int) -> Row:
         one, reason, broken = self._told(index)
         return entry.entry_row(
-            columns(width, len(self.call.entries), marked=self.view.compare),
+            self._columns(width),
             index,
             one,
             reason,
@@ -380,7 +404,7 @@ def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
         parts.append(f"attempt {place.attempt}")
     if place.call > 1:
         parts.append(f"call {place.call}")
-    if place.branch:
+    if place.branch and phase_words(place) != place.phase:
         parts.append(flat(place.branch))
     return (("Context", "title"), ("  " + " · ".join(parts), "name"))
 

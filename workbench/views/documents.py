@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from workbench.context.assembly import Entry
+from workbench.context.assembly import Action, Entry
 from workbench.context.message import Image, Message, Part, TextPart
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.journal.event import Event
@@ -92,8 +92,8 @@ def message_doc(
 ) -> TextRows:
     """An entry as the model saw it, or in full."""
     entry = call.entries[index]
-    message = entry.item.message if full or entry.sent is None else entry.sent
-    differs = entry.sent is not None and entry.sent != entry.item.message
+    message = entry.item.message if (full and not is_composed(entry)) or entry.sent is None else entry.sent
+    differs = entry.sent is not None and entry.sent != entry.item.message and not is_composed(entry)
     lines: list[TextLine] = []
     token = "plain"
     if entry.sent is None:
@@ -115,9 +115,10 @@ def message_doc(
 
 
 def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) -> SideRows | None:
-    """An entry in full beside what the model saw of it; None if the two are equal, or nothing was sent."""
+    """An entry in full beside what the model saw of it; None if the two are equal, if nothing was sent, and for a
+    message that was composed: it was sent in full."""
     entry = call.entries[index]
-    if entry.sent is None or entry.sent == entry.item.message:
+    if entry.sent is None or entry.sent == entry.item.message or is_composed(entry):
         return None
     left = message_lines(entry.item.message, gallery=gallery)
     right = [
@@ -128,6 +129,11 @@ def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) ->
     full, went = count(entry.tokens_full, entry.grade), count(entry.tokens_sent, entry.grade)
     labels = (f"in full · {full} tokens", f"as sent · {went} tokens")
     return SideRows(left, right, labels, *_entry_title(index, entry, full=True), copy_of(entry.item.message))
+
+
+def is_composed(entry: Entry) -> bool:
+    """Whether a message was put together of parts: what was sent is all of it, and holds more than its own text."""
+    return bool(entry.parts) and entry.action is Action.INJECTED and entry.sent is not None
 
 
 def reason(call: CallState, entry: Entry) -> str:
@@ -141,7 +147,7 @@ def copy_of(message: Message) -> str:
 
 
 def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    message = entry.item.message
+    message = entry.sent if entry.sent is not None and is_composed(entry) else entry.item.message
     where = origin(entry)
     title: tuple[Span, ...] = (
         (f"{index + 1} {message.role}", "title"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, chop_cells
@@ -13,7 +13,7 @@ from workbench.context.place import Place
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.parts import CallState
 from workbench.views.cells import Row, Span, crop, dropping, fit, flat
-from workbench.views.columns import LINE, ROLE, TOKENS, Columns
+from workbench.views.columns import LINE, ROLE, Columns
 from workbench.views.keys import told
 from workbench.views.numbers import UNKNOWN, count, plural
 from workbench.views.signs import sign
@@ -84,10 +84,9 @@ def entry_lines(
     source, why = flat(origin(entry).removeprefix("↪ ")), flat(text)
     room = max(4, columns.source - 1), max(4, columns.why - 1)
     fits = cell_len(source) <= room[0] and cell_len(why) <= room[1]
-    if fits or columns.width - 2 * TOKENS < NARROWEST:
+    if fits or columns.width - 2 * columns.tokens < NARROWEST:
         return ()
-    sides = [textwrap.wrap(text, cells) or [""] for text, cells in zip((source, why), room, strict=True)]
-    sides = [_cells(side, cells) for side, cells in zip(sides, room, strict=True)]
+    sides = [_lines(text, cells) for text, cells in zip((source, why), room, strict=True)]
     rows: list[Row] = []
     for number in range(max(len(side) for side in sides)):
         a, b = (side[number] if number < len(side) else "" for side in sides)
@@ -102,9 +101,34 @@ def entry_lines(
     return tuple(rows)
 
 
-def _cells(lines: Sequence[str], room: int) -> list[str]:
-    """Lines of characters, wrapped to this many cells: wide characters take two."""
-    return [part for line in lines for part in ([line] if cell_len(line) <= room else chop_cells(line, room))]
+def _lines(text: str, room: int) -> list[str]:
+    """A text in lines of at most this many cells. A word that is longer is parted behind a ``_``, ``.``, ``/``, ``:``
+    or comma if it has one there."""
+    words = [part for word in text.split() for part in _parted(word, room)]
+    lines = [""]
+    for word in words:
+        longer = f"{lines[-1]} {word}".lstrip()
+        if cell_len(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines if lines[0] else lines[1:] or lines
+
+
+def _parted(word: str, room: int) -> list[str]:
+    """A word in parts that fit, each as long as can be."""
+    if cell_len(word) <= room:
+        return [word]
+    parts = [""]
+    for piece in (cut for atom in _BREAKS.split(word) for cut in chop_cells(atom, room)):
+        if cell_len(parts[-1] + piece) <= room:
+            parts[-1] += piece
+        else:
+            parts.append(piece)
+    return parts
+
+
+_BREAKS = re.compile(r"(?<=[_./:,])")
 
 
 def _sign(entry: Entry) -> Span:
@@ -121,7 +145,7 @@ def _sign(entry: Entry) -> Span:
 def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant]) -> Span:
     if broken:
         return (fit(f"✗ {broken[0].message}", width - 1) + " ", "error")
-    shortened = entry.sent is not None and entry.sent != entry.item.message
+    shortened = entry.sent is not None and entry.sent != entry.item.message and entry.action is not Action.INJECTED
     token = "faint" if entry.sent is None else "masked" if shortened else "dim"
     return (fit(reason, width - 1) + " ", token)
 
@@ -159,7 +183,7 @@ def tools_row(columns: Columns, call: CallState) -> Row:
 def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
     """Tokens that belong to no message: with them the rows add up to the request."""
     scaled = overhead.sent != call.overhead_tokens
-    why = "framing, and what the provider counts differently" if scaled else "framing of the messages"
+    why = "framing, calibration" if scaled else "message framing"
     what = fit("overhead", columns.source) + fit(why, columns.why + LINE)
     full, sent = count(overhead.full, call.grade), count(overhead.sent, call.grade)
     left: list[Span] = [(f"{columns.indent}{' ' * ROLE}   {what}", "dim")]

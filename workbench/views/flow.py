@@ -26,7 +26,7 @@ LONGEST = 28
 """Cells of a name in its box, at most."""
 LEAST_BOX = 15
 """Cells of a box, at least: its lower side has visits and tokens."""
-LABEL = 46
+LABEL = 60
 """Cells of what is written on an edge, at most."""
 LEAST_LABEL = 6
 """Cells below which nothing is written."""
@@ -53,9 +53,15 @@ class FlowDrawing(Rows):
     empty = ("The file has no graph to show.",)
 
     def __init__(
-        self, graph: Graph, run: RunState | None, held: Place | None = None, layout: Layout | None = None
+        self,
+        graph: Graph,
+        run: RunState | None,
+        held: Place | None = None,
+        layout: Layout | None = None,
+        room: int = 0,
     ) -> None:
-        """``held``: where the run is paused. ``layout``: that of the same graph, drawn before."""
+        """``held``: where the run is paused. ``layout``: that of the same graph, drawn before. ``room``: cells of a
+        line, in which labels show whole if the drawing fits."""
         self._graph, self._run = graph, run
         self._walked = RunPath(run)
         self._held = held
@@ -66,7 +72,8 @@ class FlowDrawing(Rows):
         self._calls: dict[str, list[Any]] = {}
         for call in run.calls if run is not None else ():
             self._calls.setdefault(call.place.phase, []).append(call)
-        self.layout = layout or self._laid_out()
+        self._words = self._edge_words()
+        self.layout = layout or self._laid_out(room)
         self.selected = self._current()
         self.shift = 0
         """Columns that are left of the pane."""
@@ -75,13 +82,18 @@ class FlowDrawing(Rows):
 
     # -- what stands where -------------------------------------------------------------------------------------------
 
-    def _laid_out(self) -> Layout:
+    def _edge_words(self) -> tuple[str, ...]:
+        """What is written on each edge: nothing where all would say the same."""
+        words = tuple(flat(why(edge, self._graph.format)) for edge in self._graph.edges)
+        return words if len(words) < 3 or len(set(words)) > 1 else ("",) * len(words)
+
+    def _laid_out(self, room: int) -> Layout:
         widths = {
             node.id: max(LEAST_BOX, min(cell_len(self._name(node)), LONGEST + 12) + 6) for node in self._graph.nodes
         }
-        edges, form = self._graph.edges, self._graph.format
-        labels = [cell_len(flat(why(edge, form))) for edge in edges]
-        return laid_out(widths, [(edge.src, edge.dst) for edge in edges], self._graph.start, labels)
+        labels = [min(cell_len(words), LABEL) for words in self._words]
+        ends = [(edge.src, edge.dst) for edge in self._graph.edges]
+        return laid_out(widths, ends, self._graph.start, labels, room)
 
     @staticmethod
     def _name(node: Node) -> str:
@@ -242,10 +254,10 @@ class FlowDrawing(Rows):
         x, y = edge.points[-1]
         canvas.text(x, y, "▼", "ok" if taken else "faint")
         times = self._walked.taken(self._graph, edge.number)
-        words = why(self._graph.edges[edge.number], self._graph.format)
+        words = self._words[edge.number]
         words = f"{words} ×{times}".strip() if times > 1 else words
         if words:
-            wanted = min(cell_len(flat(words)), LABEL)
+            wanted = min(cell_len(words), LABEL)
             at, row, room = canvas.room_for(edge, wanted)
             if room >= min(wanted, LEAST_LABEL):
                 canvas.text(at, row, fit(words, min(room, wanted)), "ok" if taken else "dim")

@@ -18,7 +18,7 @@ GAP = 4
 HIGH = 3
 """Rows of a box."""
 MOST_LABEL = 30
-"""Cells that a label may push boxes and lines away."""
+"""Cells that a label may push boxes and lines away in a drawing that is wider than its room."""
 SWEEPS = 8
 """How often layers are put in order and boxes moved, down and up in turn."""
 Point = tuple[int, int]
@@ -56,11 +56,17 @@ class Layout(Struct, frozen=True):
 
 
 def laid_out(
-    widths: Mapping[str, int], edges: Sequence[tuple[str, str]], start: str, labels: Sequence[int] = ()
+    widths: Mapping[str, int], edges: Sequence[tuple[str, str]], start: str, labels: Sequence[int] = (), room: int = 0
 ) -> Layout:
     """A drawing of nodes with boxes of these widths, in the order of the file, and of edges between them. ``labels``:
-    the cells that each edge wants beside its arrow."""
-    return _Drawing(widths, edges, start, labels or [0] * len(edges)).layout()
+    the cells that each edge wants beside its arrow; more than ``MOST_LABEL`` only if the drawing fits into ``room``."""
+    wanted = labels or [0] * len(edges)
+    layout = _Drawing(widths, edges, start, wanted).layout()
+    return (
+        layout
+        if layout.width <= room
+        else _Drawing(widths, edges, start, [min(one, MOST_LABEL) for one in wanted]).layout()
+    )
 
 
 _Slot = tuple[str, int]
@@ -72,7 +78,7 @@ class _Drawing:
         self, widths: Mapping[str, int], edges: Sequence[tuple[str, str]], start: str, labels: Sequence[int]
     ) -> None:
         self._widths, self._edges = widths, edges
-        self._labels = [min(label, MOST_LABEL) for label in labels]
+        self._labels = labels
         self._out: dict[str, list[int]] = defaultdict(list)
         for number, (source, _) in enumerate(edges):
             self._out[source].append(number)
@@ -273,8 +279,8 @@ class _Drawing:
                 ports[number] = (b, b)
 
     def _inside(self, column: int, name: str, middles: Mapping[_Slot, int]) -> bool:
-        first = middles[name, -1] - self._widths[name] // 2
-        return first < column < first + self._widths[name] - 1
+        """Whether a column is near the middle of a box: nearer to a side a straight line would look out of place."""
+        return abs(column - middles[name, -1]) <= self._widths[name] // 4
 
     def _lanes(self, right: int) -> dict[int, int]:
         """The column of each edge that leads back, right of all boxes; those that do not meet share one."""

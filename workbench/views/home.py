@@ -27,7 +27,7 @@ HOW_TO_BEGIN = (
 )
 
 
-READABLE, BELOW = 24, 5
+READABLE, BELOW = 36, 5
 """Cells of its column below which a text in several lines stands below the row, and how far in it does."""
 
 
@@ -141,7 +141,7 @@ def _columns(width: int, longest: int, told: int, paid: int) -> tuple[int, int, 
     """Cells of the file, of what the check found, of the last run, of its cost, and of the rest. ``longest``: of a
     file's name, ``told``: of the words about its last run, ``paid``: of the longest cost."""
     file = min(longest + 2, 44, max(18, width * 35 // 100))
-    note = min(max(10, told + 4), 34, width * 30 // 100)
+    note = min(max(10, told + 4), 34, width * 30 // 100) if told else 0
     cost = min(max(paid, 4) + 2, 14) if paid and width >= 72 else 0
     return file, 14, note, cost, max(8, width - file - 14 - note - cost - 4)
 

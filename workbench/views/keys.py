@@ -745,6 +745,10 @@ BREAKPOINT_KEYS: tuple[Key, ...] = (
     Key("breakpoints.delete", "d,delete", "delete", "breakpoints", "Delete the breakpoint", "Breakpoints", "delete"),
 )
 
+PLOT_KEYS: tuple[Key, ...] = (
+    Key("plot.export", "X", "export", "plot", "Save the plot as a picture: SVG or PNG", "Sheet", "export"),
+)
+
 FLOW_KEYS: tuple[Key, ...] = (
     Key("flow.left", "left,h", "side('left')", "flow", "The node at the left", "Flow", "left"),
     Key("flow.right", "right,l", "side('right')", "flow", "The node at the right", "Flow", "right"),
@@ -758,6 +762,7 @@ SIDE_CONTEXTS: dict[str, tuple[str, ...]] = {
     "sweep": ("list", "sheet"),
     "breakpoints": ("list", "sheet"),
     "flow": ("list", "sheet"),
+    "plot": ("list", "sheet"),
 }
 """For ``CONTEXTS``."""
 
@@ -1025,6 +1030,7 @@ KEYS: tuple[Key, ...] = (
     *SIDE_KEYS,
     *BREAKPOINT_KEYS,
     *FLOW_KEYS,
+    *PLOT_KEYS,
     *REVIEW_KEYS,
     *ROOM_KEYS,
     *ANNOTATION_KEYS,

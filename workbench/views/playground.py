@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.context.message import Message
 from workbench.engine.journal.costs import CallCost, CostSum
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
+from workbench.views.documents import message_lines
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_words
@@ -193,11 +195,21 @@ class SampleRows(Rows):
         )
         numbers: list[str] = []
         if sample.status in ("answered", "failed"):
-            tokens = f"{count(sample.usage.input)} → {count(sample.usage.output)}"
+            used = (("in", sample.usage.input), ("out", sample.usage.output))
+            tokens = "  ".join(f"{name} {count(number)}" for name, number in used if number is not None)
             numbers = [tokens, cost_words(sample), seconds(sample.seconds)]
         right = ("  ".join(part for part in numbers if part) + " ", "dim")
         room = width - width_of((right,)) - 1
         return Row(justify(crop(left, room), (right,), width))
+
+
+def request_rows(messages: Sequence[Message]) -> TextRows:
+    """The request as it stands, message by message, before there is an answer to it."""
+    lines: list[TextLine] = []
+    for number, message in enumerate(messages, 1):
+        lines += [TextLine("")] if lines else []
+        lines += [TextLine(f"{number} {message.role}", "head"), *message_lines(message)]
+    return TextRows(lines, (("Request", "title"),), ((plural(len(messages), "message"), "dim"),))
 
 
 class AnswerColumns(Rows):
@@ -272,5 +284,7 @@ def _column(samples: Sequence[Sample]) -> Iterator[TextLine]:
 
 
 def input_words(plan: Plan) -> str:
-    """How large the request is: ``1,967 tokens``, by the first model's count."""
-    return f"{count(plan.models[0].input, plan.models[0].grade)} tokens" if plan.models else ""
+    """To whom the request goes, and how large it is by the first model's count: ``gpt-4.1-mini · 1,967 tokens``."""
+    names = [flat(one.model) for one in plan.models]
+    to = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
+    return f"{to} · {count(plan.models[0].input, plan.models[0].grade)} tokens" if plan.models else ""

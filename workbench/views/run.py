@@ -23,7 +23,7 @@ from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
-from workbench.views.words import words_of
+from workbench.views.words import reason_words, words_of
 
 _INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
 
@@ -67,7 +67,7 @@ def note_of(run: RunSummary, *, named: bool = True) -> str:
         plural(run.edited, "edit") if run.edited else "",
         f"by process {run.pid}" if run.pid else "",
         f"after {run.at}" if run.resumable and run.at else "",
-        run.reason if run.reason not in (run.fault, INTERRUPTED) else "",
+        reason_words(run.reason) if run.reason not in (run.fault, INTERRUPTED) else "",
     ]
     return " · ".join(part for part in parts if part)
 

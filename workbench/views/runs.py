@@ -238,6 +238,8 @@ class RunRows(Rows):
         return len(self.members)
 
     def heads(self, width: int) -> Sequence[Row]:
+        if not self.members:
+            return ()
         texts, cells = False, ["    "]
         for column in _columns(width, self._sizes, self._order):
             cells.append(_gap(column, texts))

@@ -1,4 +1,5 @@
-"""A run at a glance: its output, its cost, where its tokens went, its checks, and its most expensive call."""
+"""A run at a glance: its cost, where its tokens went, its checks, and its most expensive call. Its output stands below
+it."""
 
 from __future__ import annotations
 
@@ -6,23 +7,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from workbench.context.place import Place
+from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, plural, spent_words, took_words
+from workbench.views.numbers import count, plural, seconds, spent_words, took_words
 from workbench.views.run import visit_name
 from workbench.views.signs import sign, status_sign
-from workbench.views.text import text_lines, wrapped
+from workbench.views.text import wrapped
 from workbench.views.timeline import place_words
 from workbench.views.tree import fitted, inside_it, is_candidate, sum_cells
 
-LINES = 8
-"""Lines of the output that show here."""
+FACT = 16
+"""Cells of the names of facts."""
 NAME = 24
 """Cells of the names of phases and children."""
+START = 0.5
+"""Seconds before the first phase from which on they are told."""
 
 Line = tuple[tuple[Span, ...], Place | None, str]
 """Spans, and the call that enter goes to, with the child run that it belongs to."""
@@ -61,24 +65,12 @@ class SummaryRows(Rows):
         if run.reason:
             for part in wrapped(((flat(run.reason), status_sign(run.status)[1]),), max(10, width - 2)):
                 yield ((" ", "plain"), *part), None, ""
-        yield from self._output(width)
-        yield (), None, ""
         yield from self._phases(width)
         yield (), None, ""
         for name, spans, call in self._facts():
-            yield (((f" {fit(name, 16)}", "head"), *spans)), call.place if call is not None else None, ""
-
-    def _output(self, width: int) -> Iterator[Line]:
-        """The beginning of what came out."""
-        yield ((" output", "head"),), None, ""
-        lines = text_lines(self.run.output[: LINES * 400]) if self.run.output else []
-        shown = [part for line in lines for part in wrapped(((line.text, "plain"),), max(10, width - 3))]
-        for part in shown[:LINES]:
-            yield ((("  ", "plain"), *part)), None, ""
-        if len(shown) > LINES or len(self.run.output) > LINES * 400:
-            yield ((("  …  ", "faint"), (told("{tab.output} shows all of it"), "faint"))), None, ""
-        if not self.run.output:
-            yield ((("  (nothing)", "faint"),)), None, ""
+            place = call.place if call is not None else None
+            for number, part in enumerate(wrapped(spans, max(10, width - FACT - 2))):
+                yield ((f" {fit('' if number else name, FACT)}", "head"), *part), place, ""
 
     def _phases(self, width: int) -> Iterator[Line]:
         """Tokens, cost and time of each phase, of the child runs that it started, and of the whole."""
@@ -119,7 +111,7 @@ class SummaryRows(Rows):
     def _child(self, run_id: str, room: int, columns: int) -> Iterator[Line]:
         child = self.children.get(run_id)
         if child is not None:
-            name = fit(f" ↳ {flat(child.session_id)}", room - 3)
+            name = fit(f" ↳ {flat(child.cascade_id) or flat(child.session_id)}", room - 3)
             place = child.calls[-1].place if child.calls else None
             left: tuple[Span, ...] = (("   ", "plain"), status_sign(child.status), (name[: room - 4], "dim"))
             yield (*left, *self._total(child, columns)), place, run_id
@@ -148,8 +140,11 @@ class SummaryRows(Rows):
         failed = sum(len(call.failures) for call in run.calls)
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None
-        if run.seconds is not None:
+        if run.seconds is not None and run.paused:
             yield "time", ((took_words(run.seconds, run.paused), "plain"),), None
+        before = seconds_between(run.started, run.visits[0].started) if run.visits else None
+        if before is not None and before >= START:
+            yield "start", ((f"{seconds(before)} before the first phase", "plain"),), None
 
     @cached_property
     def known(self) -> Mapping[str, Figures]:

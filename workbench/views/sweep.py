@@ -31,7 +31,7 @@ NAMED = 4
 """Strategies that a sentence names."""
 TOLD = 20
 """Runs that are left out, each of which has a sentence."""
-CHEAPEST = "$"
+CHEAPEST = "↓"
 """The mark of what costs least in the sum."""
 
 
@@ -565,7 +565,7 @@ class SweepRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         room, bar, shown = self._widths(width)
-        text = f"    {fit('strategy', room)}"
+        text = f"   {fit('strategy', room)}"
         for name in ("tokens", "cost"):
             spread = f"{name} spread"
             text += fit(name, SHARE, "right")
@@ -608,7 +608,7 @@ class SweepRows(Rows):
         spans: list[Span] = [
             (" ", "plain"),
             ("●", "changed") if tried.label in self.marked else sign("winner") if tried.on_front else (" ", "plain"),
-            (f"{mark} ", "dim"),
+            (" ", "plain"),
             (fit(self._named(tried), room), fields["strategy"].token),
         ]
         for name, of in _SHARES:
@@ -645,7 +645,11 @@ class SweepRows(Rows):
             notes = (TextLine(part, "masked") for one in said for part in wrap(one, max(20, room)))
             return [*(map(drawn_line, drawn) if found else none), TextLine(LEGEND, "dim"), *notes]
 
-        return DrawnRows(draw, (("Plot", "title"), ("  tokens against cost", "name")))
+        def picture(form: Form) -> bytes:
+            return scatter_picture(found, X_TITLE, y_title(self.sweep), said, form)
+
+        title = (("Plot", "title"), ("  tokens against cost", "name"))
+        return DrawnRows(draw, title, picture if found else None)
 
     def _named(self, tried: StrategyResult) -> str:
         meant = "" if tried.spec in ("", tried.label) else f": {tried.spec}"

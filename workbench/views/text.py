@@ -7,7 +7,7 @@ import textwrap
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -292,9 +292,14 @@ def drawn_line(spans: Sequence[Span]) -> TextLine:
 class DrawnRows(TextRows):
     """A document that is drawn again for each width: a drawing, whose lines cannot be wrapped."""
 
-    def __init__(self, draw: Callable[[int], Sequence[TextLine]], title: tuple[Span, ...]) -> None:
-        """``draw`` gets the cells that a line may take."""
-        self._draw = draw
+    def __init__(
+        self,
+        draw: Callable[[int], Sequence[TextLine]],
+        title: tuple[Span, ...],
+        picture: Callable[[Literal["svg", "png"]], bytes] | None = None,
+    ) -> None:
+        """``draw`` gets the cells that a line may take; ``picture`` gives the drawing as a file."""
+        self._draw, self.picture = draw, picture
         super().__init__(draw(80), title)
 
     def lay_out(self, width: int) -> None:

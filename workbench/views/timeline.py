@@ -19,6 +19,7 @@ from workbench.views.model import Rows
 from workbench.views.numbers import count, seconds, spent_cell, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Table, View
+from workbench.views.words import phase_words
 
 Kind = Literal["call", "tool", "child", "person", "pause", "idle"]
 
@@ -279,8 +280,7 @@ def _firsts(run: RunState) -> Iterator[str]:
 
 def place_words(place: Place) -> str:
     """``triage:3``, with the branch and the visit if there are several."""
-    name = place.phase + (f"#{place.visit}" if place.visit > 1 else "")
-    name = f"{place.branch}/{name}" if place.branch else name
+    name = phase_words(place) + (f"#{place.visit}" if place.visit > 1 else "")
     return f"{name}:{place.turn}" if place.turn else name
 
 

@@ -560,7 +560,8 @@ class Nodes:
         started, ended = visit.child_times.get(run_id, ("", ""))
         ran = Stretch(started, ended, *self._phase_ran, "child")
         own = str(child.get("session_id", "")).removeprefix(self.run.session_id if self.run is not None else "")
-        brief = (mark, (f" ↳ {flat(own).lstrip('_-')}", "dim"))
+        name = state.cascade_id if state is not None and state.cascade_id else own.lstrip("_-")
+        brief = (mark, (f" ↳ {flat(name)}", "dim"))
         yield Node(
             *(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, sums, passed),
             brief=brief,

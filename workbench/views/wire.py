@@ -52,7 +52,7 @@ def body_of(call: CallState, run: RunState) -> tuple[str, str]:
         body["tools"] = run.tool_schemas[call.tools_hash]
     body |= {key: value for key, value in call.parameters.items() if key not in body}
     waiting = call.answer is None and not call.failures
-    said = "not sent yet: what the provider's client will get" if waiting else "no body was kept: what was handed over"
+    said = "not sent yet" if waiting else "rebuilt: the sent body was not kept"
     return json.dumps(body, indent=2, ensure_ascii=False), said
 
 

@@ -48,6 +48,18 @@ def ended_words(status: str, reason: str) -> str:
     return f"{status}: {reason}" if reason else status
 
 
+def reason_words(reason: str) -> str:
+    """Why a run ended; a person who stopped it reads ``stopped by you``."""
+    return "stopped by you" if reason == STOPPED_BY_USER else reason
+
+
+def phase_words(place: Place) -> str:
+    """A phase with its branch before it: ``s0/draft``. The branch of a task of a wave, and the first phase of a
+    parallel branch, are named like the phase: that is said once."""
+    repeated = place.branch.rpartition(".")[2] == place.phase
+    return f"{place.branch}/{place.phase}" if place.branch and not repeated else place.phase
+
+
 def brief(value: object, limit: int = 200) -> str:
     """A value as one line of JSON; text as it is."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -109,8 +121,8 @@ def _call_finished(it: AppliedEvent) -> Words:
     parts = [
         str(it.data.get("provider") or it.data.get("model") or ""),
         "recorded" if it.data.get("recorded") else seconds(it.data.get("duration_s")),
-        f"in {count(usage.get('input'))}{cached}",
-        f"out {count(usage.get('output'))}",
+        f"in {count(usage['input'])}{cached}" if usage.get("input") is not None else "",
+        f"out {count(usage['output'])}" if usage.get("output") is not None else "",
         money(it.data.get("cost"), exact=it.data.get("cost_grade") in EXACT) if it.data.get("cost") is not None else "",
         "cut off" if it.data.get("partial") else "",
     ]
@@ -147,7 +159,7 @@ def left_words(data: Mapping[str, Any]) -> str:
 
 
 def _state_set(it: AppliedEvent) -> Words:
-    return "state", f"{it.data.get('key')} = {brief(it.data.get('value'))}", "accent"
+    return "state", f"{it.data.get('key')} = {brief(it.data.get('value'))}", "plain"
 
 
 def _check(it: AppliedEvent) -> Words:

@@ -72,8 +72,8 @@ def command(
       workbench run flow.yaml --until triage:3 && workbench context --at triage:3
       workbench run flow.yaml --json | jq -c 'select(.kind == "tool_finished")'
 
-    Exit codes: 0 success, or held at --until; 1 failed, blocked or stopped; 2 the file cannot run; 3 needs trust; 4 the
-    provider; 5 the store; 130 after Ctrl+C.
+    Exit codes: 0 success, or paused at --until; 1 failed, blocked or stopped; 2 the file cannot run; 3 needs trust; 4
+    the provider; 5 the store; 130 after Ctrl+C.
     """
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
     way = RunOptions(model or "", session or "", sandbox or "", until, answers, auto_approve, json, quiet, plain, allow)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.engine.journal.event import STOPPED_BY_USER
 from workbench.store.faults import StoreError
 from workbench.tui.bench.file_view import file_view
 from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.state import BenchState
 from workbench.views.numbers import day_and_time, plural
+from workbench.views.words import reason_words
 from workbench.workspace.session import Session
 from workbench.workspace.view_states import load_views
 
@@ -119,7 +119,7 @@ def unfinished_run(session: Session) -> tuple[str, str] | None:
     where = f" in {newest.phases[-1]}" if newest.phases else ""
     at = day_and_time(newest.finished or newest.started)
     label = f"{newest.session_id} was {newest.status}{where} after {plural(newest.calls, 'call')}, {at}."
-    reason = "stopped by you" if newest.reason == STOPPED_BY_USER else newest.reason
+    reason = reason_words(newest.reason)
     reason = reason[:1].upper() + reason[1:]
     return newest.run_id, label + (f"\n{reason.rstrip('.')}." if reason else "")
 

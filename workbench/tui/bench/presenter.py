@@ -213,9 +213,13 @@ class Presenter:
         return next((visit for visit in reversed(run.visits) if visit.phase == self.phase), None)
 
     def _ways_doc(self) -> TextRows:
-        """Why the run went on where it did after the visit that is looked at."""
+        """Why the run went on where it did after the visit that is looked at; while it has not gone on from there, why
+        it came there."""
         run, graph, call = self.state.shown, self.graph, self.state.call
         visit = run.visit_of(call.place) if call is not None else self._visit()
+        if visit is None or visit.status == "running":
+            here = visit.phase if visit is not None else self.phase
+            visit = next((before for before in reversed(run.visits) if before.route == here), visit)
         if graph is None or visit is None:
             return TextRows([], (("Why this edge", "title"),), empty=("Nothing has run here yet.",))
         text, file = self.pinned_text()

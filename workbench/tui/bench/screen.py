@@ -48,6 +48,10 @@ _DRIVING = frozenset({"run.pause", "run.stop", "run.continue", "run.over", "run.
 """Commands that need the run to be made by this process."""
 _OF_CASCADES = frozenset({"run.start", "run.again", "run.fork", "run.feedback", "run.freeze"})
 """Commands that need a cascade behind the run."""
+_OF_CALLS = frozenset({"view.why", "view.wire", "view.diff", "view.full"})
+"""Commands of the panes about the call that shows."""
+_AMONG_CALLS = frozenset({"view.previous", "view.next", "view.strategies", "view.ways"})
+"""Commands of the panes that need a run with calls."""
 
 
 class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
@@ -258,7 +262,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             run, note = self._of_the_run(run, presenter)
         if self.pane().needle:
             run = (*hints(("found.next", "found.previous", "view.clear"), table), *run[1:])
-        pane = hints(PANE_FOOTERS.get(self.last_pane, ()), table)
+        useless = self._useless_keys(presenter)
+        pane = hints((id for id in PANE_FOOTERS.get(self.last_pane, ()) if id not in useless), table)
         if self.is_zoomed:
             ((id, key, _),) = hints(("pane.zoom",), table)
             run = ((id, key, "all panes"), *run)
@@ -287,6 +292,14 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         run += [hint for hint in offered if hint[0] not in ahead]
         run[2:2] = [hint for hint in hints(first, table) if hint[0] not in ahead]
         return tuple((id, key, words.get(id, word)) for id, key, word in run), note
+
+    def _useless_keys(self, presenter: Presenter | None) -> frozenset[str]:
+        """What says nothing in the pane with the focus: of a call where none shows, of a run before its first call."""
+        if presenter is None or not presenter.state.shown.calls:
+            return _OF_CALLS | _AMONG_CALLS
+        if presenter.shows_summary:
+            return _OF_CALLS | {"view.next"}
+        return _OF_CALLS if presenter.state.call is None else frozenset()
 
     def _void_keys(self, presenter: Presenter) -> frozenset[str]:
         """What does nothing for the run that is shown: another process makes it, or no engine does."""

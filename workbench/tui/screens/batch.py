@@ -1,4 +1,4 @@
-"""The batch screen: inputs by variants, and below the cell under the cursor; two cells are held against each other."""
+"""The batch screen: inputs by variants, and below the cell under the cursor; two cells are compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
-from workbench.views.batch import ORDERS, BatchRows, BatchView, cell_lines, diff_lines, table_lines
+from workbench.views.batch import ORDERS, BatchRows, BatchView, cell_lines, diff_rows, table_lines
 from workbench.views.keys import ALWAYS, FOOTERS
 from workbench.views.text import TextLine, TextRows
 from workbench.views.value import Table
@@ -67,7 +67,7 @@ class BatchScreen(WorkbenchScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["batch"], (*ALWAYS[:2], "batch.close"))
+        self._fit()
         self.table.focus()
         self.look()
         self.set_interval(LOOK_EVERY, self.look)
@@ -116,7 +116,21 @@ class BatchScreen(WorkbenchScreen[None]):
         rows = BatchRows(self.matrix, self._column, self._order, self._marked)
         cursor = rows.rows.index(chosen) if chosen in rows.rows else 0
         self.table.show(rows, cursor)
+        self._fit()
         self._show_card()
+
+    def _fit(self) -> None:
+        """The table is as high as its rows, up to three fifths of the screen; the cell has the rest. Without a batch
+        there is nothing to do but to go back."""
+        shown = self.matrix is not None
+        self.card.display = shown
+        self.offer(FOOTERS["batch"] if shown else (), (*ALWAYS[:2], "batch.close"))
+        if shown:
+            rows = 1 + len(self.table.rows.heads(self.table.inner_width)) + len(self.table.rows)
+            self.table.styles.height = max(5, min(rows, self.size.height * 3 // 5))
+
+    def on_resize(self) -> None:
+        self._fit()
 
     def _show_card(self) -> None:
         row = self._row()
@@ -206,7 +220,7 @@ class BatchScreen(WorkbenchScreen[None]):
             self._show()
 
     def action_diff(self) -> None:
-        """Hold the cell against the marked one, else against the first other variant of its row."""
+        """Compare the cell with the marked one, else against the first other variant of its row."""
         row = self._row()
         if self.matrix is None or row is None:
             return
@@ -215,8 +229,7 @@ class BatchScreen(WorkbenchScreen[None]):
         if other == here or other[1] >= len(self.matrix.plan.variants):
             self.services.say("There is one cell: mark another one first.", "warning")
             return
-        lines = diff_lines(self.matrix, other, here)
-        self.app.push_screen(Sheet(TextRows(lines, (("Two cells", "title"),))))
+        self.app.push_screen(Sheet(diff_rows(self.matrix, other, here)))
 
     def action_compare(self) -> None:
         """The variants against the first one, on a sheet."""

@@ -72,7 +72,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
         ``answer`` gives a person's choice to the run, False when the run no longer waits; without it nothing is chosen.
-        ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is held, if it is.
+        ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is paused, if it is.
         ``gallery`` draws the pictures of the run, where it has them.
         """
         state = look()
@@ -260,7 +260,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
             self.services.copy(one.output, f"the output of candidate {one.number}")
 
     def action_mark(self) -> None:
-        """Mark the candidate that others are held against, or unmark it."""
+        """Mark the candidate that others are compared with, or unmark it."""
         if (one := self.candidate) is not None:
             self._marked = None if self._marked == one.entrant.index else one.entrant.index
             here = self.view.cursor
@@ -277,7 +277,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         other = next((i for i in others if i is not None and i != here.entrant.index), None)
         against = self.rows.by_index(other) if other is not None else None
         if against is None:
-            self.services.say("There is no other candidate to hold against this one.")
+            self.services.say("There is no other candidate to compare this one with.")
         else:
             self.app.push_screen(Sheet(beside(against, here, what, shown=self.rows.shown)))
 

@@ -18,6 +18,7 @@ from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.sized import Grip, SizedScreen
@@ -187,7 +188,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
     def action_plot(self) -> None:
         """Tokens and cost of both sides over the calls."""
         if (found := self._ready()) is not None:
-            self.app.push_screen(Sheet(plot_doc(found.comparison, lambda: self.app.size.height)))
+            plot = plot_doc(found.comparison, lambda: self.app.size.height)
+            self.app.push_screen(PlotSheet(plot, self._project.root, f"plot-{found.title}"))
 
     # -- other sides and prices --------------------------------------------------------------------------------------
 

@@ -124,7 +124,7 @@ class FlowSheet(Sheet):
         self._make = make
         self._go_to = go_to
         self._key, graph, run, held = make()
-        self._drawing = FlowDrawing(graph, run, held) if 0 < len(graph.nodes) <= MOST_NODES else None
+        self._drawing = FlowDrawing(graph, run, held, room=width - 2) if 0 < len(graph.nodes) <= MOST_NODES else None
         self._outline = FlowRows(graph, run)
         self._draws = self._drawing is not None and self._drawing.layout.width <= MOST_SCREENS * width
         super().__init__(self._flow)

@@ -31,8 +31,17 @@ from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import Span, dropping, flat
 from workbench.views.edits import ChangeRows
 from workbench.views.keys import ALWAYS, FOOTERS, told
+from workbench.views.model import Rows
 from workbench.views.numbers import plural
-from workbench.views.playground import AnswerColumns, SampleRows, answer_text, input_words, plan_words, where
+from workbench.views.playground import (
+    AnswerColumns,
+    SampleRows,
+    answer_text,
+    input_words,
+    plan_words,
+    request_rows,
+    where,
+)
 from workbench.views.text import TextRows, text_lines
 from workbench.workspace.edit_draft import Change, EditDraft
 from workbench.workspace.known_models import KnownModels
@@ -143,7 +152,6 @@ class PlaygroundScreen(WorkbenchScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["playground"], ALWAYS[:2])
         self.set_interval(TICK, self._draw)
         self._price()
         self._draw()
@@ -165,12 +173,27 @@ class PlaygroundScreen(WorkbenchScreen[None]):
             return
         self._tick += self.sending
         samples = self._samples
-        self.list.styles.height = max(5, min(len(samples) + 1, self.size.height // 3))
-        self.list.show(SampleRows(samples, self._tick))
+        rows = SampleRows(samples, self._tick)
+        most = max(6, self.size.height // 3)
+        self.list.styles.height = max(6, min(len(samples) + 1, most)) if samples else len(rows.empty) + 2
+        self.list.show(rows)
         if self._stale:
-            self.columns.show(AnswerColumns(samples, self._first))
+            self.columns.show(self._below(samples))
+            unused = [] if samples else ["list.open", "playground.copy"]
+            unused += [] if self.sending else ["playground.stop"]
+            self.offer((id for id in FOOTERS["playground"] if id not in unused), ALWAYS[:2])
         self._stale = False
         self._show_header()
+
+    def _below(self, samples: tuple[Sample, ...]) -> Rows:
+        """The answers side by side; before there are any, the request."""
+        if samples or self.sending:
+            return AnswerColumns(samples, self._first)
+        playground = self.state.playground
+        try:
+            return request_rows(playground.messages(playground.draft))
+        except EditError:
+            return AnswerColumns(())
 
     def _show_header(self) -> None:
         state, playground = self.state, self.state.playground
@@ -211,7 +234,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
         if event.fault and event.send:
             self.services.say(event.fault, "error")
         elif event.plan is not None and event.send and not self.sending:
-            self.sending = True
+            self.sending = self._stale = True
             self.state.answers = {}
             self.state.answered_with = self.state.playground.draft.edits
             self._send(event.plan)

@@ -1,4 +1,4 @@
-"""A recorded request and today's over the whole screen; where a re-run is held at it, keys to go on from there."""
+"""A recorded request and today's over the whole screen; where a re-run is paused at it, keys to go on from there."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RequestSheet(Sheet):
 
 
 class ChangedSheet(RequestSheet):
-    """The first changed request of a run that is held there."""
+    """The first changed request of a run that is paused there."""
 
     PALETTE: ClassVar[tuple[str, ...]] = ("changed", "request", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("changed")

@@ -99,7 +99,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         size = self.size_of("runs.card")
         if size is None:
             rows = max(self.listing.total, len(self.list_pane.rows)) + 3
-            size = self.size.height - 1 - max(8, min(rows, self.size.height * 3 // 5))
+            size = self.size.height - 1 - max(6, min(rows, self.size.height * 3 // 5))
         self.card_pane.styles.height = min(max(3, size), max(3, self.size.height - 8))
 
     def on_resize(self) -> None:
@@ -218,7 +218,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
             self.services.copy(run.name, "the session id" if run.session_id else "the run id")
 
     def action_go_on(self) -> None:
-        """Resume the run where it stopped, held before its next call."""
+        """Resume the run where it stopped, paused before its next call."""
         if (run := self.run()) is None:
             return
         session = self.services.session

@@ -18,7 +18,7 @@ from workbench.views.model import Rows
 class Sheet(WorkbenchScreen[None], ModalScreen[None]):
     """Shows rows of any kind."""
 
-    OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.again", "sheet.filter", "sheet.copy")
+    OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.filter", "sheet.copy")
     """What its footer shows."""
 
     CLEARS: ClassVar[str] = "sheet.close"

@@ -23,6 +23,7 @@ from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import flat
@@ -323,7 +324,8 @@ class SweepSheet(Sheet):
         self._stopped.set()
 
     def action_plot(self) -> None:
-        self.app.push_screen(Sheet(self.rows.plot(lambda: self.app.size.height)))
+        plot = self.rows.plot(lambda: self.app.size.height)
+        self.app.push_screen(PlotSheet(plot, self._project.root, f"sweep-{self._run_name}"))
 
     @on(RowView.Opened)
     def _row_opened(self, event: RowView.Opened) -> None:

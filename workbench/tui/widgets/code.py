@@ -105,7 +105,8 @@ class CodeArea(WritingArea):
     def paint(self) -> None:
         """Take the colours of the current theme."""
         palette = palette_of(self)
-        line = palette.tone("cursor-blurred") or Style()
+        # Of sixteen colours none lets the others be read on it: the number of the line is bold, that is all.
+        line = Style() if palette.theme.ansi else palette.tone("cursor-blurred") or Style()
         styles = {name: palette.on(token, line.bgcolor) for name, token in _SYNTAX.items()}
         self._painted += 1
         name = f"workbench-{self._painted}"  # A new name: colours of a name that is set already are not taken.

@@ -154,7 +154,7 @@ class Footer(SpanLine):
         x = width_of(spans)
         first, second = self._fitting(room - x)
         for number, hint in enumerate((*first, *second)):
-            if number == len(first):
+            if first and number == len(first):
                 spans.append(BETWEEN)
                 x += width_of((BETWEEN,))
             x = self._put(hint, spans, x)

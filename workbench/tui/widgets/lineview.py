@@ -40,6 +40,11 @@ class ScreenLine(NamedTuple):
 class LineView(ScrollView):
     """Draws what ``line`` says. ``redraw`` looks which lines changed, and refreshes those alone."""
 
+    @property
+    def allow_horizontal_scroll(self) -> bool:
+        """Never: lines are made for the width. Between two sizes Textual would take the arrow keys for scrolling."""
+        return False
+
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._strips: OrderedDict[tuple[object, ...], Strip] = OrderedDict()

@@ -28,22 +28,22 @@ class Spread:
     """Rows and lines count from 0."""
 
     def __init__(self, rows: Rows, width: int, page: int, selected: int) -> None:
-        """All rows that are cut show whole where the ``page`` has lines for all of them and they may, else the selected
-        one, where it has lines enough. ``selected`` is -1 for none."""
+        """Rows that are cut show whole: the selected one if the ``page`` has lines enough for it, then, if they may
+        spread, as many from the top as there are free lines for. ``selected`` is -1 for none."""
         self._whole: dict[int, tuple[Row, ...]] = {}
         self._count = len(rows)
+        if 0 <= selected < self._count:
+            self._show_whole(rows, selected, width, page - 1)
         if rows.spreads and self._count <= page:
-            self._show_whole(rows, range(self._count), width)
-        if not self._whole or len(self) > page:
-            self._whole = {}
-            if 0 <= selected < self._count:
-                self._show_whole(rows, (selected,), width)
-            if any(len(lines) > page for lines in self._whole.values()):
-                self._whole = {}
+            for position in range(self._count):
+                if position != selected:
+                    self._show_whole(rows, position, width, page - len(self))
+        self._whole = dict(sorted(self._whole.items()))
 
-    def _show_whole(self, rows: Rows, positions: range | tuple[int, ...], width: int) -> None:
-        found = ((position, rows.whole(position, width)) for position in positions)
-        self._whole = {position: lines for position, lines in found if len(lines) > 1}
+    def _show_whole(self, rows: Rows, position: int, width: int, free: int) -> None:
+        """Show a row in all of its lines, if it has several and not more than ``free`` besides its first."""
+        if free > 0 and 1 < len(lines := rows.whole(position, width)) <= free + 1:
+            self._whole[position] = lines
 
     def __len__(self) -> int:
         """Lines in all."""
