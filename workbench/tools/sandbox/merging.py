@@ -214,7 +214,7 @@ class Merge:
             with opened(source, name, force=True) as inner, opened(target, name) as outer:
                 self.run(inner, outer, path)
                 if made and len(self._notes) > said and not _names(outer):
-                    os.rmdir(name, dir_fd=target)  # All that was in it was left out: an empty .git tells nobody anything.
+                    os.rmdir(name, dir_fd=target)  # All in it was left out: an empty .git would look like a repository.
                     return
                 before = stat.S_IMODE(os.fstat(outer).st_mode)
                 if before & 0o777 != mode:
