@@ -416,6 +416,10 @@ def test_the_sdk_of_openai_runs_a_tool_loop_that_can_be_replayed_strictly(projec
         with session(project, provider.url, AttachOptions(replay="live")) as again:
             assert agent(again.url("openai"), "What is there?") == "A wall."
         assert len(provider.requests) == 2, "a replay asks no provider"
+        with session(project, provider.url, AttachOptions(replay="live")) as longer:
+            agent(longer.url("openai"), "What is there?")
+            with pytest.raises(openai.ConflictError, match="request 3 is one more than the recording has"):
+                agent(longer.url("openai"), "What is there?")
         assert all(call.recorded for call in again.state().calls)
         with (
             session(project, provider.url, AttachOptions(replay="live")) as changed,

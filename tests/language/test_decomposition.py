@@ -226,3 +226,53 @@ def test_a_tool_that_nobody_knows_is_told_and_does_not_stop_the_rest() -> None:
     (problem,) = check(result, LintEnvironment(tools={}))
     assert (str(problem.severity), problem.code, problem.span.line) == ("warning", "L511", 3)
     assert result.ok
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ('"dependency_config": {"max_output_length": 500}', "entities(max_output=500)"),
+        (
+            '"dependency_config": {"max_output_length": null, "include_full_output": false}',
+            "entities(full=false,max_output=none)",
+        ),
+        ('"entity_context_config": {"include_all": true}', "entities(include_all=true)"),
+    ],
+)
+def test_the_configurations_of_a_task_are_the_strategy_of_its_phase(config: str, wanted: str) -> None:
+    found = loaded(task(rest=f"{REST}, {config}")).cascade
+    assert found is not None
+    assert [phase.strategy for phase in found.phases] == [wanted]
+
+
+def test_a_task_wins_over_the_configuration_of_the_whole_file() -> None:
+    more = ', "dependency_config": {"max_output_length": 9, "include_full_output": false}'
+    found = loaded(task(rest=f'{REST}, "dependency_config": {{"max_output_length": 5}}'), more=more).cascade
+    assert found is not None
+    assert [phase.strategy for phase in found.phases] == ["entities(full=false,max_output=5)"]
+
+
+@pytest.mark.parametrize(("value", "at"), [("0", "0"), ('"x"', '"x"'), ("true", "true")])
+def test_a_length_of_outputs_is_a_number_from_1_on(value: str, at: str) -> None:
+    config = f'"dependency_config": {{"max_output_length": {value}}}'
+    assert told(loaded(task(rest=f"{REST}, {config}"))) == [f"3 error bad_setting {at}"]
+
+
+def test_an_inference_is_a_node_that_asks_a_model_and_an_action_one_that_does_not() -> None:
+    tool = '"action_type": "tool", "tool_or_prompt": {"name": "linux_shell", "params": {"command": "ls"}}'
+    graph = loaded(task(), task('"2"', '["1"]', f"{without('action_type', 'tool_or_prompt')}, {tool}")).graph
+    assert graph is not None
+    assert [(node.id, node.kind) for node in graph.nodes] == [("1", "llm"), ("2", "tool")]
+
+
+def test_the_schema_describes_the_keys_and_refuses_others() -> None:
+    keys = json_schema()["properties"]
+    of_a_task = keys["sub_tasks"]["items"]["properties"]
+    described = {**keys, **of_a_task}
+    assert {name for name, one in described.items() if not one.get("description")} == {"tool_or_prompt", "validation"}
+    good = json.loads(loaded(task()).source.text)
+    validator = Draft202012Validator(json_schema())
+    good["sub_tasks"][0]["extra"] = 1
+    assert [error.message for error in validator.iter_errors(good)] == [
+        "Additional properties are not allowed ('extra' was unexpected)"
+    ]

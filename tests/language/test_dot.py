@@ -231,6 +231,22 @@ def test_a_weight_may_be_written_as_a_decimal() -> None:
     assert (E, "attribute_value", 2, 28) in told(graph("start -> a -> done [weight=2.5]; a [prompt=x]"))
 
 
+@pytest.mark.parametrize(
+    ("name", "good", "wrong"),
+    [
+        ("auto_status", ("true", "false"), "yes"),
+        ("max_retries", ("0", "3"), "many"),
+        ("timeout", ("900s", "15m", "2h"), "soon"),
+    ],
+)
+def test_an_attribute_takes_the_values_of_its_kind(name: str, good: tuple[str, ...], wrong: str) -> None:
+    for value in good:
+        assert told(graph(f"start -> a -> done; a [prompt=x, {name}={value}]")) == []
+    assert "attribute_value" in [
+        code for _, code, *_ in told(graph(f"start -> a -> done; a [prompt=x, {name}={wrong}]"))
+    ]
+
+
 def test_a_chain_gives_every_edge_the_attributes() -> None:
     found = opened(graph("start -> a -> b [weight=2]; edge [label=on]; b -> done; a [prompt=x]; b [prompt=y]")).graph
     assert found is not None
