@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Cli
+from tests.support.extras import needs
 
-pytest.importorskip("mcp_server_time", reason="the servers of the dev extra are not installed: pip install -e '.[dev]'")
-pytest.importorskip("mcp_server_git", reason="the servers of the dev extra are not installed: pip install -e '.[dev]'")
+needs("mcp_server_time", "mcp_server_git", extra="dev")
 
 CASCADE = """\
 cascade_id: clock

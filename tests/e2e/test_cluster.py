@@ -16,9 +16,10 @@ import pytest
 from tests.e2e.conftest import Workbench
 from tests.support.command import WORKBENCH
 from tests.support.conversations import write_lines
+from tests.support.extras import needs
 from tests.support.waiting import until
 
-pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+needs("distributed", extra="dask")
 RUNS = 40
 SPEC = ("sweep", "-f", "calls>0", "-s", "mask(after=1..2)", "--json", "-q")
 ROOT = Path(__file__).parents[2]

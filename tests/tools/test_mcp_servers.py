@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.extras import needs
 from workbench.context.place import Place
 from workbench.engine.contracts import Listing, ServerTool, ToolResult
 from workbench.language.model.mcp import McpServer
 from workbench.tools.mcp_servers import McpServers
 from workbench.tools.paths import Workspace
 
-pytest.importorskip("mcp", reason="the mcp extra is not installed: pip install -e '.[dev]'")
+needs("mcp", extra="mcp")
 
 ROOT = Path(__file__).parents[2]
 TESTS = [sys.executable, "-m", "tests.support.mcp_server"]
