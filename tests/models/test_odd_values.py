@@ -116,6 +116,8 @@ def test_json_that_is_too_deep_is_one_fault(ask: Ask, depth: int, stream: bool) 
         ([1, 2], Usage()),
         ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, Usage()),
         ({"prompt_tokens": 1e400, "completion_tokens": 5, "total_tokens": 5}, Usage(output=5)),
+        ({"prompt_tokens": 1e308, "completion_tokens": 5, "total_tokens": 5}, Usage(output=5)),
+        ({"prompt_tokens": 2**63, "completion_tokens": 5, "total_tokens": 5}, Usage(output=5)),
         ({"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": "x"}, Usage(input=11, output=5)),
         (
             {"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": -3}},

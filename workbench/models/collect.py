@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -166,14 +165,14 @@ def usage_of(usage: Any, said: Collection[str]) -> tuple[Usage, float | None]:
         return Usage(), None
     prompt, completion = (getattr(usage, f"{side}_tokens_details", None) for side in ("prompt", "completion"))
     written = _first((prompt, "cache_creation_tokens"), (prompt, "cache_write_tokens"))
-    taken = _whole(getattr(usage, "prompt_tokens", None)) or None  # every request has tokens: a count of 0 is none
-    cached = _whole(_first((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")))
+    taken = whole_count(getattr(usage, "prompt_tokens", None)) or None  # every request has tokens: a count of 0 is none
+    cached = whole_count(_first((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")))
     counted = Usage(
         input=taken,
-        output=_whole(getattr(usage, "completion_tokens", None)) or None,
+        output=whole_count(getattr(usage, "completion_tokens", None)) or None,
         cached=cached if taken is not None and cached is not None and cached <= taken else None,
-        written=_whole(_first((usage, "cache_creation_input_tokens")) or written),
-        reasoning=_whole(_first((completion, "reasoning_tokens"))) if "reasoning" in said else None,
+        written=whole_count(_first((usage, "cache_creation_input_tokens")) or written),
+        reasoning=whole_count(_first((completion, "reasoning_tokens"))) if "reasoning" in said else None,
     )
     billed = _first((usage, "cost")) if "cost" in said else None
     return counted, float(billed) if billed is not None and _is_amount(billed) else None
@@ -183,13 +182,18 @@ def _first(*places: tuple[Any, str]) -> Any:
     return next((value for holder, name in places if (value := getattr(holder, name, None)) is not None), None)
 
 
-def _whole(value: Any) -> int | None:
+def whole_count(value: Any) -> int | None:
+    """A count that a provider stated; None for a value that is none."""
     return int(value) if _is_amount(value) else None
+
+
+_MOST = 2**53
+"""Above it a number is no count of tokens or dollars: a journal refuses it, and sums would have no end."""
 
 
 def _is_amount(value: Any) -> bool:
     """Whether it is a number that something can be counted by."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 
 def _text(value: Any) -> str:

@@ -15,6 +15,7 @@ import httpx
 from workbench.context.scoring import words
 from workbench.engine.contracts import EmbeddedTexts, ModelFault
 from workbench.models import calls
+from workbench.models.collect import whole_count
 from workbench.models.destinations import located
 from workbench.models.faults import build, fault_of
 from workbench.models.litellm import CONNECT
@@ -115,7 +116,7 @@ class LiteLLMEmbedder:
         if len(vectors) != len(texts) or len(sizes) > 1 or not all(map(math.isfinite, (x for v in vectors for x in v))):
             said = f"{len(vectors):,} vectors for {len(texts):,} texts"
             raise build("bad_answer", f"the embeddings of {model} cannot be used: {said}", tape, resolved)
-        tokens = getattr(response.usage, "prompt_tokens", None) if "usage" in tape.said else None
+        tokens = whole_count(getattr(response.usage, "prompt_tokens", None)) if "usage" in tape.said else None
         price = self._prices.price(model, tokens or 0)
         spent = None if tokens is None or price.input is None else tokens * price.input
         return EmbeddedTexts(vectors, str(response.model or model), tokens, spent, seconds)
