@@ -259,7 +259,7 @@ def test_attach_opens_the_app_and_its_program_has_a_pane_of_its_own(terminal: Te
     assert "Your question?" in program()
     terminal.ask("send-keys", "-t", ":.1", "Who goes there?", "Enter")
     terminal.wait(lambda _: "It said: scripted words" in program() and "exit code 3" in program(), "its answer")
-    terminal.until("FAILED", "agent")
+    terminal.until("FAILED", "agent", gone="x stop")
     terminal.press("4")
     terminal.until("scripted words")
     terminal.press("q")
