@@ -1,9 +1,10 @@
-"""``python -m bench.graphs [-v] FOLDER...``: what becomes of graph files: loaded, rejected, run offline, replayed.
+"""``python -m bench.graphs [-v] [--trusted] FOLDER...``: what becomes of graph files: loaded, rejected, run, replayed.
 
 Each pipeline (``.dot .gv .fabro``) and decomposition (JSON with ``sub_tasks``) is checked. One without errors runs on a
 copy of its folder that nobody has trusted, with the offline model: placeholders answer, and the first choice of each
-question is taken. What ran is replayed strictly from its journal. ``-v`` prints every problem. Exits 1 when a
-replay is not equal, or a file makes the program fail.
+question is taken. With ``--trusted`` the copy is trusted: commands run in the sandbox, without network. What ran is
+replayed strictly from its journal. ``-v`` prints every problem. Exits 1 when a replay is not equal, or a file makes
+the program fail.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def told(problem: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Exit code 1 where a file shows a fault of the program."""
-    verbose, folders = "-v" in arguments, [Path(one).resolve() for one in arguments if one != "-v"]
+    verbose, trusted = "-v" in arguments, "--trusted" in arguments
+    folders = [Path(one).resolve() for one in arguments if one not in ("-v", "--trusted")]
     if not folders:
         print("error: name at least one folder", file=sys.stderr)
         return 2
@@ -119,6 +121,8 @@ def main(arguments: Sequence[str]) -> int:
             os.chdir(root / "work")
             own = {"STATE_DIR": root / "state", "CONFIG_DIR": root / "config", "MAX_SECONDS": SECONDS}
             os.environ |= {f"WORKBENCH_{name}": str(value) for name, value in own.items()}
+            if trusted:
+                run_cli("trust", "--yes")
             with Snapshots(Project.at(root / "work")) as snapshots:
                 for number, path in enumerate(graph_files(root / "work")):
                     row = tried(path, str(path.relative_to(root / "work")), number, snapshots)

@@ -239,6 +239,19 @@ def test_a_command_leaves_its_output_in_the_context_and_its_exit_code_decides() 
     assert played.outcome.state["tool.exit_code"] == 2
 
 
+def test_a_limit_of_time_ends_a_loop_of_commands_that_asks_no_model() -> None:
+    body = """t [shape=parallelogram, tool_command="make"]
+      start -> t
+      t -> t [condition="outcome=fail"]
+      t -> done [condition="outcome=success"]"""
+    options = Options("s", "gpt-4o-mini", max_seconds=0.1)
+    played = play(
+        dot(body), {}, tools={COMMAND: lambda command, **rest: said("", 1)}, options=options, clock=StepClock()
+    )
+    assert played.outcome.status == "stopped"
+    assert played.outcome.reason == "the limit of 0.1 seconds for a run is reached"
+
+
 def test_hooks_run_around_a_command_and_a_failing_one_before_it_prevents_it() -> None:
     body = """t [shape=parallelogram, tool_command="work", tool_hooks.pre="before", tool_hooks.post="after"]
       start -> t -> done"""

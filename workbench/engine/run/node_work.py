@@ -207,6 +207,8 @@ class PipelineWork:
     # -- commands ----------------------------------------------------------------------------------------------------
 
     async def _tool(self, execution: Execution) -> PhaseOutcome:
+        # A loop of commands asks no model, before whose calls the limits of the run are looked at otherwise.
+        execution.engine.check_limits()
         execution.attempt += 1
         place, (before, after) = execution.place(execution.attempt), hooks_of(self.walk.graph, self.node.id)
         if before and (hook := await run_hook(execution, before, TOOL, place, BEFORE + 1)).is_error:
