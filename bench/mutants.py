@@ -270,7 +270,7 @@ class Copies:
 
 
 def _run(folder: Path, tests: list[str], limit: float) -> tuple[str, str]:
-    """How the tests ended in a folder, and the first that failed."""
+    """How the tests ended in a folder, and the first that failed, without its parameters: they may hold blanks."""
     command = [
         sys.executable,
         "-m",
@@ -295,7 +295,7 @@ def _run(folder: Path, tests: list[str], limit: float) -> tuple[str, str]:
             return "timeout", ""
     if process.returncode == 0:
         return "survived", ""
-    failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", out, re.MULTILINE)
+    failed = re.search(rb"^(?:FAILED|ERROR) ([^\s\[]+)", out, re.MULTILINE)
     return "killed", failed[1].decode() if failed else tests[0]
 
 

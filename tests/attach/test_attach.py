@@ -440,6 +440,25 @@ def test_the_first_difference_is_shown_where_it_is(project: Project) -> None:
     assert "recorded user '…in and again. It is Monday.', now user '…in and again. It is Friday.'" in told
 
 
+def test_the_sdk_of_openai_reads_a_streamed_response_of_the_offline_model(project: Project) -> None:
+    with session(project, options=AttachOptions(offline=True)) as attached:
+        client = openai.OpenAI(base_url=attached.url("openai"), api_key="k", max_retries=0)
+        with client.responses.stream(model="gpt-4.1", input="Hi") as stream:
+            kinds = dict.fromkeys(event.type for event in stream)
+            text = stream.get_final_response().output_text
+    assert text
+    assert list(kinds) == [
+        "response.created",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+
+
 def test_hostile_text_of_a_program_acts_nowhere(project: Project) -> None:
     odd = HOSTILE.encode("utf-8", "replace").decode()
     with Loopback([Reply(odd)]) as provider, session(project, provider.url, AttachOptions(session="odd")) as attached:

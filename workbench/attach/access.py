@@ -1,4 +1,4 @@
-"""Who may ask a server of attach: programs of this machine, or those that know its token; no web page."""
+"""Access to the servers of attach: programs of this machine, or with the token; no web page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of requests without their content coding, as far as they may be unpacked."""
+"""Unpacks compressed bodies of requests, up to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request of a client and its reply, as they pass the proxy, and who takes part in an exchange."""
+"""One request of a client and its reply, as they pass the proxy, and the Protocols of those that handle them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Ways through a DOT pipeline: what a phase comes to, and which edge is taken then. Pure."""
+"""Routing in a DOT pipeline: outcomes of phases, and the edge that is taken. Pure."""

@@ -1,4 +1,4 @@
-"""Which edge a walk takes out of a phase: candidates, the verdict on each, and the step that decided."""
+"""Chooses the edge out of a phase: the candidates, the verdict on each, and the step that decided."""
 
 from __future__ import annotations
 

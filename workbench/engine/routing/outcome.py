@@ -1,4 +1,4 @@
-"""What a phase of a pipeline comes to: what routing sees of it, and how a model states it."""
+"""The outcome of a phase of a pipeline, as routing reads it and as a model states it."""
 
 from __future__ import annotations
 

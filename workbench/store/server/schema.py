@@ -1,4 +1,4 @@
-"""Brings the server to the schema of this program. What others shipped is never dropped without being asked."""
+"""Brings the server to the schema of this program. Rows that others shipped are dropped only on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a large piece of work stands, for whoever shows it."""
+"""The progress of work over an archive, for displays."""
 
 from __future__ import annotations
 

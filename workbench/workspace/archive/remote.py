@@ -1,4 +1,4 @@
-"""Files and runs at URLs, which fsspec opens: object stores, web servers, whatever has a protocol of its own."""
+"""Files and runs at URLs, which fsspec opens: object stores, web servers and other protocols."""
 
 from __future__ import annotations
 

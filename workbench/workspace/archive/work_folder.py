@@ -1,4 +1,4 @@
-"""What is done of a large piece of work, on disk: the same command goes on where it was cut off."""
+"""The finished shares of work over an archive, on disk: the same command resumes an interrupted one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who does the shares of an archive's work: this process, processes of this machine, or (``cluster.py``) a cluster."""
+"""Runs the shares of work over an archive: in this process, in processes of this machine, or in a cluster."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Cells:
         if known is not None and known.run and known.status not in DONE:
             run_id, stored = known.run, await self._settled(known.run)
             session = known.session or session
-        if known is not None and stored is not None:  # What a killed process spent is told before more is.
+        if known is not None and stored is not None:  # What a killed process spent is counted before more is spent.
             self._ledger.corrected(key, stored.cost - known.spent)
             self._counted[key] = stored.cost
         if stored is not None and stored.status in DONE:  # It ended, and the process before that was written down.

@@ -100,7 +100,7 @@ def _json(text: str, shown: str) -> Iterator[tuple[str, Any]]:
         try:
             whole = json.loads(text)
         except (ValueError, RecursionError):
-            whole = None  # Lines that are lists: each is told to be no object.
+            whole = None  # Lines that are lists: each is reported as no object.
         if isinstance(whole, list):
             yield from ((f"{shown}[{number}]", record) for number, record in enumerate(whole))
             return

@@ -1,4 +1,4 @@
-"""Scores the outputs of a batch: by itself what needs nothing else, and by validators, functions and cascades."""
+"""Scores the outputs of a batch: by built-in scorers, validators, functions and cascades."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Judges:
             return Score(fault=str(fault)[:500])
         except StoreError:
             raise
-        except Exception as fault:  # noqa: BLE001 - a function of the user's may raise anything: it is told
+        except Exception as fault:  # noqa: BLE001 - a function of the user's may raise anything: the cell records it
             return Score(fault=f"{one.name} raised {type(fault).__name__}: {fault}"[:500])
 
     async def _by_function(self, tool: Tool, output: str, row: Row) -> Any:

@@ -1,4 +1,4 @@
-"""From what a person asked for to the cells of a batch: cascades opened, variants made, rows read."""
+"""Plans a batch from its options: opens the cascades, makes the variants, reads the rows."""
 
 from __future__ import annotations
 

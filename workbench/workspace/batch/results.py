@@ -1,4 +1,4 @@
-"""The results of stored batches: read with what people said of their runs, and written to files."""
+"""The results of stored batches: read with the annotations of their runs, and written to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command's work on a batch: which cells run where, what they may spend, and what is written down of them."""
+"""Runs the cells of a batch: in which process each runs, what they may spend, and what is recorded of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BatchLimits(Struct, frozen=True):
 
 
 class BatchProgress(Struct):
-    """Where a batch stands, for whoever shows it."""
+    """The progress of a batch, for displays."""
 
     total: int
     done: int = 0

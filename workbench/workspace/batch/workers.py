@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">I")
 _LAST_SECONDS = 10.0
-"""For which a process may take to end, once it is told to."""
+"""Seconds that a process may take to end after the order."""
 _COLLECTED = 20_000
 """Objects after which a worker looks for those that only refer to each other. At Python's 700 that took a twentieth of
 a row, which leaves few of them."""
