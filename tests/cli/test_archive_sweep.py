@@ -16,6 +16,7 @@ from tests.support.command import Cli
 from tests.support.conversations import write_lines
 from workbench.analysis.shares import Share
 from workbench.cli.commands import sweep as command
+from workbench.workspace.archive import sweeping
 from workbench.workspace.archive.workers import Here
 
 RUNS = 7
@@ -55,6 +56,17 @@ def test_one_process_and_two_give_what_the_sweep_of_a_few_runs_gives(stored: Cli
     assert sum(row["dollars"] for row in rows if row["strategy"] == "mask(after=1)") == pytest.approx(
         masked["cost_sum"]["value"]
     )
+
+
+def test_the_runs_of_a_filter_are_found_share_by_share_where_there_are_many(
+    stored: Cli, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = stored("sweep", *SPEC, "--json", "--processes", "1")
+    monkeypatch.setattr(sweeping, "MANY", 1)
+    assert stored("sweep", *SPEC, "--json", "--processes", "1").out == one.out
+    assert stored("sweep", "--filter", "calls>99", *SPEC[2:], "--processes", "1").code == 1
+    bad = stored("sweep", "--filter", "calls>", "-s", "mask(after=1)", "--processes", "1")
+    assert (bad.code, bad.out) == (2, "")
 
 
 def test_a_sample_says_what_it_is_of_and_how_sure_it_is(stored: Cli) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import ChainMap, Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from workbench.context.cache import Prices
     from workbench.engine.journal.state import RunState
     from workbench.models.prices import PriceTable
+    from workbench.store.run_filter import Filter
     from workbench.store.store import Store
+    from workbench.store.summary import RunSummary
     from workbench.workspace.project import Project
 
 
@@ -46,10 +48,14 @@ def matching(store: Store, text: str) -> list[str]:
     """The ids of the stored runs that match a filter, newest first, in the language of ``workbench runs``; child runs
     only if it asks for them. Raises FilterError.
     """
-    wanted = parse_filter(text, datetime.now().astimezone())
-    runs = (run for run in store.each_run() if wanted.asks_inside or not run.depth)
-    found = [added(match.run) for match in find_runs(runs, wanted, TextSearch(store))]
+    found = matching_among(store, store.each_run(), parse_filter(text, datetime.now().astimezone()))
     return [run_id for _, run_id in sorted(found, reverse=True)]
+
+
+def matching_among(store: Store, runs: Iterable[RunSummary], wanted: Filter) -> Iterator[tuple[str, str]]:
+    """When each of these runs that match was added, and its id."""
+    asked = (run for run in runs if wanted.asks_inside or not run.depth)
+    return (added(match.run) for match in find_runs(asked, wanted, TextSearch(store)))
 
 
 def subjects_of(store: Store, run_ids: Sequence[str]) -> tuple[list[Subject], list[Excluded]]:

@@ -46,15 +46,15 @@ from workbench.views.live_runs import LiveRunsView, plan_lines
 from workbench.views.page import page
 from workbench.views.sweep import TABLE, TOLD, SweepView, sweep_json, sweep_picture, table_rows
 from workbench.workspace.archive.sources import RunPlace
-from workbench.workspace.archive.sweeping import ArchiveSweep, Selected, SweepJob, sampled, shared_in
+from workbench.workspace.archive.sweeping import ArchiveSweep, Selected, SweepJob, matching_by, sampled, shared_in
 from workbench.workspace.archive.table_file import write_table
-from workbench.workspace.comparing import change_into, matching, strategy_of, subjects_of
+from workbench.workspace.archive.workers import WorkersFault
+from workbench.workspace.comparing import change_into, strategy_of, subjects_of
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.live_runs import MOST, LiveResult, LiveRunError, next_to_run, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
     from workbench.analysis.sweep import Candidate, Pricing, Subject, Sweep
-    from workbench.store.store import Store
     from workbench.workspace.archive.workers import Workers
     from workbench.workspace.project import Project
 
@@ -167,8 +167,9 @@ def command(
     own = own_prices(project, prices_file)
     providers = tuple(dict.fromkeys(name or RECORDED for name in provider)) or (RECORDED,)
     pricings = pricings_of(own, providers, cache_ttl)
+    workers = workers_of(processes, dask)
     is_large = anew or any(one is not None for one in (at, sample, output, processes, dask))
-    named = () if is_large else _named(project, sessions, filter_)
+    named = () if is_large else _named(project, sessions, filter_, workers)
     is_large = is_large or len(named) > LARGE
     if lives and is_large:
         raise Failure(Exit.USAGE, f"--live goes with at most {LARGE} runs", hint="name them, or --filter fewer")
@@ -179,9 +180,9 @@ def command(
 
             def select() -> Selected:
                 if at is None:
-                    found = named or _named(project, sessions, filter_)
+                    found = named or _named(project, sessions, filter_, workers)
                 else:
-                    found = _there(place, filter_)
+                    found = _there(place, filter_, workers)
                 chosen = sampled(found, sample, seed)
                 with place.open() as store:  # Of a URL none is copied for that.
                     tried = _candidates(strategies, shared_in(store, () if place.is_remote else chosen))
@@ -200,7 +201,7 @@ def command(
             work = stack.enter_context(
                 ArchiveSweep(project.store.root, about, select, job, seed=sample and seed, anew=anew)
             )
-            _try_all(work, workers_of(processes, dask), plain=plain, quiet=quiet)
+            _try_all(work, workers, plain=plain, quiet=quiet)
             found = work.sweep()
             subjects = (one for run_id in work.selected.run_ids for one in subjects_of(project.store, [run_id])[0])
         else:
@@ -314,11 +315,11 @@ def _run_live(
         raise click.exceptions.Exit(Exit.FAILED)
 
 
-def _named(project: Project, sessions: tuple[str, ...], filter_: str | None) -> tuple[str, ...]:
+def _named(project: Project, sessions: tuple[str, ...], filter_: str | None, workers: Workers) -> tuple[str, ...]:
     """The runs that are named and those that match, each once. Raises Failure."""
     named = [find_run(project, session) for session in sessions]
     if filter_ is not None:
-        named += _matching(project.store, filter_)
+        named += _matching(workers, RunPlace.of(project.store), filter_)
         if not named:
             raise Failure(Exit.FAILED, f"no stored run matches {filter_}", hint="workbench runs lists them")
     elif not named:
@@ -326,9 +327,11 @@ def _named(project: Project, sessions: tuple[str, ...], filter_: str | None) -> 
     return tuple(dict.fromkeys(named))
 
 
-def _matching(store: Store, filter_: str) -> list[str]:
+def _matching(workers: Workers, place: RunPlace, filter_: str) -> list[str]:
     try:
-        return matching(store, filter_)
+        return matching_by(workers, place, filter_)
+    except WorkersFault as fault:
+        raise Failure(Exit.FAILED, str(fault)) from None
     except FilterError as fault:
         raise Failure(Exit.USAGE, fault.message, hint=fault.hint, file="FILTER", line=1, column=fault.column) from None
 
@@ -350,14 +353,10 @@ def _place(
     return place
 
 
-def _there(place: RunPlace, filter_: str | None) -> tuple[str, ...]:
+def _there(place: RunPlace, filter_: str | None, workers: Workers) -> tuple[str, ...]:
     """The runs of another store, those that match. Raises Failure."""
     try:
-        if filter_ is None:
-            found = place.run_ids()
-        else:
-            with place.open() as store:
-                found = tuple(_matching(store, filter_))
+        found = place.run_ids() if filter_ is None else tuple(_matching(workers, place, filter_))
     except CannotOpen as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     if not found:

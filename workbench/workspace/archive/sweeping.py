@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -35,15 +36,18 @@ from workbench.engine.journal.event import MALFORMED
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.store.faults import StoreError
+from workbench.store.run_filter import parse_filter
 from workbench.store.store import Store
 from workbench.workspace.archive.progress import ArchiveProgress
 from workbench.workspace.archive.sources import RunPlace
 from workbench.workspace.archive.work_folder import WorkFolder
 from workbench.workspace.archive.workers import Lost, Workers
-from workbench.workspace.comparing import definition_of, pricing_of, unassembled
+from workbench.workspace.comparing import definition_of, matching, matching_among, pricing_of, unassembled
 
 MOST_SHARE = 20
 """Runs of a share, at most: some seconds of work, which is what is lost with a worker."""
+MANY = 3000
+"""Runs that are listed in less time than processes take to start."""
 SHARES = 64
 """As many at least, where there are as many runs: so that no worker waits long for another."""
 
@@ -194,6 +198,36 @@ class ArchiveSweep:
     def finish(self) -> None:
         """The sums are told: what was kept to make them is not needed any more."""
         self._folder.remove()
+
+
+class FilterWork(Struct, frozen=True):
+    """Looks which runs match a filter, in whichever process: when each was added, and its id."""
+
+    place: RunPlace
+    filter: str
+    now: str
+    """The moment that ages go by, in ISO 8601."""
+
+    def __call__(self, run_ids: tuple[str, ...]) -> list[tuple[str, str] | None]:
+        wanted = parse_filter(self.filter, datetime.fromisoformat(self.now))
+        with self.place.open() as store:
+            found = {found[1]: found for found in matching_among(store, store.each_run(run_ids), wanted)}
+        return [found.get(run_id) for run_id in run_ids]
+
+
+def matching_by(workers: Workers, place: RunPlace, text: str) -> list[str]:
+    """As ``matching``, of a store on this machine: by many workers where there are many runs, for each has a summary to
+    be read. Raises FilterError, WorkersFault."""
+    now = datetime.now().astimezone()
+    parse_filter(text, now)
+    run_ids = place.run_ids()
+    if len(run_ids) < MANY:
+        with place.open() as store:
+            return matching(store, text)
+    found: list[tuple[str, str]] = []
+    for _, some in workers.results(FilterWork(place, text, now.isoformat()), split(run_ids, LISTED)):
+        found += [one for one in some if isinstance(one, tuple)]
+    return [run_id for _, run_id in sorted(found, reverse=True)]
 
 
 def sampled(run_ids: Sequence[str], size: int | None, seed: int) -> tuple[str, ...]:
