@@ -54,7 +54,8 @@ def run(tmp_path: Path) -> Run:
     """Run work with a pool whose server ``t`` is that of the tests, unless other keys say otherwise."""
 
     def run(work: Callable[[Pool], Coroutine[Any, Any, Any]], *, allowed: bool = True, **keys: Any) -> Any:
-        definition = McpServer(**({"command": TESTS} | keys))
+        # A busy machine takes its time to start a Python that imports the SDK.
+        definition = McpServer(**({"command": TESTS, "start_timeout": 100} | keys))
         workspace = Workspace.of(ROOT, ROOT, store=tmp_path / "store")
         servers = McpServers(workspace, {"t": definition}, lambda name, server: allowed, {"TOKEN": "secret"})
 
@@ -151,7 +152,7 @@ def test_one_connection_serves_all_that_ask_at_once_with_the_tools_that_the_defi
     [
         (["/no/such/program"], "there is no program '/no/such/program'"),
         ([sys.executable, "-c", "import sys; sys.exit('no licence')"], "its stderr ends: no licence"),
-        (["sh", "-c", "echo hello"], "it said 'hello'"),
+        (["sh", "-c", "echo hello; sleep 1"], "it said 'hello'"),
         (["sh", "-c", 'yes \'{"jsonrpc": "2.0"}\' | head -n 2000'], "it said"),
         (["sh", "-c", f"read x; echo '{WRONG}'"], "it ended before"),
         (["sh", "-c", "cat > /dev/null"], "it did not answer as an MCP server within 0.5 s"),
