@@ -49,7 +49,7 @@ def ours(folder: Path, text: str) -> list[float]:
     file = folder / "flow.yaml"
     file.write_text(text)
     with Screen([*WORKBENCH, "open", "flow.yaml"], folder, alone(folder.parent)) as screen:
-        screen.until(b"no run yet")
+        screen.until(b"NOT RUN")
         screen.settle(1.5)
         for number in range(SAVES):
             begin = perf_counter()

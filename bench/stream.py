@@ -39,7 +39,7 @@ def run() -> Iterator[Line]:
         with Screen(command, folder, env) as screen:
             screen.until(SYNC_ASKED)
             screen.press(SYNC_TAKEN)
-            screen.until(b"no run yet")
+            screen.until(b"NOT RUN")
             screen.settle(2.0)
             idle = press(screen)
             screen.press(b"r")

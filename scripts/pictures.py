@@ -21,6 +21,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from scripts import picture_of_serve
+from tests.support.batches import stored_batch
 from tests.support.loopback import Loopback
 from workbench.attach.providers import addresses
 from workbench.tui import early_keys
@@ -153,6 +154,7 @@ PICTURES = (
     Picture("shipping-thread", "shipping_change.dot", "n*5", (120, 40)),
     Picture("shipping-compare", "shipping_change.dot", "r D w =fidelity:full_vs_fidelity:compact enter", (120, 36)),
     Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py"),
+    Picture("batch", "", "L M right", prepare=stored_batch),
     Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
