@@ -239,7 +239,14 @@ def test_the_same_place_hears_the_same_whatever_was_asked_before(place: Place) -
     [
         ("look:\n  - text: x\n", "r.yaml:1:1: error: unknown key 'look' (phases stand below 'replies') [L901]"),
         ("replies:\n  a:\n    - txt: x\n", "r.yaml:3:7: error: unknown key 'txt' (did you mean 'text'?) [L901]"),
-        ("replies:\n  a:\n    - text: 3\n", "r.yaml:3:13: error: 'text': input should be a valid string [L901]"),
+        (
+            "replies:\n  a:\n    - text: 3\n",
+            "r.yaml:3:13: error: 'text' must be text, got number 3 (put it in quotes) [L901]",
+        ),
+        (
+            "replies:\n  a: [hi]\n",
+            "r.yaml:2:7: error: 'a[0]' must be a mapping, got text 'hi' (write {text: \"hi\"}) [L901]",
+        ),
         (
             "replies:\n  a:\n    - {text: x, calls: [{tool: t}]}\n",
             "r.yaml:3:7: error: 'a[0]': 'text' is a whole answer; beside 'calls' write 'say' [L901]",

@@ -96,6 +96,15 @@ def _said(error: ErrorDetails, path: Path) -> tuple[str, str, str, str | None]:
     return "L202", f"{subject} must be {_WANTED[kind]}, got {shown(got)}", hint, fix
 
 
+def mistyped(error: ErrorDetails, name: str) -> tuple[str, str]:
+    """Message and hint for a value of the wrong type, in the same words for every file that people write; pydantic's
+    own message for what is wrong otherwise."""
+    kind, got = error["type"], error.get("input")
+    if kind not in _WANTED:
+        return f"{name}: {error['msg'][:1].lower()}{clean_line(error['msg'][1:], 200)}", ""
+    return f"{name} must be {_WANTED[kind]}, got {shown(got)}", _mended(kind, got)[0]
+
+
 def _mended(kind: str, got: Any) -> tuple[str, str | None]:
     if kind in _NUMBERS and isinstance(got, str) and re.fullmatch(r"[-+]?\d+(\.\d+)?", got.strip()):
         return "take the quotes away", got.strip()

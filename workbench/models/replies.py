@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,7 +13,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.language.diagnose import name_of
+from workbench.language.clean import clean_line
+from workbench.language.diagnose import mistyped, name_of
 from workbench.language.nearest import nearest
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.source import Source
@@ -209,5 +211,7 @@ def _problem(error: ErrorDetails, source: Source) -> Problem:
         )
         hint = f"did you mean '{guess}'?" if guess else "phases stand below 'replies'" if len(path) == 1 else ""
     else:
-        message = f"{name_of(path)}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+        message, hint = mistyped(error, name_of(path))
+        if error["type"] == "model_type" and isinstance(error["input"], str):
+            hint = f"write {{text: {clean_line(json.dumps(error['input'], ensure_ascii=False), 40)}}}"
     return Problem(Severity.ERROR, "L901", message, source.file, span, path, hint)
