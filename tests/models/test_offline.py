@@ -245,7 +245,7 @@ def test_the_same_place_hears_the_same_whatever_was_asked_before(place: Place) -
         ),
         (
             "replies:\n  a: [hi]\n",
-            "r.yaml:2:7: error: 'a[0]' must be a mapping, got text 'hi' (write {text: \"hi\"}) [L901]",
+            'r.yaml:2:7: error: \'a[0]\' must be a mapping, got text "hi" (write {text: "hi"}) [L901]',
         ),
         (
             "replies:\n  a:\n    - {text: x, calls: [{tool: t}]}\n",
