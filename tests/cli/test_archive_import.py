@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socketserver
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -135,6 +136,15 @@ def test_small_files_are_shares_too_and_a_folder_of_many_is_read_at_once(workspa
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
+
+
+def test_the_package_of_a_store_is_named_with_its_install_line(
+    workspace: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # As if it were not installed.
+    assert "s3://bucket/a.jsonl: error: 's3://' needs a package of its own: pip install s3fs" in (
+        cli("import", "s3://bucket/a.jsonl").err
+    )
 
 
 def test_files_come_from_wherever_fsspec_reads(workspace: Path, cli: Cli, tmp_path: Path) -> None:

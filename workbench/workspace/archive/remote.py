@@ -15,6 +15,14 @@ from workbench.workspace.input_file import CannotOpen
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
+_PACKAGES = {
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("abfs", "az"), "adlfs"),
+    "sftp": "paramiko",
+}
+"""The packages that hold the file systems of the large stores, as fsspec's documentation lists them."""
+
 
 def is_url(text: str) -> bool:
     """Whether this is a URL and not a path."""
@@ -28,9 +36,19 @@ def _system(url: str) -> tuple[Any, str]:
     core: Any = import_module("fsspec.core")  # It takes 60 ms.
     try:
         system, path = core.url_to_fs(url)
-    except (ImportError, ValueError, OSError) as fault:
+    except ImportError:
+        raise CannotOpen(f"{url}: error: {_package_for(url)}") from None
+    except (ValueError, OSError) as fault:
         raise CannotOpen(f"{url}: error: {_words(fault)}") from None
     return system, path
+
+
+def _package_for(url: str) -> str:
+    """What to install for a file system whose package is missing; fsspec knows most protocols by the package's name."""
+    protocol = url.partition("://")[0].lower()
+    package = _PACKAGES.get(protocol)
+    known = f": pip install {package}" if package else ", which fsspec does not come with"
+    return f"'{protocol}://' needs a package of its own{known}"
 
 
 def _words(fault: BaseException) -> str:
