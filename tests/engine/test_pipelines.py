@@ -218,6 +218,8 @@ def test_a_goal_gate_that_did_not_pass_leads_back_and_ends_the_run_at_last() -> 
     assert played.outcome.status == "success"
     played = run(body.replace(', retry_target="a"', ""), {"a": ["outcome=fail"]})
     assert played.outcome.reason.startswith("goal_gate: 'a' is fail")
+    played = run('a [prompt="x", goal_gate=true]\n start -> a -> done', {"a": ["outcome=partial_success"]})
+    assert played.outcome.status == "success", "work that is done in part passes"
 
 
 # -- commands --------------------------------------------------------------------------------------------------------

@@ -258,6 +258,16 @@ def test_a_length_of_outputs_is_a_number_from_1_on(value: str, at: str) -> None:
     assert told(loaded(task(rest=f"{REST}, {config}"))) == [f"3 error bad_setting {at}"]
 
 
+def test_an_entity_is_text_and_what_is_none_is_told_where_it_stands() -> None:
+    listed = '{"entity": "Limit", "type": "amount", "grounded_value": 1.50}, {"entity": ["a"], "type": {"b": 1}}'
+    result = load(loaded(task()).source.text.replace('"entities": []', f'"entities": [{listed}]'), "job.json")
+    assert result.graph is not None
+    assert result.graph.job is not None
+    found = [(one.name, one.value, one.type) for one in result.graph.job.entities]
+    assert found == [("Limit", "1.50", "amount"), ('["a"]', "", '{"b": 1}')]
+    assert told(result) == ['1 info as_json ["a"]', '1 info as_json {"b": 1}']
+
+
 def test_an_inference_is_a_node_that_asks_a_model_and_an_action_one_that_does_not() -> None:
     tool = '"action_type": "tool", "tool_or_prompt": {"name": "linux_shell", "params": {"command": "ls"}}'
     graph = loaded(task(), task('"2"', '["1"]', f"{without('action_type', 'tool_or_prompt')}, {tool}")).graph

@@ -174,6 +174,17 @@ def test_an_attribute_without_the_name_before_its_dot_is_known() -> None:
     assert unread.hint == "did you mean 'manager.max_cycles'?"
 
 
+def test_each_attribute_that_nothing_reads_is_told_once_and_those_that_draw_or_are_notes_are_not() -> None:
+    body = "start -> a -> b -> done; a [prompt=x, {0}]; b [prompt=y, {0}]"
+    for quiet in ("color=red", "human.hint=x", "context.files=x", "workbench.note=x", "workbench.note.why=x"):
+        assert told(graph(body.format(quiet))) == [], quiet
+    found = check(load(graph(f"weight=2; {body.format('zzz=1')}"), "g.dot"))
+    assert [(p.severity, p.code, p.message, p.hint) for p in found] == [
+        (W, "attribute_unknown", "nothing reads the attribute 'weight' of a graph", "it belongs to the edge"),
+        (W, "attribute_unknown", "nothing reads the attribute 'zzz' of a node, 2 times", ""),
+    ]
+
+
 def test_what_lies_around_the_file_is_checked() -> None:
     files = {"child.dot": graph('start -> m -> done; m [shape=house, stack.child_dotfile="g.dot"]'), "task.md": "x"}
     around = LintEnvironment(read=files.get, tools={})
