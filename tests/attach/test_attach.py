@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -217,13 +218,11 @@ async def test_a_cookie_of_the_provider_is_for_the_client_that_got_it(project: P
 
 async def test_a_number_of_tokens_is_the_providers_and_offline_the_workbenchs_own(project: Project) -> None:
     asked = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "How many words are these?"}]}
+    contents = {"contents": [{"role": "user", "parts": [{"text": "How many words are these?"}]}]}
     paths: dict[str, tuple[str, dict[str, Any], str]] = {
         "/v1/messages/count_tokens": ("anthropic", asked, "input_tokens"),
-        "/v1beta/models/g:countTokens": (
-            "gemini",
-            {"contents": [{"role": "user", "parts": [{"text": "How many words are these?"}]}]},
-            "totalTokens",
-        ),
+        "/v1beta/models/g:countTokens": ("gemini", contents, "totalTokens"),
+        "/v1beta/models/h:countTokens": ("gemini", {"generateContentRequest": contents}, "totalTokens"),
     }
     got = list[str]()
 
@@ -238,9 +237,10 @@ async def test_a_number_of_tokens_is_the_providers_and_offline_the_workbenchs_ow
         replayed = await counts_of(again, paths)
     with session(project, options=AttachOptions(offline=True)) as offline:
         own = await counts_of(offline, paths)
-    assert live_counts == replayed == [4711, 4711]
+    assert live_counts == replayed == [4711] * 3
     assert all(5 < count < 30 for count in own)
-    assert got == ["a-beta-of-theirs"] * 2
+    assert own[1] == own[2]
+    assert got == ["a-beta-of-theirs"] * 3
     assert (live.state().calls, again.state().status) == ([], "success")
 
 
@@ -361,6 +361,24 @@ async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project) 
     assert "a WebSocket to /responses is passed on" in attached.state().warnings[0].data["message"]
 
 
+@pytest.mark.parametrize(
+    ("protocol", "offline", "status", "said"),
+    [
+        ("h2c", False, 501, "connections that change to another protocol than WebSocket are not passed on"),
+        ("websocket", True, 501, "/responses is a WebSocket, which no recording and no offline model answers"),
+        ("WebSocket", False, 502, "openai gave no answer: "),
+    ],
+)
+def test_an_upgrade_that_nobody_takes_is_refused_with_a_sentence(
+    project: Project, protocol: str, offline: bool, status: int, said: str
+) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": protocol}
+    with session(project, options=AttachOptions(offline=offline)) as attached:
+        reply = httpx.get(f"{attached.url('openai')}/responses", headers=headers, trust_env=False)
+    assert (reply.status_code, said in reply.json()["error"]["message"]) == (status, True), reply.text
+    assert attached.state().warnings == []
+
+
 def test_credentials_go_to_the_provider_and_nowhere_else(project: Project) -> None:
     key = "a-key-that-looks-like-none-4711"
     with Loopback([Reply(f"Your key is {key}.")]) as provider, session(project, provider.url) as attached:
@@ -440,13 +458,32 @@ def test_the_first_difference_is_shown_where_it_is(project: Project) -> None:
     assert "recorded user '…in and again. It is Monday.', now user '…in and again. It is Friday.'" in told
 
 
+@pytest.mark.parametrize(
+    ("texts", "more", "told"),
+    [
+        (["Hello", "x", "More"], {}, "message 2 is not that of agent#2:2: recorded assistant 'Hi', now assistant 'x'"),
+        (["Hello", "Hi"], {}, "message 3 is not that of agent#2:2: recorded user 'Go on', now nothing"),
+        (["Hello", "Hi", "Go on"], {"temperature": 0.5}, "has the messages of agent#2:2, but other temperature"),
+    ],
+)
+def test_a_difference_is_to_the_recorded_request_with_most_messages_in_common(
+    project: Project, texts: list[str], more: dict[str, Any], told: str
+) -> None:
+    with session(project, options=AttachOptions(session="live", offline=True)) as live:
+        live.chat("Something else")
+        live.chat("Hello", "Hi", "Go on")
+    with session(project, options=AttachOptions(replay="live")) as again:
+        assert told in again.chat(*texts, **more).json()["error"]["message"]
+
+
 def test_the_sdk_of_openai_reads_a_streamed_response_of_the_offline_model(project: Project) -> None:
     with session(project, options=AttachOptions(offline=True)) as attached:
         client = openai.OpenAI(base_url=attached.url("openai"), api_key="k", max_retries=0)
         with client.responses.stream(model="gpt-4.1", input="Hi") as stream:
             kinds = dict.fromkeys(event.type for event in stream)
-            text = stream.get_final_response().output_text
-    assert text
+            response = stream.get_final_response()
+    assert response.output_text
+    assert response.created_at == 0
     assert list(kinds) == [
         "response.created",
         "response.output_item.added",
@@ -457,6 +494,14 @@ def test_the_sdk_of_openai_reads_a_streamed_response_of_the_offline_model(projec
         "response.output_item.done",
         "response.completed",
     ]
+
+
+def test_every_line_of_the_offline_model_in_the_protocol_of_ollama_has_a_time(project: Project) -> None:
+    body = {"model": "l", "messages": [{"role": "user", "content": "Hi"}]}
+    with session(project, options=AttachOptions(offline=True)) as attached:
+        lines = [json.loads(line) for line in attached.post("ollama", "/api/chat", body).text.splitlines()]
+    assert "".join(line["message"]["content"] for line in lines)
+    assert {datetime.fromisoformat(line["created_at"]) for line in lines} == {datetime.fromtimestamp(0, UTC)}
 
 
 def test_hostile_text_of_a_program_acts_nowhere(project: Project) -> None:

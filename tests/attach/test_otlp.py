@@ -20,11 +20,14 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import Tracer, set_span_in_context
 
+from tests.engine.support import FlatPrices, ListSink, StepClock, Words
 from tests.support.command import run_cli
 from workbench.attach.otlp import MOST_BODY
-from workbench.attach.span_runs import SpanRuns
+from workbench.attach.span_runs import NewRun, SpanRuns
 from workbench.context.strategy import parse
 from workbench.engine.journal.state import RunState
+from workbench.importers.journal import JournalServices, no_one
+from workbench.models.cost import cost
 from workbench.workspace.attach_serving import LOOPBACK, Served, collecting, listen
 from workbench.workspace.attaching import AttachOptions, end_spans, recorded_spans
 from workbench.workspace.project import Project
@@ -173,6 +176,21 @@ def test_a_conversation_a_trace_and_what_goes_on_with_them_are_runs(project: Pro
     ]
     assert runs.sessions == ["seen", "seen-2", "seen-3"]
     assert [other.sent.tokens > 0 for other in runs.others] == [True] * 3
+
+
+def test_each_call_is_durable_before_the_next_one_is_written() -> None:
+    sink = ListSink()
+    services = JournalServices(sink, StepClock(), Words(), FlatPrices(), cost)
+    runs = SpanRuns(lambda: NewRun("run", "seen", services, no_one, lambda: None), "")
+    for name, question in (("a", "Hi"), ("b", "And?")):
+        said = {"input": question, "output": "yes"}
+        told = {f"llm.{way}_messages.0.message.content": text for way, text in said.items()}
+        roles = {"llm.input_messages.0.message.role": "user", "llm.output_messages.0.message.role": "assistant"}
+        named = {"openinference.span.kind": "LLM", "llm.model_name": "m", **told, **roles}
+        runs.take(spans(span(name, *(attribute(key, value) for key, value in named.items()))))
+    runs.close("success")
+    calls = [at for at, event in enumerate(sink.events, 1) if event.kind == "call_finished"]
+    assert (len(calls), {*calls} - {*sink.synced_at}) == (2, set()), runs.fault
 
 
 def attribute(key: str, value: str) -> dict[str, Any]:
