@@ -134,7 +134,20 @@ def test_a_checkpoint_says_where_the_run_stands_and_what_each_phase_said(folder:
     assert point["context"] == {"outcome": "success", "last_stage": "answer", "last_response": "Hello, Ada."}
     assert (folder / "point" / "look" / "prompt.md").read_text().startswith("Read notes.txt for Ada.")
     status: dict[str, Any] = json.loads((folder / "point" / "look" / "status.json").read_text())
-    assert (status["outcome"], status["suggested_next_ids"]) == ("success", ["answer"])
+    assert (status.pop("started") < status.pop("finished"), status) == (
+        True,
+        {
+            "outcome": "success",
+            "preferred_next_label": "answer",
+            "suggested_next_ids": ["answer"],
+            "context_updates": {},
+            "notes": "All is read.",
+            "failure_reason": "",
+            "status": "success",
+            "kind": "llm",
+            "model": "google/gemini-2.5-flash-lite",
+        },
+    )
     again = run_cli("export", "greet", "--as", "checkpoint", "-o", "point")
     assert (again.code, "already" in again.err) == (2, True)
 

@@ -363,10 +363,12 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     (folder / "tools" / "judges.py").write_text(
         "import os, signal\nfrom pathlib import Path\n\n"
         'def deadly(row: dict) -> float:\n    """Ends its process: once for tom, each time for farid."""\n'
-        '    marker = Path(__file__).with_name("fell")\n'
-        '    if row["id"] == "farid" or (row["id"] == "tom" and not marker.exists()):\n'
-        '        marker.write_text("")\n'
+        '    marker = Path(__file__).with_name(row["id"])\n'
+        '    if row["id"] == "farid" and marker.exists():\n'
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        '    if row["id"] in ("tom", "farid") and not marker.exists():\n'
+        '        marker.write_text("")\n'
+        "        os._exit(3)\n"
         "    return 1.0\n"
     )
     assert run_cli("trust", "--yes").code == 0
@@ -379,7 +381,7 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     assert [one["score_deadly"] for one in body["results"]] == [1, 1, None]
     assert "ended twice" in body["results"][2]["reason_deadly"]
     assert "SIGKILL" in body["results"][2]["reason_deadly"]
-    assert "its rows went on in another one" in ended.stderr
+    assert "of the batch ended (exit code 3); its rows went on in another one" in ended.stderr
     assert len(Project.at(folder).store.run_ids()) == 3
 
 
