@@ -476,12 +476,17 @@ def test_a_difference_is_to_the_recorded_request_with_most_messages_in_common(
         assert told in again.chat(*texts, **more).json()["error"]["message"]
 
 
-def test_the_sdk_of_openai_reads_a_streamed_response_of_the_offline_model(project: Project) -> None:
+def test_the_sdk_of_openai_reads_streams_of_the_offline_model(project: Project) -> None:
     with session(project, options=AttachOptions(offline=True)) as attached:
         client = openai.OpenAI(base_url=attached.url("openai"), api_key="k", max_retries=0)
         with client.responses.stream(model="gpt-4.1", input="Hi") as stream:
             kinds = dict.fromkeys(event.type for event in stream)
             response = stream.get_final_response()
+        chat: Any = client.chat.completions.create
+        asked: dict[str, Any] = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}]}
+        first, *pieces, last = [piece.choices[0].delta.content for piece in chat(**asked, stream=True)]
+    assert (first, len(pieces) > 1, last) == ("", True, None)
+    assert "".join(pieces).startswith("[offline] ")
     assert response.output_text
     assert response.created_at == 0
     assert list(kinds) == [

@@ -187,6 +187,43 @@ def test_an_edited_request_differs_in_what_was_edited_alone(project: Project, na
     assert [entry.item.edited for entry in call.entries if entry.item.edited] == ["changed", "added"]
 
 
+def test_a_result_for_gemini_that_is_no_object_is_sent_as_one(project: Project) -> None:
+    name, path, body = REQUESTS["gemini"]
+    person = Person(Mode.OVER)
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        asked = person.start(attached, name, path, body)
+        stop = person.held()
+        assert stop.draft is not None
+        was = stop.draft.own[-1].message
+        door = Message(was.role, "a door", was.tool_calls, was.tool_call_id, was.name)
+        person.stepper.edit(ChangeMessage(len(stop.draft) - 1, door))
+        person.held()
+        person.stepper.go(Mode.CONTINUE)
+        asked.result(60)
+    (part,) = provider.requests[0].body["contents"][-1]["parts"]
+    assert part == {"functionResponse": {"name": "look", "response": {"result": "a door"}}}
+
+
+def test_a_request_that_goes_on_from_what_its_provider_keeps_is_sent_as_it_is_and_that_is_said(
+    project: Project,
+) -> None:
+    person = Person(Mode.CONTINUE)
+    replies = [Reply("one"), Reply("two")]
+    with Loopback(replies) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        first = attached.post("openai", "/responses", {"model": "m", "input": "Hi"}).json()["id"]
+        person.stepper.pause()
+        body = {"model": "m", "input": "More", "previous_response_id": first}
+        asked = person.start(attached, "openai", "/responses", body)
+        person.held()
+        person.stepper.edit(ChangeMessage(0, Message("user", "Hello")))
+        person.held()
+        person.stepper.go(Mode.CONTINUE)
+        asked.result(60)
+    assert provider.requests[1].body == body
+    told = [event.data["message"] for event in attached.state().warnings]
+    assert "the provider keeps messages of this request that are not in it" in told[-1], told
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", REQUESTS)
 def test_an_answer_is_edited_or_written_by_hand_in_the_protocol_of_its_client(
