@@ -96,6 +96,18 @@ def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbe
     assert alone.state().calls[0].status == "failed"
 
 
+async def test_an_empty_error_of_a_provider_is_given_again_in_a_replay(project: Project) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=503)
+
+    async with serving(answer) as upstream:
+        with session(project, upstream, AttachOptions(session="live")) as live:
+            refused = await asyncio.to_thread(live.chat, "Hello")
+    with session(project, options=AttachOptions(replay="live")) as again:
+        repeated = await asyncio.to_thread(again.chat, "Hello")
+    assert (refused.status_code, repeated.status_code, repeated.content) == (503, 503, b"")
+
+
 def test_a_stream_that_its_provider_cuts_is_cut_for_the_client_and_said(project: Project) -> None:
     asked = {"model": "scut", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     with Loopback() as provider, session(project, provider.url) as attached:

@@ -150,6 +150,7 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
         (2, 1, ["sub-task"], "done"),
     ]
     assert (state.session_id, state.status, state.own.tokens_in, runs.calls) == ("seen", "success", 40, 4)
+    assert "The messages are those of the spans that a program sent.\n" in state.cascade_text
     times = [call.started for call in state.calls[:3]]
     assert times == sorted(times)
     assert [event.data["message"] for event in state.warnings] == ["a span that is no model call is left out"]
