@@ -55,7 +55,8 @@ def run(tmp_path: Path) -> Run:
 
     def run(work: Callable[[Pool], Coroutine[Any, Any, Any]], *, allowed: bool = True, **keys: Any) -> Any:
         # A busy machine takes its time to start a Python that imports the SDK.
-        definition = McpServer(**({"command": TESTS, "start_timeout": 100} | keys))
+        usual: dict[str, Any] = {"command": TESTS, "start_timeout": 100}
+        definition = McpServer(**(usual | keys))
         workspace = Workspace.of(ROOT, ROOT, store=tmp_path / "store")
         servers = McpServers(workspace, {"t": definition}, lambda name, server: allowed, {"TOKEN": "secret"})
 
