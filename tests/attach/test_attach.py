@@ -17,6 +17,7 @@ import httpx
 import openai
 import pytest
 from aiohttp import ClientSession, WSServerHandshakeError, web
+from aiohttp.web import ContentCoding
 
 from tests.attach.support import Session, session
 from tests.support.command import WORKBENCH, run_cli
@@ -94,6 +95,20 @@ def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbe
     assert gone.status_code == 502
     assert gone.json()["error"]["message"].startswith("workbench attach: openai gave no answer: ")
     assert alone.state().calls[0].status == "failed"
+
+
+@pytest.mark.parametrize("coding", [ContentCoding.gzip, ContentCoding.deflate])
+async def test_a_packed_reply_is_read(project: Project, coding: ContentCoding) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        response = web.json_response({"choices": [{"message": {"role": "assistant", "content": "ok"}}]})
+        response.enable_compression(coding)
+        return response
+
+    async with serving(answer) as upstream:
+        with session(project, upstream) as attached:
+            reply = await asyncio.to_thread(attached.chat, "Hello")
+    assert reply.headers["content-encoding"] == coding.value
+    assert [call.answer and call.answer.text for call in attached.state().calls] == ["ok"]
 
 
 async def test_an_empty_error_of_a_provider_is_given_again_in_a_replay(project: Project) -> None:
@@ -346,14 +361,15 @@ def delta_text(stream: str) -> str:
     return str(json.loads(stream.partition("data: ")[2].partition("\n")[0])["choices"][0]["delta"]["content"])
 
 
-async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project) -> None:
+@pytest.mark.parametrize("code", [1000, 4001])
+async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project, code: int) -> None:
     async def echo(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=["realtime"])
         await socket.prepare(request)
         async for message in socket:
             await socket.send_str(f"{request.headers['Authorization']}: {message.data}")
             if message.data == "bye":
-                await socket.close(code=4001)
+                await socket.close(code=code)
         return socket
 
     async with serving(echo) as upstream:
@@ -367,7 +383,7 @@ async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project) 
                     await socket.send_str("bye")
                     assert await socket.receive_str() == "Bearer key-4711: bye"
                     await socket.receive()
-                    assert (socket.close_code, socket.protocol) == (4001, "realtime")
+                    assert (socket.close_code, socket.protocol) == (code, "realtime")
                 with pytest.raises(WSServerHandshakeError):
                     await client.ws_connect(f"{attached.url('openai')}/elsewhere")
     assert "a WebSocket to /responses is passed on" in attached.state().warnings[0].data["message"]
