@@ -110,6 +110,7 @@ def test_the_tool_states_an_outcome_and_ends_the_phase_without_a_closing_call() 
     played = run(body, {"a": [reply]})
     assert played.outcome.status == "success", played.outcome.reason
     assert played.of_kind("route_chosen")[1].data["rule"] == "preferred label"
+    assert [edge.get("label") for edge in played.of_kind("route_chosen")[1].data["verdicts"]] == ["Ship", "Again"]
     assert len(played.model.requests) == 1
 
 
