@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from workbench.views import syntax
-from workbench.views.cells import Row, crop, dropping, fit, flat, justify, width_of
+from workbench.views.cells import Row, crop, dropping, fit, fit_ends, flat, justify, width_of
 from workbench.views.numbers import clock, count, money, plural, seconds
 from workbench.views.text import CHUNK, HEAD_AND_TAIL, TextLine, TextRows, text_lines
 
@@ -19,6 +19,17 @@ WIDTH = st.integers(1, 60)
 @settings(max_examples=100, deadline=None)
 def test_a_cell_has_exactly_its_width(text: str, width: int, align: str) -> None:
     assert cell_len(fit(text, width, align)) == width
+
+
+@given(ANY, WIDTH)
+@settings(max_examples=100, deadline=None)
+def test_a_name_with_both_ends_has_exactly_its_width(text: str, width: int) -> None:
+    assert cell_len(fit_ends(text, width)) == width
+
+
+def test_names_that_differ_at_their_ends_still_differ_when_they_are_cut() -> None:
+    assert fit_ends("call-1dadb8.r318", 15) == "call-1d…b8.r318"
+    assert fit_ends("call-1dadb8.r318", 16) == "call-1dadb8.r318"
 
 
 @given(ANY)

@@ -185,7 +185,9 @@ async def test_a_folder_without_snapshots_says_how_to_make_one(tmp_path: Path) -
             await it.pilot.pause()
             assert "No snapshots in snapshots/." in screen_text(it.app)
             assert "t on the Bench freezes a run as a test." in screen_text(it.app)
-        await it.press("a", "d", "o", "n", "x", "escape")
+        await it.press("a")
+        assert "There is no snapshot yet." in screen_text(it.app)
+        await it.press("d", "o", "n", "x", "escape")
         assert it.app.screen is it.screen
 
 

@@ -167,6 +167,9 @@ def test_a_predicted_cost_is_marked_as_in_the_list_of_runs(folder: Path) -> None
     assert shown.startswith("~$0.0")
     assert f"{shown} · " in run_cli("batches", batch_names(store.root)[0], "--row", "1", "--plain").out
     assert shown in run_cli("batches", "--plain").out
+    told = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--repeat", "2").err
+    assert "1 run ended" in told or "2 runs ended" in told, told
+    assert "without a known price" not in told, "an offline batch has no bill that could be missing"
 
 
 def test_a_row_that_was_edited_runs_and_the_others_stay(folder: Path) -> None:

@@ -73,6 +73,16 @@ def fit(text: str, width: int, align: Align = "left") -> str:
     return gap + text if align == "right" else text + gap
 
 
+def fit_ends(text: str, width: int) -> str:
+    """Flat text in exactly ``width`` cells; if it is too long, its beginning and its end, which tells names apart."""
+    text = flat(text, max(64, width * 4))
+    if cell_len(text) <= width or width < 8:
+        return fit(text, width)
+    end = text[-(width // 2) :]
+    begin = set_cell_size(text, max(0, width - 1 - cell_len(end)))
+    return fit(f"{begin}…{end}", width)
+
+
 _NUMBER = re.compile(r"\d[\d,.]*$")
 
 

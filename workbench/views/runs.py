@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.store.summary import RunSummary
 from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
-from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -374,7 +374,7 @@ def _name(member: Member, width: int) -> tuple[Span, ...]:
     name = flat(member.run.name)
     return (
         (" " * indent + fold, "faint"),
-        (fit(name, max(4, room)), "name" if not member.run.depth else "dim"),
+        (fit_ends(name, max(4, room)), "name" if not member.run.depth else "dim"),
         (hidden + " ", "faint"),
     )
 

@@ -191,7 +191,7 @@ def command(
         write_json(view.json())
     else:
         Printer(plain).show(view.blocks())
-    _tell(run, inputs, records, quiet=quiet)
+    _tell(run, inputs, records, quiet=quiet, offline=all(setup.choice.offline for setup in batch.setups))
     for one in outputs:
         write_batch(one, matrix, seed, run.stopped)
     if freeze:
@@ -245,7 +245,8 @@ def _drive(run: BatchRun, line: ProgressLine[BatchProgress]) -> int:
     return caught[0]
 
 
-def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) -> None:
+def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool, offline: bool) -> None:
+    """What the table does not say. Of calls that are all ``offline`` nobody sends a bill, so none is missed."""
     progress = run.progress
     if not quiet:
         earlier = f", {progress.earlier:,} were there already" if progress.earlier else ""
@@ -254,7 +255,7 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) 
         )
         if progress.failed:
             talk(f"{plural(progress.failed, 'run')} failed, which --retry runs again", "dim")
-    if progress.unknown_costs:
+    if progress.unknown_costs and not offline:
         talk(
             f"{plural(progress.unknown_costs, 'call')} without a known price: not in the sum, nor in --max-cost",
             "warning",

@@ -287,7 +287,10 @@ class SnapshotsScreen(WorkbenchScreen[None]):
     def action_decide(self, decision: str) -> None:
         """Decide about the snapshot under the cursor, and go to the next one."""
         item = self.item
-        if item is None or not item.can_be(Decision(decision)):
+        if item is None:
+            self.services.say(told("There is no snapshot yet. {run.freeze} on the Bench makes one of a run."))
+            return
+        if not item.can_be(Decision(decision)):
             words = "{snapshots.next} goes to the next changed snapshot, {snapshots.check} checks all again."
             self.services.say(told("This snapshot has not changed. " + words))
             return
