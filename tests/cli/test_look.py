@@ -151,12 +151,14 @@ def test_a_long_message_is_printed_once_for_all_calls(cli: Cli, workspace: Path)
 def test_a_place_in_full(ran: Cli) -> None:
     whole = ran("context", "s", "--at", "look/1/1/3/1", "--json").json
     assert whole == ran("context", "s", "--at", "look:3", "--json").json
+    assert whole == ran("context", "s", "--at", "look#1:3", "--json").json
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--phase", "refuse"), "error: phase 'refuse' did not run (ran: look, answer)\n"),
+        (("--at", "look#2:1"), "error: phase 'look#2' did not run (ran: look, answer)\n"),
         (("--turn", "9"), "error: no such call in this run (workbench show lists them)\n"),
         (("--at", "look/1/1/9/1"), "error: no call at look/1/1/9/1 (workbench show lists them)\n"),
         (

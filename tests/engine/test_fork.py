@@ -242,6 +242,19 @@ def test_a_place_means_the_latest_visit_and_the_last_attempt() -> None:
     assert find_place(Recording(played.events), "a") == Place("", "a", 1, 1, 1, 1)
 
 
+def test_a_place_names_a_visit_as_the_screen_does() -> None:
+    phases = [
+        {"name": "a", "instructions": "A.", "handoffs": ["b"], "rules": {"max_turns": 1}},
+        {"name": "b", "instructions": "B.", "handoffs": ["a", "c"], "rules": {"max_turns": 1}},
+        {"name": "c", "instructions": "C."},
+    ]
+    replies: list[Reply] = [*("on\n" + call("route_to", target=to) for to in "babc"), "done"]
+    recording = Recording(play({"cascade_id": "c", "phases": phases}, replies).events)
+    assert [find_place(recording, text).visit for text in ("a", "a#1", "a#2:1", "b#1:1", "b:1")] == [2, 1, 2, 1, 2]
+    with pytest.raises(NoSuchPlace, match="a#3 never ran; a came to visit 2"):
+        find_place(recording, "a#3")
+
+
 # -- re-runs ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from workbench.engine.definition import Definition
 from workbench.language.load import load
 from workbench.views.definition import CardRows
+from workbench.views.node import NodeCard
 
 CASCADE = """\
 cascade_id: c
@@ -59,3 +61,20 @@ def test_the_card_says_what_the_next_run_is_given_and_which_line_says_what() -> 
     tools = next(fact for fact in rows.facts if fact.label == "tools")
     assert tools.line == 7
     assert next(line for line in lines if "answered" in line).rstrip().endswith("L7")
+
+
+def test_a_node_of_a_pipeline_says_which_fidelity_it_has() -> None:
+    text = """digraph p { graph [default_fidelity=truncate]; s [shape=Mdiamond]; e [shape=Msquare]
+      a [prompt="A"]; b [prompt="B", fidelity="summary:low"]; s -> a -> b -> e }"""
+    definition = Definition.of(text, "p.dot")
+    graph, cascade = definition.graph, definition.cascade
+
+    def sees(name: str) -> str:
+        node, phase = graph.node(name), cascade.phase(name)
+        assert node is not None
+        assert phase is not None
+        rows = NodeCard(graph, node, None, "", definition=(cascade, phase))
+        return next(t for t in (rows.row(i, 120).text.strip() for i in range(len(rows))) if t.startswith("sees"))
+
+    assert "what fidelity truncate gives, unless an edge into it says another" in sees("a")
+    assert "what fidelity summary:low gives" in sees("b")

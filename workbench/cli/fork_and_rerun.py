@@ -211,14 +211,15 @@ def _definition(project: Project, past: StoredRun, wanted: str) -> Definition | 
 
 
 def _pins(recording: Recording, written: Sequence[str], past: StoredRun) -> frozenset[Place]:
-    """The calls that keep their answers: ``phase`` (all of its calls), ``phase:turn``, or a place in full."""
+    """The calls that keep their answers: ``phase`` or ``phase#visit`` (all of its calls), ``phase:turn``, or in full."""
     pinned: set[Place] = set()
     for text in written:
         place = _place(recording, text, past)
         if ":" in text or "/" in text:
             pinned |= {each for each in recording.calls if each.turn_key == place.turn_key}
         else:
-            pinned |= {each for each in recording.calls if each.phase == place.phase}
+            here = [each for each in recording.calls if each.phase == place.phase]
+            pinned |= {each for each in here if text in (each.phase, f"{each.phase}#{each.visit}")}
     return frozenset(pinned)
 
 

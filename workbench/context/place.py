@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -48,3 +49,12 @@ def _parsed(text: str) -> Place:
         raise ValueError(f"'{text}' is no place; expected [branch/]phase/visit/attempt/turn/call") from None
     branch, _, phase = head.rpartition("/")
     return Place(branch, phase, visit, attempt, turn, call)
+
+
+def visit_named(text: str, phases: Container[str]) -> tuple[str, int]:
+    """Phase and visit of ``phase#visit``, as calls are named on the screen; visit 0 where none is named. A text that
+    is itself one of the ``phases`` is that phase."""
+    phase, _, visit = text.rpartition("#")
+    if text not in phases and phase in phases and visit.isdecimal() and int(visit):
+        return phase, int(visit)
+    return text, 0

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from workbench.context.part import PhaseInFile
 from workbench.context.parts.auto import Auto
+from workbench.context.parts.fidelity import modes
+from workbench.context.scope import Arrival
 from workbench.context.strategy import SpecError, with_named
 from workbench.language.decomposition.waves import waves_of
 from workbench.language.dot.meeting import meeting
@@ -235,8 +237,8 @@ def _inputs(cascade: Cascade, given: Mapping[str, Any]) -> Iterable[Fact]:
         yield Fact(label, ((f"{flat(name)} = ", "dim"), value), is_input=True)
 
 
-def phase_facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[Fact]:
-    """What a phase may use and sees."""
+def phase_facts(cascade: Cascade, phase: Phase, default_model: str, graph: Graph | None = None) -> Iterable[Fact]:
+    """What a phase may use and sees; ``graph`` is the pipeline or decomposition that it is a node of."""
     if phase.deterministic:
         if (rule := phase.for_each_row) is not None:
             what = flat(rule.cascade) if rule.cascade is not None else f"'{flat(rule.instructions or '')}'"
@@ -253,7 +255,7 @@ def phase_facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[
                 f"{flat(name)} {flat(json.dumps(value, ensure_ascii=False))}" for name, value in sent.items()
             )
             yield Fact("sent with", ((words, "plain"),), (*sent, "parameters"))
-        yield Fact("sees", _sees(cascade, phase), ("context", "inject_from", "context_default"))
+        yield Fact("sees", _sees(cascade, phase, graph), ("context", "inject_from", "context_default"))
         names = "chosen by the Quartermaster" if phase.manifest else ", ".join(map(flat, phase.tools))
         native = ("  as native tool calls", "dim") if phase.use_native_tools else ("", "plain")
         yield Fact("tools", ((names or "none", "plain" if names else "dim"), native), ("tackle",))
@@ -304,10 +306,13 @@ def _strategy(cascade: Cascade, phase: Phase) -> Strategy | None:
         return None
 
 
-def _sees(cascade: Cascade, phase: Phase) -> tuple[Span, ...]:
+def _sees(cascade: Cascade, phase: Phase, graph: Graph | None) -> tuple[Span, ...]:
     strategy = _strategy(cascade, phase)
     if strategy is not None and strategy.enters is not None:
         return ((f"what the strategy gives: {flat(phase.strategy or cascade.strategy or '')}", "plain"),)
+    if levels := modes(cascade, phase, (), Arrival(graph=graph)):
+        edge = ", unless an edge into it says another" if graph is not None and graph.format == "dot" else ""
+        return ((f"what fidelity {flat(levels[0].value)} gives{edge}", "plain"),)
     parts: list[list[Span]] = []
     rules = phase.context
     if rules is not None:

@@ -45,7 +45,7 @@ class NodeCard(Card):
         facts = [
             *(_came_to(visit) if visit is not None else ()),
             *_node_facts(node),
-            *(phase_facts(*definition, default_model) if definition is not None and node.asks_model else ()),
+            *(phase_facts(*definition, default_model, graph) if definition is not None and node.asks_model else ()),
             *_ways(graph, node, visit),
         ]
         at = node.span.line

@@ -12,7 +12,7 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, talk, write_json_list
 from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
-from workbench.context.place import Place
+from workbench.context.place import Place, visit_named
 from workbench.engine.journal.parts import CallState
 from workbench.models.tape import wire_bytes
 from workbench.views.call import CallView
@@ -89,11 +89,12 @@ def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None
         return _at(state, at)
     calls = state.calls
     if phase is not None:
-        visits = [visit.visit for visit in state.visits if visit.phase == phase]
+        names = dict.fromkeys(visit.phase for visit in state.visits)
+        name, wanted = visit_named(phase, names)
+        visits = [visit.visit for visit in state.visits if visit.phase == name and wanted in (0, visit.visit)]
         if not visits:
-            names = dict.fromkeys(visit.phase for visit in state.visits)
             raise Failure(Exit.USAGE, f"phase '{phase}' did not run", hint=f"ran: {', '.join(names) or 'none'}")
-        calls = [call for call in calls if call.place.phase == phase and call.place.visit == visits[-1]]
+        calls = [call for call in calls if call.place.phase == name and call.place.visit == visits[-1]]
     if turn is not None:
         calls = [call for call in calls if call.place.turn == turn]
         last = {call.place.visit_key: call.place.attempt for call in calls}
@@ -104,7 +105,7 @@ def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None
 
 
 def _at(state: RunState, at: str) -> list[CallState]:
-    """``phase:turn`` (latest visit, last attempt) or the full form of a place."""
+    """``phase:turn`` (latest visit or that of ``phase#visit``, last attempt) or the full form of a place."""
     name, colon, number = at.rpartition(":")
     if colon and number.isdigit():
         return _chosen(state, name, int(number), None)

@@ -14,7 +14,10 @@ from workbench.cli.shell_completion import PlaceOfRun
 @click.command(short_help="A new run from a stop of a stored one.")
 @click.argument("session", type=SessionName())
 @click.option(
-    "--at", type=PlaceOfRun(), metavar="PLACE", help="phase, phase:turn, or phase/visit/attempt/turn/call in full."
+    "--at",
+    type=PlaceOfRun(),
+    metavar="PLACE",
+    help="phase, phase:turn, phase#visit:turn, or phase/visit/attempt/turn/call in full.",
 )
 @click.option(
     "--stop",

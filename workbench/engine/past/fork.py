@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from workbench.context.place import Place
+from workbench.context.place import Place, visit_named
 from workbench.engine.edits import Edit
 from workbench.engine.gate import Decision, EditFault, Gate, Stop, StopKind, newly_broken
 from workbench.engine.journal.state import RunState
@@ -42,8 +42,8 @@ class NoSuchPlace(Exception):
 
 
 def find_place(recording: Recording, text: str) -> Place:
-    """The place that a person means: ``phase`` (its first call), ``phase:turn`` (latest visit, last attempt), or in
-    full ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
+    """The place that a person means: ``phase`` (its first call), ``phase:turn`` (last attempt), of the latest visit
+    or the one in ``phase#visit``, or in full ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
     if "/" in text:
         try:
             place = Place.parse(text)
@@ -69,21 +69,25 @@ def find_call(state: RunState, text: str) -> Place:
 
 
 def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
-    """``phase`` or ``phase:turn``; ``without`` are places of tools that no model asked for. Raises NoSuchPlace."""
+    """``phase`` or ``phase:turn``, ``phase#visit`` for an earlier visit; ``without`` are places of tools that no model
+    asked for. Raises NoSuchPlace."""
     calls = [call.place for call in state.calls if not call.beside]
-    phase, _, turn = text.partition(":")
+    named, _, turn = text.partition(":")
     if turn and not (turn.isdigit() and int(turn)):
         raise NoSuchPlace(f"'{text}' is no place; write phase or phase:turn, turns count from 1")
+    phase, wanted = visit_named(named, {place.phase for place in [*calls, *without]})
     here = [place for place in calls if place.phase == phase]
     if not here:
-        alone = [place for place in without if place.phase == phase]
+        alone = [place for place in without if place.phase == phase and wanted in (0, place.visit)]
         if alone and not turn:
             return alone[0]
         ran = ", ".join(dict.fromkeys(place.phase for place in calls)) or "no phase"
         raise NoSuchPlace(f"phase '{phase}' made no call in this run; {ran} did")
     here = [place for place in here if not place.branch] or here
-    newest = max(place.visit for place in here)
-    visit = [place for place in here if place.visit == newest]
+    number = wanted or max(place.visit for place in here)
+    visit = [place for place in here if place.visit == number]
+    if not visit:
+        raise NoSuchPlace(f"{text} never ran; {phase} came to visit {max(place.visit for place in here)}")
     if not turn:
         return visit[0]
     found = [place for place in visit if place.turn == int(turn)]
