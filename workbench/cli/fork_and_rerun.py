@@ -211,7 +211,7 @@ def _definition(project: Project, past: StoredRun, wanted: str) -> Definition | 
 
 
 def _pins(recording: Recording, written: Sequence[str], past: StoredRun) -> frozenset[Place]:
-    """The calls that keep their answers: ``phase`` or ``phase#visit`` (all of its calls), ``phase:turn``, or in full."""
+    """The calls that keep their answers: ``phase`` or ``phase#visit`` (all its calls), ``phase:turn``, or in full."""
     pinned: set[Place] = set()
     for text in written:
         place = _place(recording, text, past)
