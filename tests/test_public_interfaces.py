@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,8 +54,23 @@ class Names(NamedTuple):
     """Of attributes, of arguments, and of what is imported from the libraries."""
 
 
-def names(tree: ast.AST) -> Names:
-    """All names of a module, in one walk."""
+def bases_of(tree: ast.AST) -> dict[str, list[str]]:
+    """The names of the classes that each class of a module derives from, without their modules and parameters."""
+    return {
+        node.name: [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def private_of(name: str, ours: Mapping[str, Sequence[str]]) -> set[str]:
+    """The private names that a class has from a library, by way of our own classes too."""
+    return PRIVATE.get(name, set()).union(*(private_of(base, ours) for base in ours.get(name, ()) if base != name))
+
+
+def names(tree: ast.AST, ours: Mapping[str, Sequence[str]] | None = None) -> Names:
+    """All names of a module, in one walk; ``ours`` are the bases of the classes of all modules."""
+    ours = ours or bases_of(tree)
     defined, overridden, used = set[str](), set[str](), set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
@@ -68,8 +83,8 @@ def names(tree: ast.AST) -> Names:
         elif isinstance(node, ast.ClassDef):
             defined.add(node.name)
             methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-            for base in node.bases:
-                overridden |= methods & PRIVATE.get(ast.unparse(base).split("[")[0].split(".")[-1], set())
+            for base in bases_of(node)[node.name]:
+                overridden |= methods & private_of(base, ours)
         elif isinstance(node, ast.keyword):
             used.add(node.arg or "")
         elif isinstance(node, ast.Import):
@@ -92,7 +107,9 @@ def private_uses(modules: Iterable[Names]) -> set[str]:
 
 
 def test_nothing_private_of_a_dependency_is_used() -> None:
-    modules = {path: names(ast.parse(path.read_text("utf-8"))) for path in sorted((ROOT / "workbench").rglob("*.py"))}
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "workbench").rglob("*.py"))}
+    ours = {name: bases for tree in trees.values() for name, bases in bases_of(tree).items()}
+    modules = {path: names(tree, ours) for path, tree in trees.items()}
     found = private_uses(modules.values())
     where = defaultdict[str, list[str]](list)
     for path, module in modules.items():

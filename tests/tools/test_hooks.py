@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import workbench
+from tests.support.waiting import soon
 from workbench import hooks
 from workbench.context.place import Place
 from workbench.engine.contracts import HookAction, HookEvent, HookResult
@@ -93,6 +96,23 @@ def test_hooks_may_be_plain_or_async_and_one_that_raises_or_hangs_is_an_error() 
         ("", "ValueError"),
         ("", "TimedOut"),
     ]
+
+
+async def test_a_coroutine_that_comes_after_the_time_limit_is_closed() -> None:
+    given, over = list[Coroutine[Any, Any, None]](), threading.Event()
+
+    async def answer() -> None: ...
+
+    def late(event: HookEvent) -> object:
+        assert over.wait(30)
+        given.append(answer())
+        return given[0]
+
+    hook = RegisteredHooks([HookRegistration("phase_start", late)], timeout_s=0.01)
+    (result,) = await hook.call(EVENT, Place("", "p", 1), 0)
+    assert result.error.startswith("TimedOut")
+    over.set()
+    await soon(lambda: given and inspect.getcoroutinestate(given[0]) == inspect.CORO_CLOSED, "the coroutine to close")
 
 
 @pytest.mark.parametrize("name", ["on_phase_started", "phase_start", "on_"])

@@ -79,6 +79,8 @@ def _carried(fault: BaseException) -> Exception:
 
 def _settle(done: asyncio.Future[Any], result: Any, fault: Exception | None) -> None:
     if done.done():
+        if inspect.iscoroutine(result):
+            result.close()  # The time was over before it came: it never begins.
         return
     if fault is not None:
         done.set_exception(fault)
