@@ -131,7 +131,7 @@ async def test_several_marked_runs_are_tagged_at_once(tmp_path: Path) -> None:
             return all(store.annotations(run).run.tags == ("batch",) for run in runs)
 
         await it.until(tagged, "not all were tagged")
-        assert "3 runs" in screen_text(it.app)
+        await it.until(lambda: "3 runs" in screen_text(it.app), "nothing says how many were tagged")
 
 
 async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(tmp_path: Path) -> None:
