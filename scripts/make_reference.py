@@ -351,8 +351,7 @@ def replies() -> str:
 
 def pipelines() -> str:
     """The attributes of pipelines in DOT, and what shapes and types do."""
-    from workbench.language.dot.attributes import TABLE
-    from workbench.language.dot.shapes import SHAPES, TYPES
+    from workbench.language.dot.attributes import SHAPES, TABLE, TYPES
 
     parts = [
         "# Pipelines in DOT\n\nAttributes that only draw (`color`, `rankdir`, …) are kept and mean nothing here; "

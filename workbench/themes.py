@@ -12,8 +12,8 @@ from msgspec import Struct
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from workbench.files import read_plain
 from workbench.language.clean import shown
-from workbench.plain_file import read_plain
 
 DEFAULT = "workbench-dark"
 LONGEST = 64 * 1024

@@ -27,7 +27,7 @@ from workbench.attach.span_runs import NewRun, SpanRuns
 from workbench.context.strategy import parse
 from workbench.engine.journal.state import RunState
 from workbench.importers.journal import JournalServices, no_one
-from workbench.models.cost import cost
+from workbench.models.prices import cost
 from workbench.workspace.attach_serving import LOOPBACK, Served, collecting, listen
 from workbench.workspace.attaching import AttachOptions, end_spans, recorded_spans
 from workbench.workspace.project import Project

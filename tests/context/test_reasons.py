@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import workbench.context
-from tests.context.support import Conversation, alone, assembled, cascade, image, scope
+from tests.context.support import Conversation, alone, assembled, cascade, scope
 from workbench.context.assembly import Action, Entry, Item, Kind, Reason, Rule
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.context.reasons import REASONS, explain, origin, turns_before
-from workbench.context.totals import GROUPS, shares
 
 LONG = "line " * 100
 
@@ -93,21 +92,3 @@ def test_every_code_in_use_is_in_the_table() -> None:
     assert len(used) > 25
     assert used <= set(REASONS)
     assert {str(kind) for kind in (Kind.TASK, Kind.CLOSING, Kind.RESULT, Kind.IMAGES, Kind.USER)} <= set(REASONS)
-
-
-def test_the_bar_adds_up_to_the_request() -> None:
-    talk = Conversation(native=True).task().calls(("draw", LONG)).shows("draw", image("a")).turn(2).says("ok")
-    talk.turn(3, "go on")
-    assembly = assembled(alone(), talk, None, "mask(after=1)+slide(turns=1)")
-    found = shares(assembly)
-    assert tuple(found) == GROUPS
-    sent = sum(share.tokens for name, share in found.items() if name not in ("masked", "dropped"))
-    assert sent == assembly.tokens_sent
-    assert sent + found["masked"].tokens + found["dropped"].tokens == assembly.tokens_full
-
-
-def test_masked_tokens_are_those_that_were_saved() -> None:
-    talk = Conversation(native=True).task().calls(("read_log", LONG)).turn(2)
-    assembly = assembled(alone(), talk, talk.next_place(9), "mask(after=1)")
-    assert shares(assembly)["masked"].tokens == assembly.tokens_full - assembly.tokens_sent
-    assert (shares(assembly)["masked"].entries, shares(assembly)["recent"].entries) == (1, 1)

@@ -31,8 +31,8 @@ from workbench.engine.journal.state import RunState
 from workbench.importers.conversation import Unreadable
 from workbench.importers.journal import FileClock, JournalServices, Origin, write_journal
 from workbench.importers.reading import read_file
-from workbench.models.cost import cost
 from workbench.models.encodings import encodings
+from workbench.models.prices import cost
 from workbench.store.summary import Summarizer
 
 FORMATS = list(EXAMPLES)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.language.dot.conditions import ConditionFault, as_text, parse
-from workbench.language.dot.meeting import meeting
-from workbench.language.graph import Edge, Graph, Node
+from workbench.language.graph import Edge, Graph, Node, meeting
 
 VALUES = {"outcome": "success", "n": 3, "on": True, "off": False, "a&&b=c": "x", "said": "a && b = c", "empty": ""}
 

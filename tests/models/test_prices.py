@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from workbench.context.cache import Price
 from workbench.engine.journal.usage import Usage
 from workbench.models import bundled
-from workbench.models.cost import cost
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, cost
 
 MAP = {
     "sample_spec": {"litellm_provider": "one of many", "input_cost_per_token": 0.0},

@@ -12,7 +12,7 @@ from tests.ui.stored import FAILED, stored_runs
 from tests.ui.test_runs import go_to, opened
 from workbench.engine.journal.annotations import Annotations, Change, Labels
 from workbench.store.store import Store
-from workbench.tui.screens.note import NoteDialog
+from workbench.tui.screens.annotator import NoteDialog
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
 from workbench.workspace.links import SharedLinks

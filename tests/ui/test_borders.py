@@ -22,7 +22,7 @@ from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.prompt import Prompt
 from workbench.tui.widgets.rowview import RowView
 from workbench.workspace.folders import Folders
-from workbench.workspace.sizes import keep_sizes, load_sizes
+from workbench.workspace.view_states import keep_sizes, load_sizes
 
 
 def edge(it: Bench, line: int = 5) -> tuple[int, int]:

@@ -12,9 +12,8 @@ from workbench.engine.journal.state import RunState
 from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.views.cells import width_of
-from workbench.views.filter_result import FilterResult
+from workbench.views.filter_result import FilterResult, Tally
 from workbench.views.model import Filtered
-from workbench.views.tally import Tally
 from workbench.views.text import TextLine, TextRows
 from workbench.views.tree import TreeRows, TreeView
 

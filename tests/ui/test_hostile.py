@@ -23,7 +23,7 @@ from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.question import QuestionDialog
 from workbench.tui.text import plain
-from workbench.workspace.input_values import as_line
+from workbench.workspace.input_file import as_line
 
 MARKUP = (
     "[/]",

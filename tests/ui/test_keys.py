@@ -15,6 +15,7 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
 from workbench.tui.commands import Commands, score_of
+from workbench.tui.screens.annotator import NoteDialog
 from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.breakpoints import BreakpointSheet
 from workbench.tui.screens.candidates import CandidatesScreen
@@ -27,7 +28,6 @@ from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.message import MessageSheet
-from workbench.tui.screens.note import NoteDialog
 from workbench.tui.screens.playground import PlaygroundScreen
 from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.request import ChangedSheet, RequestSheet

@@ -24,10 +24,10 @@ from workbench.engine.journal.parts import FullResult
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.views.context import ContextRows
+from workbench.views.filter_result import Tally
 from workbench.views.json_tree import JsonRows
 from workbench.views.large_text import LargeTextRows
 from workbench.views.markdown import rendered
-from workbench.views.tally import Tally
 from workbench.views.text import TextLine, TextRows
 from workbench.views.viewer import ViewedMessage
 

@@ -83,11 +83,10 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
     assert heavy == "[]"
     small = (
         "workbench.dollars",
+        "workbench.files",
         "workbench.language",
         "workbench.language.clean",
         "workbench.language.nearest",
-        "workbench.plain_file",
-        "workbench.replacing",
         "workbench.resources",
         "workbench.terminal",
         "workbench.themes",

@@ -10,8 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from workbench.attach.access import Access
-from workbench.attach.packing import BadBody, too_large, unpacked
+from workbench.attach.requests import Access, BadBody, too_large, unpacked
 from workbench.extras import install_line
 from workbench.importers.values import loads
 

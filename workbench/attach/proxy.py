@@ -30,10 +30,9 @@ from msgspec.structs import replace
 from multidict import CIMultiDict
 from yarl import URL
 
-from workbench.attach.access import Access
-from workbench.attach.counting import COUNTS, request_to_count
-from workbench.attach.packing import BadBody, unpacked
+from workbench.attach.offline import COUNTS, request_to_count
 from workbench.attach.providers import PROVIDERS, Provider, split_path
+from workbench.attach.requests import Access, BadBody, unpacked
 from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
 from workbench.engine.gate import ClientWait
 from workbench.importers.exchanges import given_of

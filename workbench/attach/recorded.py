@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from workbench.attach.counting import counted
+from workbench.attach.offline import counted
 from workbench.attach.recorder import canonical_request
 from workbench.attach.replies import error_body
 from workbench.attach.traffic import Ask, Made, Placed

@@ -17,8 +17,7 @@ from workbench.workspace.archive.table_file import ENDINGS
 from workbench.workspace.archive.workers import Here, Processes, WorkersFault, cores
 
 if TYPE_CHECKING:
-    from workbench.workspace.archive.progress import ArchiveProgress
-    from workbench.workspace.archive.workers import Workers
+    from workbench.workspace.archive.workers import ArchiveProgress, Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,11 +15,10 @@ from workbench.cli.printer import talk
 from workbench.context.strategy import SpecError
 from workbench.engine.journal.parts import CallState
 from workbench.extras import missing
+from workbench.files import read_given, write_whole
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.models.repricing import PricesError, lifetime_of, read_prices
-from workbench.plain_file import read_given
-from workbench.replacing import write_whole
 from workbench.workspace.comparing import definition_of, pricing_of, strategy_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
-from workbench.plain_file import read_given
+from workbench.files import read_given
 from workbench.workspace.stored import StoredWorkspace
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from workbench.analysis.changed import ChangedCall, ChangedPart
 from workbench.cli.printer import Printer
 from workbench.snapshots.faults import SnapshotError
-from workbench.views.entry_text import message_text
+from workbench.views.entry import message_text
 from workbench.views.value import Cell
 from workbench.workspace.reviewing import Decision, Review, heading, same_words, sections, source_words
 

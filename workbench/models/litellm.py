@@ -20,13 +20,12 @@ from workbench.engine.contracts import Answer, Images, ModelFault
 from workbench.engine.journal.usage import Usage
 from workbench.models import calls
 from workbench.models.collect import Collector, loose, usage_of
-from workbench.models.cost import cost
 from workbench.models.destinations import located
 from workbench.models.faults import build, fault_of, unreadable
 from workbench.models.library import is_argument
 from workbench.models.names import NoKey, Resolved
 from workbench.models.outgoing import messages_for, parameters_for, placed
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, cost
 from workbench.models.tape import NotSent, Tape, Unreached
 
 CONNECT = 20.0

@@ -13,8 +13,8 @@ from workbench.context.tokens import Counter
 from workbench.engine.contracts import Answer, Images, ModelFault, NativeCall
 from workbench.engine.journal.journal_writer import Clock
 from workbench.engine.journal.usage import Usage
-from workbench.models.cost import cost
 from workbench.models.names import OFFLINE
+from workbench.models.prices import cost
 from workbench.models.replies import SUFFIX, Replies, Reply, ScriptedCall
 
 PIECES = 24

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.analysis.changed import AssembledRequest, compared, rule_of
-from workbench.analysis.sole_change import sole_change
+from workbench.analysis.changed import AssembledRequest, compared, rule_of, sole_change
 from workbench.context.assembly import Rule
 from workbench.context.place import Place
 from workbench.engine.definition import Definition
@@ -23,8 +22,7 @@ from workbench.snapshots.expectations import Expectations, Row, check_row, outpu
 from workbench.snapshots.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
-    from workbench.analysis.changed import ChangedCall
-    from workbench.analysis.sole_change import SoleChange
+    from workbench.analysis.changed import ChangedCall, SoleChange
 
 
 class Kinds(StrEnum):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.replacing import write_whole
+from workbench.files import write_whole
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.journal.disk import is_id, make_root, safe_join
 from workbench.store.journal.lock import FileLock

@@ -1,4 +1,5 @@
-"""Calls a tool's function, plain or async, with a deadline: a plain one in a thread of its own."""
+"""Calls a tool's function, plain or async, with a deadline: a plain one in a thread of its own, which cannot be ended
+from outside, but is told that its result is no longer wanted."""
 
 from __future__ import annotations
 
@@ -8,10 +9,24 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from workbench.tools.registry import Function
-from workbench.tools.stopping import STOP
+
+STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+"""Set for the work of one call; the event is set when the call is over."""
+
+
+class Stopped(Exception):
+    """The call ran out of time, or was cancelled."""
+
+
+def check() -> None:
+    """Go on, or raise Stopped. Loops over what may be large call it."""
+    event = STOP.get()
+    if event is not None and event.is_set():
+        raise Stopped
 
 
 class TimedOut(TimeoutError):

@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.engine.current import working_folder
+from workbench.tools.calling import check
 from workbench.tools.hidden import hidden_below, is_hidden, is_hidden_path, linked
-from workbench.tools.stopping import check
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache"})
 """Folders that listings and searches pass over; a path that names one is read all the same."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from workbench.replacing import write_whole
+from workbench.files import write_whole
 from workbench.tools.capabilities import Capability, Manifest
 
 FILE = "trust.json"

@@ -19,8 +19,8 @@ from textual.signal import Signal
 from textual.worker import Worker, WorkerState
 
 from workbench import terminal
+from workbench.files import write_whole
 from workbench.language.clean import clean
-from workbench.replacing import write_whole
 from workbench.themes import DEFAULT
 from workbench.tui.bench.preview import preview
 from workbench.tui.bench.screen import BenchScreen
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from workbench.tui.navigation import Navigator
     from workbench.tui.sessions import Sessions
     from workbench.views.tab_line import TabLabel
-    from workbench.workspace.facts import Reload
-    from workbench.workspace.session import Session, Workspace
+    from workbench.workspace.session import Reload, Session, Workspace
     from workbench.workspace.settings import Settings
 
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from workbench.views.keys import Key
     from workbench.views.result import FoundPlace
     from workbench.views.tab_line import TabLabel
-    from workbench.workspace.facts import Reload
-    from workbench.workspace.session import Session, Workspace
+    from workbench.workspace.session import Reload, Session, Workspace
     from workbench.workspace.settings import Settings
 
 

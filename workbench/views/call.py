@@ -12,8 +12,7 @@ from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.parts import CallState
 from workbench.language.clean import clean_line
 from workbench.views.context import cached_entries
-from workbench.views.entry import ACTION_SIGN
-from workbench.views.entry_text import message_text
+from workbench.views.entry import ACTION_SIGN, message_text
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
 from workbench.views.run import call_json, parts
 from workbench.views.signs import SIGNS

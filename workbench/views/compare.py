@@ -42,8 +42,7 @@ from workbench.views.compare_words import (
 )
 from workbench.views.diffs import DiffRows, diff_blocks
 from workbench.views.documents import message_lines
-from workbench.views.entry import equal_words
-from workbench.views.entry_text import message_text
+from workbench.views.entry import equal_words, message_text
 from workbench.views.figure import Lines, lines_picture
 from workbench.views.model import Rows
 from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural

@@ -15,7 +15,7 @@ from workbench.context.parts.fidelity import modes
 from workbench.context.scope import Arrival
 from workbench.context.strategy import SpecError, with_named
 from workbench.language.decomposition.waves import waves_of
-from workbench.language.dot.meeting import meeting
+from workbench.language.graph import meeting
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Problem, Severity
 from workbench.views.cells import Row, Span, crop, fit, flat, joined, justify, width_of

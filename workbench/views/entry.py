@@ -214,3 +214,12 @@ def break_row(columns: Columns, reason: str) -> Row:
     """The end of the prefix that the provider can reuse."""
     text = " cache breaks here" + (f": {flat(reason)}" if reason else "")
     return Row(crop(((columns.indent[:-2], "plain"), sign("break"), (text, "warning")), columns.width))
+
+
+def message_text(entry: Entry) -> str:
+    """What went out, or would have, as plain text: text, calls, images by digest."""
+    message = entry.item.message if entry.sent is None else entry.sent
+    parts = [message.text] if message.text else []
+    parts += [f"call {c.id} {c.name}({c.arguments})" for c in message.tool_calls]
+    parts += [f"image {i.digest[:12]} {i.media_type} {i.size:,} bytes" for i in message.images]
+    return "\n".join(parts)

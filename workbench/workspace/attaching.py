@@ -18,13 +18,12 @@ from workbench.context.place import Place
 from workbench.context.strategy import Strategy
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
+from workbench.files import read_plain
 from workbench.importers.journal import JournalServices, Origin, no_one
-from workbench.models.cost import cost
 from workbench.models.encodings import encodings
 from workbench.models.offline import Offline
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, cost
 from workbench.models.replies import Replies, read_replies
-from workbench.plain_file import read_plain
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project, new_session_id

@@ -18,10 +18,10 @@ from workbench.analysis.sweep import FILE, RECORDED, Excluded, Pricing, Subject
 from workbench.context.apply import ApplyError, apply
 from workbench.context.strategy import SpecError, Strategy, with_named
 from workbench.engine.definition import Definition, DefinitionError
+from workbench.files import write_whole
 from workbench.language.graph import Format
 from workbench.models.encodings import encodings
 from workbench.models.repricing import LastingCachePrices, OtherProviderPrices
-from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import find_runs, parse_filter
 from workbench.store.store import added

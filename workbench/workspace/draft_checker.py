@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.files import is_there
 from workbench.language.edit.completion import Names, names_of
 from workbench.language.edit.navigate import Definitions, definitions_of
 from workbench.language.edit.phase_names import renamed_phase
 from workbench.language.problem import Problem
-from workbench.plain_file import is_there
 from workbench.workspace.known_models import KnownModels, price_line
 from workbench.workspace.opened_cascade import FileReader, included, opened
 

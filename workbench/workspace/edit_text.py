@@ -14,7 +14,7 @@ from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, Move
 from workbench.context.message import Message
 from workbench.engine.edits import Edit, EditError, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool
 from workbench.engine.gate import EDITS_AT, StopKind
-from workbench.plain_file import read_given
+from workbench.files import read_given
 
 FORMS = (
     "N=TEXT, drop:N, add:N:ROLE=TEXT, move:N:M, model=NAME, param.NAME=JSON, state.KEY=VALUE, answer=TEXT, "

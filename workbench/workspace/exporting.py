@@ -13,8 +13,8 @@ from workbench.exporters.html import run_html
 from workbench.exporters.messages import conversations
 from workbench.exporters.otel import spans_of_run
 from workbench.exporters.translated import CannotTranslate, Translation, as_cascade, as_dot
+from workbench.files import replacing, write_whole
 from workbench.language.load import Loaded, load
-from workbench.replacing import replacing, write_whole
 from workbench.store.index.table import write_parquet
 from workbench.workspace.recorded_runs import StoredImages
 

@@ -24,9 +24,8 @@ from workbench.importers.journal import JournalServices, Origin, write_journal
 from workbench.importers.reading import FoundConversation, read_file, read_parts
 from workbench.importers.source import MAX_BYTES, MAX_STREAM
 from workbench.importers.threads import joined
-from workbench.models.cost import cost
 from workbench.models.encodings import encodings
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, cost
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.store import Store
 from workbench.store.summary import CHECKPOINT

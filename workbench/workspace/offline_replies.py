@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.engine.engine_tools import SPAWN
+from workbench.files import read_plain
 from workbench.language.lint.family import Family
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.endings import FILE_ENDINGS
 from workbench.models.replies import SUFFIX, ReadReplies, Replies, read_replies
 from workbench.models.replies_check import AnsweredCascades, misfits
-from workbench.plain_file import read_plain
 from workbench.workspace.opened_cascade import read_bytes
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
 from workbench.engine.model_name import split_effort
 from workbench.language.model.parameters import laid_over
-from workbench.models.cost import cost
 from workbench.models.encodings import encodings
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, cost
 from workbench.workspace.edit_draft import EditDraft, target_of_call
 from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, environment_of
 from workbench.workspace.model_ports import model_for, prices_of

@@ -30,7 +30,6 @@ from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
 from workbench.workspace.attached import GONE, attached
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
-from workbench.workspace.facts import HeaderFacts, Reload
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
 from workbench.workspace.offline_replies import RepliesError
@@ -59,6 +58,30 @@ if TYPE_CHECKING:
     from workbench.workspace.attached import AttachPlan
     from workbench.workspace.model_choice import ModelChoice
     from workbench.workspace.opened_cascade import OpenedCascade
+
+
+class HeaderFacts(Struct, frozen=True):
+    """The header's statement of how calls are answered and where runs are kept."""
+
+    model: str
+    """``offline as openai/gpt-4.1-mini``, or a model name."""
+    why: str = ""
+    """Why it is offline."""
+    base_url: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Reload(Struct, frozen=True):
+    """What a look at the file after a save gave."""
+
+    opened: OpenedCascade
+    """The new definition; if it cannot run, its problems beside the last good one that stays in ``Session``."""
+    valid: bool
+    changed: frozenset[str] = frozenset()
+    """Names of phases whose text changed."""
+    gone: str = ""
+    """Why the file could not be read."""
+
 
 STOP_DEADLINE = 5.0
 """Seconds that a run gets to end by itself when the app closes."""

@@ -17,9 +17,8 @@ from workbench.attach.recorder import FORMAT, Recorder
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.memory_sink import MemorySink
 from workbench.importers.journal import JournalServices, Origin
-from workbench.models.cost import cost
 from workbench.models.encodings import encodings
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, cost
 from workbench.snapshots.differences import Difference, Kinds
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import command_of

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
+from workbench.files import read_plain
 from workbench.language.clean import shown
-from workbench.plain_file import read_plain
 from workbench.tools.addresses import bad_host
 
 

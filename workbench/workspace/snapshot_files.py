@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from workbench.plain_file import is_there, read_plain
+from workbench.files import is_there, read_plain
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label, is_session
 from workbench.snapshots.original import Original

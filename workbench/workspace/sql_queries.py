@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from workbench.plain_file import read_plain
-from workbench.replacing import write_whole
+from workbench.files import read_plain, write_whole
 from workbench.store.faults import StoreError
 from workbench.store.index.catalogue import TABLES
 from workbench.store.index.table import Column, as_csv, as_json, write_parquet

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from workbench.replacing import write_whole
+from workbench.files import write_whole
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -19,6 +19,7 @@ from workbench.engine.journal.memory_sink import MemorySink
 from workbench.engine.journal.own_secrets import without_secrets
 from workbench.engine.journal.redact import Redactor
 from workbench.engine.journal.state import RunState
+from workbench.files import is_there
 from workbench.language.clean import clean, clean_line
 from workbench.language.json_schema import bad_pattern, bad_schema
 from workbench.language.lint.linter import check
@@ -29,7 +30,6 @@ from workbench.language.problem import Severity
 from workbench.models.encodings import encodings
 from workbench.models.offline import Offline
 from workbench.models.replies import Replies
-from workbench.plain_file import is_there
 from workbench.snapshots.differences import PLUMBING, Difference, differences
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label, command_of, freeze, freeze_session, is_session

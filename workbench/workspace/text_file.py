@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from workbench.replacing import write_whole
+from workbench.files import write_whole
 
 LONGEST_FILE = 1_000_000
 """Bytes of a file that can be edited; it is also what the language reads."""

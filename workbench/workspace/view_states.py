@@ -1,12 +1,15 @@
-"""How a cascade file was shown when the app was closed: which run and call, which pane, what was folded.
+"""How a cascade file was shown when the app was closed: which run and call, which pane, what was folded; and the sizes
+of panes that the user chose.
 
-One file for each workspace in the user's state folder. A damaged file is ignored with a notice, and a failed write has
-no effect.
+One file for each workspace in the user's state folder, and one for the sizes, which are the same in every workspace. A
+damaged file is ignored (that of a workspace with a notice), and a failed write has no effect.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,3 +117,31 @@ def _view(kept: Mapping[str, Any]) -> ViewState:
 
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+
+_one_writes = threading.Lock()
+"""A border that is dragged is kept by many threads, the first of which may come last."""
+
+
+class _Sizes(Struct, frozen=True):
+    """Cells by the name of the border."""
+
+    sizes: dict[str, Any]
+    format: int = 1
+
+
+def load_sizes(folders: Folders) -> dict[str, int]:
+    """The kept sizes; empty if nothing can be read."""
+    kept = _sizes_file(folders).read_or_none()
+    found = kept.sizes.items() if kept else ()
+    return {name: size for name, size in found if type(size) is int and 0 < size < 10_000}
+
+
+def keep_sizes(folders: Folders, sizes: Mapping[str, int]) -> None:
+    """Keep all current sizes, in place of those kept before."""
+    with _one_writes, suppress(OSError):
+        _sizes_file(folders).write(_Sizes(dict(sizes)))
+
+
+def _sizes_file(folders: Folders) -> StateFile[_Sizes]:
+    return StateFile(folders.state / "sizes.json", _Sizes)

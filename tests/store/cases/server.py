@@ -23,8 +23,7 @@ from workbench.store.index.index import Index
 from workbench.store.index.queries import Queries
 from workbench.store.server.connection import ServerEngine
 from workbench.store.server.pulling import bring, team_runs
-from workbench.store.server.schema import SERVER_VERSION
-from workbench.store.server.server_index import ServerIndex
+from workbench.store.server.server_index import SERVER_VERSION, ServerIndex
 from workbench.store.server.tables import create_statements, drop_statements, retention_statements
 from workbench.store.store import Store
 from workbench.store.team_server import TeamServer

@@ -15,11 +15,11 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.engine.mutation import Mutation
+from workbench.files import write_whole
 from workbench.language.edit.edits import EditError, remove, replace
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source
-from workbench.replacing import write_whole
 from workbench.views.analysis import AnalysisView
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here, read_run, session_argument
 from workbench.cli.printer import talk
 from workbench.exporters.translated import CannotTranslate, Translation
+from workbench.files import write_whole
 from workbench.language.clean import clean
 from workbench.language.load import load
 from workbench.language.read.endings import FILE_ENDINGS
-from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.workspace.exporting import (
     DEFINITIONS,

@@ -17,8 +17,7 @@ from workbench.cli.options import JsonObject, plain, project_here
 from workbench.cli.printer import Printer, talk
 from workbench.terminal import why_not
 from workbench.views.value import Cell
-from workbench.workspace.input_file import CannotOpen, default_input
-from workbench.workspace.input_values import as_line, from_line, write_input
+from workbench.workspace.input_file import CannotOpen, as_line, default_input, from_line, write_input
 from workbench.workspace.starting import BY_NAME, ENDINGS, TEMPLATES, create, free_name
 
 

@@ -56,10 +56,6 @@ class Stretches:
             total += min(b, end) - max(a, start)
         return total
 
-    def without(self, others: Stretches) -> float:
-        """Seconds of them that lie in none of the others."""
-        return sum(end - start - others.within(start, end) for start, end in self._all)
-
 
 class Elapsed:
     """Adds up the stretches of a run: from its start, and from each resume, to the last event before the next.

@@ -19,8 +19,7 @@ from workbench.engine.run.execution import RunParts
 from workbench.engine.run.node_work import PipelineWork
 from workbench.engine.run.visit import Visit
 from workbench.engine.world import World
-from workbench.language.dot.meeting import meeting
-from workbench.language.graph import Edge, Graph, Node
+from workbench.language.graph import Edge, Graph, Node, meeting
 
 MOST_RESTARTS = 20
 

@@ -14,23 +14,24 @@ from workbench.language.dot.attributes import (
     BY_NAME,
     DRAWING,
     MODES,
+    SHAPES,
     TABLE,
+    TYPES,
     AttributeRow,
     Scope,
     duration,
     expected,
     nearest,
+    type_of,
     words,
 )
-from workbench.language.dot.layout import DotLayout
-from workbench.language.dot.shapes import SHAPES, TYPES, type_of
 from workbench.language.dot.stylesheet import Stylesheet, read_stylesheet
 from workbench.language.graph import COMMAND, Edge, Graph, GraphRules, Node, NodeRules
 from workbench.language.model.cascade import Cascade
-from workbench.language.problem import Problem, Severity
+from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.dot import Attribute, Attributes, DotFile, DotNode, nearest_id, read_dot
 from workbench.language.read.reading import Fault
-from workbench.language.read.source import Source, value_offsets
+from workbench.language.read.source import Source, Spot, value_offsets
 
 MAX_TURNS = 30
 """Turns of a node that may call tools and does not say how many."""
@@ -486,3 +487,43 @@ def _model(values: Mapping[str, tuple[str, str]]) -> str | None:
 def derived_class(label: str) -> str:
     """The class that a subgraph's label gives its nodes: ``Loop A`` is ``loop-a``."""
     return re.sub(r"[^a-z0-9-]", "", label.lower().replace(" ", "-"))
+
+
+class DotLayout:
+    """Paths: ``phases[i]``, ``phases[i].instructions``, ``phases[i].attributes.KEY``, ``edges[k].KEY``,
+    ``graph.KEY``."""
+
+    def __init__(self, text: str, read: DotFile, origins: Mapping[Path, Attribute], kept: tuple[int, ...]) -> None:
+        self._text = text
+        self._read = read
+        self._nodes = list(read.nodes.values())
+        self._origins = origins
+        self._kept = kept
+
+    def spot(self, path: Path) -> Spot | None:
+        if (at := self._origins.get(path)) is not None:
+            return _spot(at)
+        match path:
+            case () | ("phases",) | ("edges",) | ("graph",):
+                return Spot(0, len(self._text), kind="mapping")
+            case ("cascade_id",):
+                return Spot(self._read.start, self._read.end)
+            case ("graph", str(key)):
+                return _spot(self._read.attributes.get(key))
+            case ("phases", int(index), *rest) if 0 <= index < len(self._nodes):
+                node = self._nodes[index]
+                if rest in ([], ["name"]):
+                    return Spot(node.start, node.end)
+                return _spot(node.attributes.get(str(rest[1]))) if rest[0] == "attributes" and len(rest) == 2 else None
+            case ("edges", int(index), *rest) if 0 <= index < len(self._kept):
+                edge = self._read.edges[self._kept[index]]
+                if not rest or rest[0] in ("from", "to"):
+                    return Spot(edge.start, edge.end)
+                return _spot(edge.attributes.get(str(rest[0])))
+        return None
+
+
+def _spot(at: Attribute | None) -> Spot | None:
+    if at is None:
+        return None
+    return Spot(at.start, at.end, (at.key_start, at.key_end), "scalar", '"' if at.quoted else "")

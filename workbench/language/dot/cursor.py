@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from workbench.language.dot.attributes import BY_NAME, TABLE, AttributeRow, Scope
+from workbench.language.dot.attributes import BY_NAME, SHAPES, TABLE, TYPES, AttributeRow, Scope
 from workbench.language.dot.conditions import OUTCOMES
-from workbench.language.dot.shapes import SHAPES, TYPES
 
 _TOKEN = re.compile(
     r'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)(?P<closed>"?)|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?'

@@ -11,9 +11,8 @@ from workbench.language.clean import clean_line
 from workbench.language.dot.attributes import nearest
 from workbench.language.dot.build import MOST_COMPARED
 from workbench.language.dot.conditions import Condition, ConditionFault, parse
-from workbench.language.dot.meeting import meeting
 from workbench.language.dot.variables import OUTPUT, variables
-from workbench.language.graph import Edge, Graph, Node
+from workbench.language.graph import Edge, Graph, Node, meeting
 from workbench.language.lint.catalogue import CATALOGUE
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load

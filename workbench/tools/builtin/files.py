@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench.context.pictured import sniff
+from workbench.tools.calling import check
 from workbench.tools.globs import Glob
 from workbench.tools.paths import PathRefused, Workspace, is_regular
-from workbench.tools.stopping import check
 
 DEFAULT_LINES = 400
 MAX_LINES = 2000

@@ -21,8 +21,7 @@ from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.trust import asks_for_trust
 from workbench.views.keys import told
 from workbench.views.numbers import plural
-from workbench.workspace.input_file import CannotOpen, input_file
-from workbench.workspace.input_values import write_input
+from workbench.workspace.input_file import CannotOpen, input_file, write_input
 from workbench.workspace.model_choice import GoesOffline
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.stage import Stage
     from workbench.tui.bench.state import HeldRun
-    from workbench.workspace.facts import Reload
-    from workbench.workspace.session import Session
+    from workbench.workspace.session import Reload, Session
 
 EVENTS_PER_FRAME = 2000
 TURNS_PER_SECOND = 8

@@ -13,8 +13,8 @@ from textual.binding import BindingType
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
+from workbench.files import write_whole
 from workbench.models.repricing import PricesError, lifetime_of
-from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog

@@ -26,8 +26,7 @@ from workbench.views.numbers import plural
 from workbench.views.runs import RunRows
 from workbench.workspace.folders import at_home
 from workbench.workspace.home import TOUR, cascade_files, checked, copy_examples, example_files
-from workbench.workspace.input_file import CannotOpen, default_input, input_file
-from workbench.workspace.input_values import write_input
+from workbench.workspace.input_file import CannotOpen, default_input, input_file, write_input
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
 from workbench.workspace.starting import TEMPLATES, create, free_name

@@ -13,7 +13,7 @@ from workbench.language.clean import clean, clean_line
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
-from workbench.workspace.input_values import as_line, from_line
+from workbench.workspace.input_file import as_line, from_line
 
 
 class InputForm(Dialog[Mapping[str, Any]]):

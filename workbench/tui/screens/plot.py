@@ -9,7 +9,7 @@ from textual import work
 from textual.binding import BindingType
 
 from workbench.extras import missing
-from workbench.replacing import write_whole
+from workbench.files import write_whole
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet

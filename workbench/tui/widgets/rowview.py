@@ -14,9 +14,8 @@ from workbench.tui.widgets.draw import thumb
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.lineview import LineView, ScreenLine
 from workbench.views.cells import Row, Span, target_at
-from workbench.views.filter_result import FilterResult
+from workbench.views.filter_result import FilterResult, Tally
 from workbench.views.model import Filtered, Rows
-from workbench.views.tally import Tally
 from workbench.views.text import explained
 
 WHEEL_LINES = 3

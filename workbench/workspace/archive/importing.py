@@ -29,10 +29,9 @@ from workbench.importers.reading import FoundConversation, is_by_line, read_line
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.store.store import Store
-from workbench.workspace.archive.progress import ArchiveProgress
 from workbench.workspace.archive.remote import is_url, opened_url, size_of_url
 from workbench.workspace.archive.work_folder import WorkFolder
-from workbench.workspace.archive.workers import Lost, Workers
+from workbench.workspace.archive.workers import ArchiveProgress, Lost, Workers
 from workbench.workspace.imports import ImportedRun, ImportTarget, import_found, import_into, read_conversations
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.project import Project, new_session_id

@@ -38,10 +38,9 @@ from workbench.models.prices import PriceTable
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import parse_filter
 from workbench.store.store import Store
-from workbench.workspace.archive.progress import ArchiveProgress
 from workbench.workspace.archive.sources import RunPlace
 from workbench.workspace.archive.work_folder import WorkFolder
-from workbench.workspace.archive.workers import Lost, Workers
+from workbench.workspace.archive.workers import ArchiveProgress, Lost, Workers
 from workbench.workspace.comparing import definition_of, matching, matching_among, pricing_of, unassembled
 
 MOST_SHARE = 20

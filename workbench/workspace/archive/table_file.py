@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from workbench.replacing import replacing
+from workbench.files import replacing
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 _AT_ONCE = 20_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -12,10 +13,37 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from workbench.analysis.shares import Share, halves
 from workbench.child_process import follow_parent
+
+
+class ArchiveProgress(Struct):
+    """Counts what is done."""
+
+    total: int
+    noun: str = "run"
+    """What is counted."""
+    done: int = 0
+    """With what earlier commands did."""
+    earlier: int = 0
+    """Done by earlier commands."""
+    lost: int = 0
+    """Workers that ended before their share was done."""
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def rate(self) -> float | None:
+        """A second, of this command; None before the first."""
+        took, ended = time.monotonic() - self.began, self.done - self.earlier
+        return ended / took if took > 0 and ended else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the end at this rate."""
+        return None if self.rate is None else (self.total - self.done) / self.rate
+
 
 T = TypeVar("T")
 R = TypeVar("R")

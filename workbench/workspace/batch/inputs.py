@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from workbench.plain_file import read_plain
+from workbench.files import read_plain
 from workbench.store.index.index import Index
 
 if TYPE_CHECKING:

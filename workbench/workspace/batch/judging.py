@@ -16,7 +16,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import CascadeNotFound, ValidatorFault
 from workbench.engine.definition import Definition
 from workbench.engine.validators import as_cascade
-from workbench.plain_file import read_given
+from workbench.files import read_given
 from workbench.store.faults import StoreError
 from workbench.tools.calling import call_function
 from workbench.workspace.cascade_library import CascadeLibrary

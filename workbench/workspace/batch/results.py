@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, folded
 from workbench.analysis.batch.scoring import Score
-from workbench.replacing import replacing, write_whole
+from workbench.files import replacing, write_whole
 from workbench.store.batches import BatchFolder
 from workbench.store.faults import StoreError
 

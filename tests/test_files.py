@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.replacing import replacing, write_whole
+from workbench.files import replacing, write_whole
 
 
 def _mode(path: Path) -> int:
