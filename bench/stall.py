@@ -19,6 +19,7 @@ async def main():
     ticking = asyncio.ensure_future(ticks())
     await asyncio.sleep(0.05)
     await load()
+    await asyncio.sleep(0.05)
     ticking.cancel()
     print(worst)
 """

@@ -76,14 +76,17 @@ model = LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, time
 request = Request("deepseek/m", {}, (), (Message("user", "hi"),), "d")
 asyncio.run(model.complete(request, Place(), {}, lambda text: None))
 assert not task.done()
+print("default_encoding" in "".join(sys.modules), len(sys.modules["litellm"].main.encoding.encode("a word")))
+sys.stdout.flush()
 os._exit(0)
 """
 
 
-def test_a_loop_that_is_closed_in_the_middle_of_a_call_holds_up_no_other() -> None:
+def test_a_loop_that_is_closed_in_the_middle_of_a_call_holds_up_no_other_and_no_encoding_is_loaded() -> None:
     with Loopback([Reply("ok")]) as provider:
         ended = subprocess.run([sys.executable, "-c", LOST, provider.url], capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
+        assert ended.stdout == "False 2\n"
         assert [request.headers["authorization"] for request in provider.requests] == ["Bearer found"]
 
 

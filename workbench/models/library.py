@@ -10,6 +10,7 @@ import warnings
 from inspect import signature
 from typing import Any
 
+from workbench.models.encodings import load_encoding
 from workbench.models.providers import by_prefix
 
 _ENVIRONMENT = {
@@ -19,6 +20,18 @@ _ENVIRONMENT = {
 }
 """Set before the import: no price map from the network, no ``.env`` read, and no search of each message for images to
 shorten in logs."""
+
+
+class _LateEncoding:
+    """The encoding that litellm hands to each of its routes, loaded when one counts with it.
+
+    None does for a provider that states its usage. Building it holds the interpreter's lock for 50 to 80 ms, in which
+    the app answers no key.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load_encoding("cl100k_base"), name)
+
 
 _import_lock = threading.Lock()
 _litellm: Any = None
@@ -45,6 +58,7 @@ def imported() -> Any:
             litellm.disable_hf_tokenizer_download = True
             litellm.telemetry = False
             litellm.disable_token_counter = True  # It counts each request for a price that is not used.
+            litellm.main.encoding = _LateEncoding()
             litellm.drop_params = litellm.modify_params = False
             for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)
