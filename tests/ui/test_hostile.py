@@ -17,9 +17,11 @@ from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
+from workbench.language.model.cascade import Audibles
 from workbench.tui.bench.presenter import Detail
 from workbench.tui.bench.tabs import TABS
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.feedback import FeedbackDialog
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.question import QuestionDialog
 from workbench.tui.text import plain
@@ -158,6 +160,7 @@ async def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(
             it.app.say(payload, "error")
         for screen in (
             QuestionDialog(event),
+            FeedbackDialog(text, Audibles(enabled=True), 1),
             InputForm({payload: payload for payload in payloads}, dict.fromkeys(payloads, text)),
             ChoiceDialog(text, text, [(str(number), "a", payload) for number, payload in enumerate(payloads)]),
         ):

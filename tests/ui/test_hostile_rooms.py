@@ -14,6 +14,7 @@ from tests.support.workspaces import alone
 from tests.ui.bench import bench
 from tests.ui.snapshot import SCREENS
 from tests.ui.test_hostile import ALL, assert_harmless
+from workbench.tui.screens.request import ChangedSheet
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -32,6 +33,7 @@ WALKS = {
     "flow": ("v", "down", "v", "G", "escape"),
     "compared": ("D", "~", "g", "enter", "~", "bracketright", "P", "X", "escape", "escape", "X", "escape", "escape"),
     "swept": ("D", "~", "g", "enter", "~", "S", "enter", "~", "P", "escape", "escape", "escape"),
+    "live": ("D", "~", "g", "enter", "~", "S", "enter", "~", "G", "space", "L", "r", "~", "enter", *4 * ("escape",)),
     "playground": ("g", "left_square_bracket", "P", "~", "m", "escape", "e", "down", "escape", "r", "~", "escape"),
     "breakpoints": ("s", "escape"),
     "candidates": ("C", "~", "d", "escape", "P", "v", "escape", "escape"),
@@ -59,12 +61,11 @@ WALKS = {
     ),
 }
 """The keys of each walk; at ``~`` what works in the background has ended."""
-NOT_WALKED = {
-    *("CandidatesScreen", "ChoiceDialog", "FormDialog", "QuestionDialog", "RequestForm", "ReviewSheet"),
-    *("ChangedSheet", "FeedbackDialog", "LiveSheet", "RequestSheet"),
-}
-"""Screens of a run that goes on, asks, has candidates or was changed: this one has ended. Other tests open the first
-six with hostile texts."""
+WALKS_OF_A_CHANGE = {"requests": ("T", "~", "d", "down", "G", "enter", "escape", "escape"), "changed": ("R",)}
+"""Those after the file was changed; the last one ends at the first request that differs."""
+NOT_WALKED = {"CandidatesScreen", "FeedbackDialog", "FormDialog", "QuestionDialog", "RequestForm", "ReviewSheet"}
+"""Screens of a run that goes on, asks or has candidates: this one has ended. Other tests open them with hostile
+texts."""
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +92,22 @@ async def test_no_room_lets_a_payload_through(evil: Path, tmp_path: Path) -> Non
     async with bench(tmp_path, session=session, size=(120, 40)) as it:
         await it.until(lambda: it.presenter.state.run.status == "success")
         seen = set[str]()
-        for room, keys in WALKS.items():
+
+        async def walk(room: str, keys: tuple[str, ...]) -> None:
             for key in keys:
                 await (it.app.workers.wait_for_complete() if key == "~" else it.press(key))
                 await it.pilot.pause()
                 seen.add(type(it.app.screen).__name__)
                 assert it.app.is_running, (room, key)
                 assert_harmless(it)
+
+        for room, keys in WALKS.items():
+            await walk(room, keys)
             await it.until(lambda: it.app.screen is it.screen, f"the walk through {room} does not end on the Bench")
+        session.file.write_text(json.dumps(CASCADE).replace('"instructions": "', '"instructions": "changed '))
+        await it.until(lambda: it.presenter.state.changed, "the save was not noticed")
+        for room, keys in WALKS_OF_A_CHANGE.items():
+            await walk(room, keys)
+        await it.until(lambda: isinstance(it.app.screen, ChangedSheet), "the changed request was not shown")
+        await walk("changed", ("down", "G", "enter", "escape"))
         assert set(SCREENS) - seen == NOT_WALKED, "a screen is not walked through"
