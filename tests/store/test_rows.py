@@ -19,7 +19,7 @@ from workbench.engine.contracts import Answer, ModelFault, ToolImage, ToolResult
 from workbench.engine.journal.candidate_rounds import UNUSABLE
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.usage import Usage
-from workbench.store.index.row_base import row_id, time_of
+from workbench.store.index.row_values import row_id, time_of
 from workbench.store.index.rows import RowMaker
 from workbench.store.index.run_ingest import newest
 from workbench.store.index.tables import CardRow, EvalRow, MessageRow, Row, RunRow

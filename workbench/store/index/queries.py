@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from workbench.context.place import Place
 from workbench.store.faults import StoreError
 from workbench.store.index.database import READS, marked
-from workbench.store.index.row_base import json_text
+from workbench.store.index.row_values import json_text
 from workbench.store.index.table import ResultTable
 from workbench.store.index.values import Value
 from workbench.store.sqltext import BadSql, one_statement

@@ -6,21 +6,23 @@ Pure. Whatever stretch of a journal is applied twice, the newest version of each
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from workbench.context.assembly import Action, Entry, Item, Kind
+from workbench.context.assembly import Item, Kind
 from workbench.context.message import canonical
 from workbench.context.place import Place
-from workbench.context.reasons import AUTOMATIC
-from workbench.context.rope import Rope
 from workbench.engine.journal.annotations import Annotations
+from workbench.engine.journal.candidate_rounds import FALLBACK, UNUSABLE, was_decided
 from workbench.engine.journal.event import Event
-from workbench.engine.journal.parts import CallState, VisitState
+from workbench.engine.journal.state import RunState
 from workbench.language.read.text import read_source
-from workbench.store.index.late_rows import LateRows
-from workbench.store.index.row_base import (
+from workbench.store.branches import STEP, Branches
+from workbench.store.index.card_rows import CardRows
+from workbench.store.index.context_rows import ContextParts, context_row, part_ids, selection
+from workbench.store.index.row_templates import JUDGE, PERSON, RowTemplates
+from workbench.store.index.row_values import (
     VERSION_BITS,
     count,
     digest,
@@ -31,172 +33,7 @@ from workbench.store.index.row_base import (
     sorted_json,
     time_of,
 )
-from workbench.store.index.tables import AnnotationRow, ContextRow, MessageRow, PartRow, Row
-
-# One call's context as rows: what changed since the call before, and how much was selected.
-
-_ALWAYS = frozenset({"anchor", "input"})
-_REDUCED = (Action.MASKED, Action.TRUNCATED, Action.SUMMARIZED)
-
-
-class _Part(NamedTuple):
-    entries: tuple[Entry, ...]
-    """Kept, so that no other part comes to have its identity."""
-    id: int
-    """0 if it was not sent."""
-    sent: int
-    reduced: int
-    always: tuple[tuple[str, str], ...]
-    """Reason and content hash of messages that automatic context never drops."""
-    automatic: bool
-    """Automatic context had a say in it."""
-    carried: bool
-    """Messages of other phases stand in it, whether they were sent or not."""
-
-
-class ContextParts:
-    """The parts that the contexts of a run are made of; each is looked at once, however many contexts share it."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, _Part] = {}
-        """By the identity of the tuple."""
-        self._rows: set[int] = set()
-
-    def of(self, call: CallState) -> list[_Part]:
-        """Those of one call, in order."""
-        known = self._known
-        return [known.get(id(entries)) or self._part(entries) for entries in Rope.of(call.entries).parts]
-
-    def new_rows(self, parts: Sequence[_Part], at: str) -> list[PartRow]:
-        """Rows of the parts without one."""
-        rows = []
-        for part in parts:
-            if part.id and part.id not in self._rows:
-                self._rows.add(part.id)
-                sent = [entry.sent for entry in part.entries if entry.sent is not None]
-                bodies, contents = tuple(m.body_hash for m in sent), tuple(m.content_hash for m in sent)
-                rows.append(PartRow(id=part.id, bodies=bodies, contents=contents, added_at=at))
-        return rows
-
-    def _part(self, entries: tuple[Entry, ...]) -> _Part:
-        sent = [entry.sent.body_hash for entry in entries if entry.sent is not None]
-        key = int(digest(" ".join(sent))[:16], 16) if sent else 0
-        reduced = sum(1 for entry in entries if entry.sent is not None and entry.action in _REDUCED)
-        always = tuple(
-            (entry.reason.code, entry.item.message.content_hash)
-            for entry in entries
-            if entry.sent is not None and entry.reason.code in _ALWAYS
-        )
-        automatic = any(entry.reason.code in AUTOMATIC for entry in entries)
-        carried = any(entry.item.kind is Kind.INJECTED for entry in entries)
-        part = _Part(entries, key, len(sent), reduced, always, automatic, carried)
-        self._known[id(entries)] = part
-        return part
-
-
-def part_ids(parts: Iterable[_Part]) -> tuple[int, ...]:
-    """What a row of ``messages`` names of a context."""
-    return tuple(part.id for part in parts if part.id)
-
-
-def context_row(event: Event, call: CallState, session_id: str, parts: Sequence[_Part]) -> ContextRow:
-    """The delta of one assembly. Hashes are body hashes; a dropped message has no hash of a sent body."""
-    place, forecast = event.place, call.forecast
-    changed = list(_positions(event.data.get("splices", ())))
-    inside = _prefix_end(call, parts)
-    return ContextRow(
-        session_id=session_id,
-        branch=place.branch,
-        phase_name=place.phase,
-        visit=small(place.visit),
-        attempt_number=small(place.attempt),
-        turn_number=small(place.turn),
-        call=small(place.call),
-        strategy=call.strategy,
-        request_hash=call.digest,
-        entries=len(call.entries),
-        positions=tuple(position for position, _ in changed),
-        source_hashes=tuple(entry["m"] for _, entry in changed),
-        sent_hashes=tuple(entry.get("s", entry["m"]) or "" for _, entry in changed),
-        actions=tuple(entry["action"] for _, entry in changed),
-        reasons=tuple(" ".join(map(str, entry["reason"])) for _, entry in changed),
-        rule_paths=tuple(entry["rule"] for _, entry in changed),
-        rule_lines=tuple(count(entry["line"]) or 0 for _, entry in changed),
-        tokens_full=tuple(count(entry["full"]) or 0 for _, entry in changed),
-        tokens_sent=tuple(count(entry["sent"]) or 0 for _, entry in changed),
-        in_prefix=tuple(position < inside for position, _ in changed),
-        cached=forecast.cached if forecast else 0,
-        fresh=forecast.fresh if forecast else 0,
-        written=forecast.written if forecast else 0,
-        grade=str(call.grade),
-        row_version=event.seq,
-    )
-
-
-SELECTED = 200
-"""Hashes that the metadata of a selection list at most: ``context_hashes`` of the row names all."""
-
-
-def selection(call: CallState, parts: Sequence[_Part], visit: VisitState | None) -> Mapping[str, Any]:
-    """The metadata of a ``context_selection`` row; sizes count messages.
-
-    What a phase takes over from others is decided with the first call of its visit: that row is ``inter_phase``, and
-    those of later calls, which decide about the visit's own messages, are ``intra_phase``. ``anchor_hashes`` are the
-    messages that automatic context never drops; ``selected_hashes`` the others that were sent, empty where all
-    messages were, and where they are more than ``SELECTED``: the row's ``context_hashes`` names them.
-    """
-    size, sent = len(call.entries), sum(part.sent for part in parts)
-    first = next((one for one in visit.calls if not one.beside), None) if visit is not None else None
-    inter = first is call and any(part.carried for part in parts)
-    automatic = any(part.automatic for part in parts)
-    anchors = [digest for part in parts for _, digest in part.always] if automatic else []
-    chosen: list[str] = []
-    if sent < size and sent <= SELECTED:
-        kept = (entry for entry in call.entries if entry.sent is not None)
-        chosen = [e.item.message.content_hash for e in kept if not (automatic and e.reason.code in _ALWAYS)]
-    return {
-        "selection_type": "inter_phase" if inter else "intra_phase",
-        "strategy": call.strategy,
-        "full_history_size": size,
-        "context_size": sent,
-        "masked_count": sum(part.reduced for part in parts),
-        "dropped_count": size - sent,
-        "anchor_hashes": anchors,
-        "selected_hashes": chosen,
-        "tokens_full": call.tokens_full,
-        "tokens_sent": call.tokens_sent,
-        "tokens_saved": call.tokens_full - call.tokens_sent,
-        "problems": [problem.message for problem in call.problems],
-        "notes": list(call.notes),
-    }
-
-
-def _positions(splices: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Entries of splices with their index in the new sequence; splices count in the one before."""
-    shift = 0
-    for splice in splices:
-        start = splice["at"] + shift
-        for offset, entry in enumerate(splice["entries"]):
-            yield start + offset, entry
-        shift += len(splice["entries"]) - splice["remove"]
-
-
-def _prefix_end(call: CallState, parts: Sequence[_Part]) -> int:
-    """Index of the first entry that lies outside the prefix the provider can reuse."""
-    left, index = call.forecast.break_at if call.forecast else 0, 0
-    for part in parts:
-        if part.sent <= left:
-            left -= part.sent
-            index += len(part.entries)
-            continue
-        for entry in part.entries:
-            if entry.sent is not None:
-                if left == 0:
-                    return index
-                left -= 1
-            index += 1
-    return index
-
+from workbench.store.index.tables import AnnotationRow, EvalRow, MessageRow, Row, RunRow
 
 _ACTORS = {
     "evaluation": "evaluator",
@@ -217,11 +54,36 @@ REPEATED = "repeated"
 _CARRIED = frozenset({Kind.SYSTEM, Kind.INPUT, Kind.INJECTED})
 
 
-class RowMaker(LateRows):
-    """Makes the rows of one run."""
+RULE = "rule"
+"""The rater in ``all_evals`` if neither an evaluator nor a person judged: a rule of the file, or a fallback."""
+
+
+class RowMaker:
+    """Makes the rows of one run, and keeps every message row in its newest version. Facts that come after the rows they
+    belong to (winners, callouts, prices) make those anew, with the sequence number of the late record as their version.
+    """
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(run_id)
+        self.run_id = run_id
+        self.state = RunState()
+        self._branches = Branches()
+        self._new = RowTemplates(run_id, self.state, self._branches)
+        self._cards = CardRows(run_id, self.state, self._branches)
+        self._told_late = False
+        """The last event told something of its branch that earlier rows do not say."""
+        self._messages: dict[str, MessageRow] = {}
+        """By message id; kept because late facts make rows anew."""
+        self._answers: dict[Place, str] = {}
+        """Message ids of answers; of several at one place (a resumed run), the last."""
+        self._answer_ids: list[str] = []
+        self._running: dict[tuple[Place, object], dict[str, Any]] = {}
+        """Tool calls without a result so far, by place and index."""
+        self._attempts: dict[tuple[str, str, int], str] = {}
+        """Message ids of the rows that end candidates, by branch, phase and visit."""
+        self._failed_check = ""
+        self._strategy = ""
+        self.annotated = 0
+        """Bytes of annotations that were read: a later annotation gives a row a higher version."""
         self._shown: dict[tuple[str, str, int], set[tuple[Kind, str]]] = {}
         """Per visit: messages from outside it that have a row."""
         self._parts = ContextParts()
@@ -233,14 +95,60 @@ class RowMaker(LateRows):
         ValueError for an invalid journal.
         """
         if not self.state.apply(event):
-            return [self._event(event, written).changed(kind=REPEATED)]
+            return [self._new.event(event, written).changed(kind=REPEATED)]
         self._told_late = self._branches.apply(event)
         maker = _MAKERS.get(event.kind)
-        rows = [self._event(event, written), *(maker(self, event) if maker is not None else ())]
+        rows = [self._new.event(event, written), *(maker(self, event) if maker is not None else ())]
         for row in rows:
             if isinstance(row, MessageRow):
-                self._keep(row)
+                self._messages[row.message_id] = row
+                self._cards.told(row)
         return rows
+
+    def run_row(self) -> RunRow:
+        """The run so far, as a row of its own; part of every batch."""
+        state = self.state
+        own, inside = state.own, state.children.figures()
+        return RunRow(
+            run_id=self.run_id,
+            session_id=state.session_id,
+            parent_run_id=state.parent.get("run_id", ""),
+            parent_session_id=state.parent.get("session_id", ""),
+            parent_kind=state.parent.get("kind", ""),
+            cascade_id=state.cascade_id,
+            cascade_file=state.cascade_file,
+            cascade_hash=state.cascade_sha256,
+            strategy=self._strategy,
+            status=state.status,
+            failed_check=self._failed_check,
+            reason=state.reason,
+            started=time_of(state.started) if state.started else None,
+            finished=time_of(state.finished) if state.finished else None,
+            seconds=state.seconds,
+            paused_seconds=state.paused,
+            visits=len(state.visits),
+            calls=own.calls,
+            recorded_calls=own.recorded,
+            tools=own.tools,
+            tokens_in=own.tokens_in,
+            tokens_out=own.told_out,
+            cost=own.cost,
+            predicted_cost=own.spent.predicted,
+            unknown_costs=own.spent.unbilled,
+            inside_runs=inside.runs,
+            inside_calls=inside.calls,
+            inside_tokens_in=inside.tokens_in,
+            inside_tokens_out=inside.told_out,
+            inside_cost=inside.cost,
+            inside_predicted_cost=inside.spent.predicted,
+            model=", ".join(dict.fromkeys(call.model for call in state.calls if call.model)),
+            input=json_text(dict(state.input)) if state.input else "",
+            output=state.output,
+            imported=bool(state.ports.get("imported")),
+            journal_rows=state.seq,
+            **label_columns(self.state.annotations.run),
+            row_version=self.annotated << VERSION_BITS | state.seq,
+        )
 
     def annotated_rows(self, annotations: Annotations, size: int) -> list[Row]:
         """The rows of annotations, and those of the calls and of the run that they are about, in a version above all
@@ -281,28 +189,32 @@ class RowMaker(LateRows):
         state, data = self.state, event.data
         self._strategy = str(state.options.get("strategy", ""))
         whole, phases = _cascade_bodies(state.cascade_text, state.cascade_file)
-        rows = self._blob(event, state.cascade_sha256, "cascade", whole)
+        rows = self._new.blob(event, state.cascade_sha256, "cascade", whole)
         for name, body in phases:
-            self._phases[name] = digest(body)
-            rows += self._blob(event, self._phases[name], "phase", body)
+            self._new.phases[name] = digest(body)
+            rows += self._new.blob(event, self._new.phases[name], "phase", body)
         metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
-        started = self._row(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
+        started = self._new.message(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
         self._begun = started.message_id
         return [*rows, started.changed(metadata_json=json_text(metadata))]
 
     def _run_resumed(self, event: Event) -> list[Row]:
-        return [self._row(event, "cascade_resume", metadata_json=json_text({"ports": event.data.get("ports")}))]
+        return [self._new.message(event, "cascade_resume", metadata_json=json_text({"ports": event.data.get("ports")}))]
 
     def _run_finished(self, event: Event) -> list[Row]:
         data = event.data
         node_type = _ENDS.get(str(data.get("status")), "cascade_error")
         metadata = {name: data.get(name) for name in ("status", "reason", "state")}
         content = json_text(data.get("output", ""))
-        return [self._row(event, node_type, content_json=content, metadata_json=json_text(metadata))]
+        return [self._new.message(event, node_type, content_json=content, metadata_json=json_text(metadata))]
 
     def _phase_started(self, event: Event) -> list[Row]:
         data = dict(event.data)
-        return [self._row(event, "phase_start", model_requested=data.get("model", ""), metadata_json=json_text(data))]
+        return [
+            self._new.message(
+                event, "phase_start", model_requested=data.get("model", ""), metadata_json=json_text(data)
+            )
+        ]
 
     def _phase_finished(self, event: Event) -> list[Row]:
         data = event.data
@@ -311,30 +223,30 @@ class RowMaker(LateRows):
         metadata = {name: value for name, value in data.items() if name != "output"}
         content = json_text(data.get("output", ""))
         node_type = "phase_stop" if data.get("status") == "stopped" else "phase_complete"
-        row = self._row(event, node_type, content_json=content, metadata_json=json_text(metadata))
-        return [row, *self._visit_cards(event)]
+        row = self._new.message(event, node_type, content_json=content, metadata_json=json_text(metadata))
+        return [row, *self._cards.of_visit(event)]
 
     def _context_assembled(self, event: Event) -> list[Row]:
         call = self.state.call_at(event.place)
         rows: list[Row] = []
         new = [entry for splice in event.data.get("splices", ()) for entry in splice["entries"]]
         sizes = {entry["m"]: entry["full"] for entry in new}
-        for index, item in enumerate([*self._carried_in(event), *self._added(event)], 1):
+        for index, item in enumerate([*self._carried_in(event), *self._new.added(event)], 1):
             node_type = "context_injection" if item.kind is Kind.INJECTED else item.message.role
             tokens = sizes.get(item.message.body_hash)
-            rows.append(self._message_row(event, item, node_type, index, estimated_tokens=tokens))
-        rows += self._anchors(event)
+            rows.append(self._new.item(event, item, node_type, index, estimated_tokens=tokens))
+        rows += self._cards.anchors(event)
         if call is None:
             return rows
         head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}
-        rows += self._blob(event, call.digest, "request", sorted_json(head))
+        rows += self._new.blob(event, call.digest, "request", sorted_json(head))
         session = self._branches.of(event.place).session_id or self.run_id
         parts = self._parts.of(call)
         rows += self._parts.new_rows(parts, time_of(event.at))
         rows.append(context_row(event, call, session, parts))
         metadata = json_text(selection(call, parts, self.state.visit_of(event.place)))
         rows.append(
-            self._row(
+            self._new.message(
                 event,
                 "context_selection",
                 metadata_json=metadata,
@@ -364,22 +276,28 @@ class RowMaker(LateRows):
         data, place = event.data, event.place
         if place.call > 1 or data.get("try", 1) > 1:
             return []
-        return [self._row(event, "turn", model_requested=data.get("model", ""), metadata_json=json_text(dict(data)))]
+        return [
+            self._new.message(event, "turn", model_requested=data.get("model", ""), metadata_json=json_text(dict(data)))
+        ]
 
     def _call_failed(self, event: Event) -> list[Row]:
         data = event.data
         metadata = {name: data.get(name) for name in ("try", "error", "retry_in", "purpose")}
-        return [self._row(event, "call_error", request_hash=data.get("digest", ""), metadata_json=json_text(metadata))]
+        return [
+            self._new.message(
+                event, "call_error", request_hash=data.get("digest", ""), metadata_json=json_text(metadata)
+            )
+        ]
 
     def _call_finished(self, event: Event) -> list[Row]:
-        items, call, data = self._added(event), self.state.call_at(event.place), event.data
+        items, call, data = self._new.added(event), self.state.call_at(event.place), event.data
         if not items or call is None:
             return []
         usage, message, purpose = call.usage, items[0].message, str(data.get("purpose", ""))
         response = {name: data.get(name) for name in ("provider_id", "model", "provider", "finish_reason", "usage")}
         body = sorted_json({**response, "message": message.to_json()})
         tokens_in, tokens_out = count(call.tokens_in), count(usage.output)
-        row = self._message_row(
+        row = self._new.item(
             event,
             items[0],
             _node_type(event, purpose),
@@ -408,7 +326,7 @@ class RowMaker(LateRows):
         )
         self._answers[event.place] = row.message_id
         self._answer_ids.append(row.message_id)
-        return [row, *self._blob(event, row.response_hash, "response", body)]
+        return [row, *self._new.blob(event, row.response_hash, "response", body)]
 
     def _tool_started(self, event: Event) -> list[Row]:
         """A call that the model wrote as text joins its answer's ``tool_calls_json`` when it has been read."""
@@ -417,7 +335,7 @@ class RowMaker(LateRows):
         self._running[event.place, data.get("index")] = call
         metadata = {name: data.get(name) for name in ("index", "native", "side_effects")}
         answer = self._messages.get(self._answers.get(event.place, ""))
-        row = self._row(
+        row = self._new.message(
             event,
             "tool_call",
             node=("tool", data.get("index")),
@@ -448,7 +366,7 @@ class RowMaker(LateRows):
         result = shared | {"node": ("tool", index, "result")}
         if images:
             result |= {"images_json": json_text(images), "has_images": True}
-        items = self._added(event)
+        items = self._new.added(event)
         if not items:
             said: dict[str, Any] = {
                 "role": "tool",
@@ -456,10 +374,10 @@ class RowMaker(LateRows):
                 "metadata_json": json_text(metadata),
             }
             said |= {"semantic_actor": "main", "semantic_purpose": "tool_result"}
-            return [self._row(event, "tool_result", **result, **said)]
+            return [self._new.message(event, "tool_result", **result, **said)]
         shown = shared | {"node": ("tool", index, "images")}
         return [
-            self._message_row(
+            self._new.item(
                 event, item, "tool_result", number, metadata, **(shown if item.kind is Kind.IMAGES else result)
             )
             for number, item in enumerate(items)
@@ -468,7 +386,7 @@ class RowMaker(LateRows):
     def _check_finished(self, event: Event) -> list[Row]:
         data = event.data
         name, valid = str(data.get("name") or data.get("check", "")), bool(data.get("valid"))
-        row = self._row(
+        row = self._new.message(
             event,
             "ward" if "ward" in str(data.get("check", "")) else "validation",
             node=("check", data.get("index", event.seq)),
@@ -478,7 +396,7 @@ class RowMaker(LateRows):
             semantic_purpose="validation",
         )
         verdict = "valid" if valid else "invalid"
-        judged = self._eval(event, 0, name, data.get("score"), None, verdict, str(data.get("reason", "")))
+        judged = self._new.judgement(event, 0, name, data.get("score"), None, verdict, str(data.get("reason", "")))
         return [row, judged, *self._filtered(event)]
 
     def _filtered(self, event: Event) -> list[Row]:
@@ -491,8 +409,133 @@ class RowMaker(LateRows):
         metadata = json.loads(attempt.metadata_json) | {"validation": verdict}
         return [attempt.changed(metadata_json=json_text(metadata), row_version=event.seq)]
 
+    def _evaluation_finished(self, event: Event) -> list[Row]:
+        """Judgements of all that were compared; the rows of the candidates of this step learn whether they won."""
+        data = event.data
+        reason = str(data.get("reason", ""))
+        row = self._new.message(
+            event,
+            "evaluator",
+            content_json=json_text(reason),
+            metadata_json=json_text(dict(data)),
+            semantic_actor="evaluator",
+            semantic_purpose="evaluation",
+        )
+        rows: list[Row] = [row]
+        for index, judged in self._judgements(event):
+            name = self._branches.candidates(event.place, index // STEP).get(index, event.place.branch)
+            sounding = self._branches.of(event.place._replace(branch=name)).sounding_index
+            rows.append(judged.changed(sounding_index=sounding, branch=name))
+        if isinstance(winner := data.get("winner"), int) and was_decided(data):
+            self._branches.decide(event.place, winner, _step_of(data))
+            rows += self._now_decided(event)
+        return rows
+
+    def _now_decided(self, event: Event) -> list[Row]:
+        """The rows of candidates of whom the event told that they won or lost."""
+        visits = {_visit(row) for row in self._messages.values()}
+        known = {visit: self._branches.of(Place(*visit)).is_winner for visit in visits}
+        return [
+            row.changed(is_winner=won, row_version=event.seq)
+            for row in self._messages.values()
+            if row.branch and row.semantic_actor != JUDGE and (won := known[_visit(row)]) is not row.is_winner
+        ]
+
+    def _judgements(self, event: Event) -> Iterator[tuple[int, EvalRow]]:
+        """For each compared candidate: the evaluator's verdict, and the person's choice unless the file withholds it
+        (``capture_for_training``); if there is neither, the rule that chose. ``verdict`` names what decided.
+        """
+        data = event.data
+        scores, winner, decided = _scores(data.get("scores")), data.get("winner"), was_decided(data)
+        assumed = {index for index in data.get("assumed_scores") or () if isinstance(index, int)}
+        reason, by = str(data.get("reason", "")), str(data.get("decided_by", ""))
+        compared = data.get("compared")
+        indices = compared if isinstance(compared, list) else self._branches.candidates(event.place, _step_of(data))
+        stood = sorted({*indices, *scores}) if isinstance(winner, int) else []
+        person = by.startswith("a person")
+        # Of a journal that names no pick of the evaluator's, it is the winner.
+        pick = data.get("evaluator_pick", None if person else winner)
+        said = str(data.get("evaluator_reason", "")) or reason
+        if "decided" not in data and said.startswith(UNUSABLE):  # 0.1.0 named the first as the evaluator's pick.
+            pick, by = None, by if decided else FALLBACK
+        if pick is not None:
+            why = str(data.get("evaluator_reason", "")) if person else reason
+            for index in stood:
+                score = None if index in assumed else scores.get(index)
+                yield index, self._new.judgement(event, index, "evaluator", score, index == pick, by, why)
+        if person and not data.get("untold"):
+            rejected = data.get("rejected") or {}
+            for index in data.get("offered") or stood:
+                notes, score = str(rejected.get(str(index), reason)), scores.get(index) if pick is None else None
+                preferred = index == winner if decided else None
+                yield index, self._new.judgement(event, index, PERSON, score, preferred, by, notes)
+        elif pick is None and not person:
+            for index in stood:
+                yield (
+                    index,
+                    self._new.judgement(event, index, RULE, None, index == winner if decided else None, by, reason),
+                )
+
+    def _candidate_finished(self, event: Event) -> list[Row]:
+        data, branch = event.data, self._branches.of(event.place)
+        node_type = "reforge_attempt" if branch.reforge_step else "sounding_attempt"
+        metadata = json_text({key: value for key, value in data.items() if key != "output"})
+        row = self._new.message(
+            event, node_type, content_json=json_text(data.get("output", "")), metadata_json=metadata
+        )
+        self._attempts[event.place.branch, event.place.phase, event.place.visit] = row.message_id
+        rows: list[Row] = [row, *self._cards.of_visit(event)]
+        if self._told_late:
+            said = {
+                "mutation_type": branch.mutation_type,
+                "mutation_applied": branch.mutation_applied,
+                "mutation_template": branch.mutation_template,
+            }
+            rows += self._anew(event, lambda row: self._branches.same(Place(*_visit(row)), event.place), **said)
+        return rows
+
+    def _callout(self, event: Event) -> list[Row]:
+        data, said = event.data, event.data.get("body_hash")
+        same = [
+            row
+            for row in self._messages.values()
+            if said and row.body_hash == said and _visit(row) == event.place.visit_key
+        ]
+        # The same words may stand in several turns of a visit; of a journal that names no turn, all of them are meant.
+        turn = (event.place.attempt, event.place.turn)
+        meant = [row for row in same if (row.attempt_number or 0, row.turn_number or 0) == turn] or same
+        called: dict[str, Any] = {"is_callout": True, "callout_name": str(data.get("name", ""))}
+        rows = [row.changed(**called, row_version=event.seq) for row in meant]
+        return [*rows, *self._cards.called_out(event)]
+
+    def _cost_known(self, event: Event) -> list[Row]:
+        """A late price belongs to the first call of that request without a known cost."""
+        data, usage = event.data, event.data.get("usage") or {}
+        wanted = self._answers.get(event.place) or next(
+            (row.message_id for row in self._paid() if row.request_hash == data.get("digest") and row.cost is None), ""
+        )
+        row = self._messages.get(wanted)
+        if row is None:
+            return []
+        said: dict[str, Any] = {"cost": number(data.get("cost")), "cost_grade": data.get("cost_grade", "billed")}
+        names = {"tokens_in": "input", "tokens_out": "output", "tokens_cached": "cached", "tokens_written": "written"}
+        said |= {column: value for column, name in names.items() if (value := count(usage.get(name))) is not None}
+        if "tokens_in" in said:
+            said["token_grade"] = "reported"
+        row = row.changed(**said, row_version=event.seq)
+        known = row.tokens_in is not None and row.tokens_out is not None
+        return [row.changed(total_tokens=(row.tokens_in or 0) + (row.tokens_out or 0) if known else None)]
+
+    def _anew(self, event: Event, which: Callable[[MessageRow], bool], **changed: Any) -> list[Row]:
+        """New versions of rows; they keep their timestamp, since partitions are never merged."""
+        return [row.changed(**changed, row_version=event.seq) for row in list(self._messages.values()) if which(row)]
+
+    def _paid(self) -> Iterator[MessageRow]:
+        """The answers of models, in order."""
+        return (self._messages[message_id] for message_id in self._answer_ids)
+
     def _human_answered(self, event: Event) -> list[Row]:
-        row = self._row(
+        row = self._new.message(
             event,
             "human_input",
             node=("human", event.data.get("index")),
@@ -507,7 +550,7 @@ class RowMaker(LateRows):
         return [row]
 
     def _audible(self, event: Event) -> list[Row]:
-        row = self._row(
+        row = self._new.message(
             event,
             "human_input",
             node=("audible", event.data.get("index")),
@@ -520,7 +563,7 @@ class RowMaker(LateRows):
         return [row]
 
     def _hook(self, event: Event) -> list[Row]:
-        row = self._row(
+        row = self._new.message(
             event,
             "hook",
             node=("hook", event.data.get("type"), event.data.get("index"), event.data.get("number")),
@@ -537,8 +580,8 @@ class RowMaker(LateRows):
             return []
         message = self.state.bodies.get(data["hash"]) if data["kind"] == "message" else None
         if message is not None and message.to_json() == data["body"]:
-            return self._blob(event, data["hash"], "message", message.canonical())
-        return self._blob(event, data["hash"], data["kind"], canonical(data["body"]))
+            return self._new.blob(event, data["hash"], "message", message.canonical())
+        return self._new.blob(event, data["hash"], data["kind"], canonical(data["body"]))
 
 
 @lru_cache(16)
@@ -564,6 +607,22 @@ def _milliseconds(seconds: object) -> float | None:
     return None if known is None else round(known * 1000, 3)
 
 
+def _step_of(data: Mapping[str, Any]) -> int:
+    """The refinement step of an evaluation, from its kind: ``soundings``, ``aggregate`` or ``reforge 2``."""
+    word, _, number = str(data.get("kind", "")).partition(" ")
+    return int(number) if word == "reforge" and number.isdigit() else 0
+
+
+def _visit(row: MessageRow) -> tuple[str, str, int]:
+    return row.branch, row.phase_name, row.visit
+
+
+def _scores(value: object) -> dict[int, float]:
+    """Scores by candidate, from an object keyed by index or a list."""
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return {int(key): known for key, score in pairs if str(key).isdigit() and (known := number(score)) is not None}
+
+
 _MAKERS: dict[str, Callable[[RowMaker, Event], list[Row]]] = {
     "run_started": RowMaker._run_started,
     "run_resumed": RowMaker._run_resumed,
@@ -585,7 +644,7 @@ _MAKERS: dict[str, Callable[[RowMaker, Event], list[Row]]] = {
     "blob": RowMaker._blob_event,
     "callout": RowMaker._callout,
     "cost_known": RowMaker._cost_known,
-    "card": RowMaker._card,
-    "embedded": RowMaker._embedded,
+    "card": lambda maker, event: maker._cards.made(event),
+    "embedded": lambda maker, event: maker._cards.embedded(event),
 }
 """Kinds that make more than a row of ``events``."""

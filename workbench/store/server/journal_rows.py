@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from workbench.store.index.row_base import json_text
+from workbench.store.index.row_values import json_text
 from workbench.store.index.tables import FileRow, LineRow, OriginRow, Row
 from workbench.store.index.values import whole_text
 from workbench.store.journal import annotation_file

@@ -1,0 +1,176 @@
+"""One call's context as rows: what changed since the call before, and how much was selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workbench.context.assembly import Action, Entry, Kind
+from workbench.context.reasons import AUTOMATIC
+from workbench.context.rope import Rope
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState, VisitState
+from workbench.store.index.row_values import count, digest, small
+from workbench.store.index.tables import ContextRow, PartRow
+
+_ALWAYS = frozenset({"anchor", "input"})
+_REDUCED = (Action.MASKED, Action.TRUNCATED, Action.SUMMARIZED)
+
+
+class _Part(NamedTuple):
+    entries: tuple[Entry, ...]
+    """Kept, so that no other part comes to have its identity."""
+    id: int
+    """0 if it was not sent."""
+    sent: int
+    reduced: int
+    always: tuple[tuple[str, str], ...]
+    """Reason and content hash of messages that automatic context never drops."""
+    automatic: bool
+    """Automatic context had a say in it."""
+    carried: bool
+    """Messages of other phases stand in it, whether they were sent or not."""
+
+
+class ContextParts:
+    """The parts that the contexts of a run are made of; each is looked at once, however many contexts share it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Part] = {}
+        """By the identity of the tuple."""
+        self._rows: set[int] = set()
+
+    def of(self, call: CallState) -> list[_Part]:
+        """Those of one call, in order."""
+        known = self._known
+        return [known.get(id(entries)) or self._part(entries) for entries in Rope.of(call.entries).parts]
+
+    def new_rows(self, parts: Sequence[_Part], at: str) -> list[PartRow]:
+        """Rows of the parts without one."""
+        rows = []
+        for part in parts:
+            if part.id and part.id not in self._rows:
+                self._rows.add(part.id)
+                sent = [entry.sent for entry in part.entries if entry.sent is not None]
+                bodies, contents = tuple(m.body_hash for m in sent), tuple(m.content_hash for m in sent)
+                rows.append(PartRow(id=part.id, bodies=bodies, contents=contents, added_at=at))
+        return rows
+
+    def _part(self, entries: tuple[Entry, ...]) -> _Part:
+        sent = [entry.sent.body_hash for entry in entries if entry.sent is not None]
+        key = int(digest(" ".join(sent))[:16], 16) if sent else 0
+        reduced = sum(1 for entry in entries if entry.sent is not None and entry.action in _REDUCED)
+        always = tuple(
+            (entry.reason.code, entry.item.message.content_hash)
+            for entry in entries
+            if entry.sent is not None and entry.reason.code in _ALWAYS
+        )
+        automatic = any(entry.reason.code in AUTOMATIC for entry in entries)
+        carried = any(entry.item.kind is Kind.INJECTED for entry in entries)
+        part = _Part(entries, key, len(sent), reduced, always, automatic, carried)
+        self._known[id(entries)] = part
+        return part
+
+
+def part_ids(parts: Iterable[_Part]) -> tuple[int, ...]:
+    """What a row of ``messages`` names of a context."""
+    return tuple(part.id for part in parts if part.id)
+
+
+def context_row(event: Event, call: CallState, session_id: str, parts: Sequence[_Part]) -> ContextRow:
+    """The delta of one assembly. Hashes are body hashes; a dropped message has no hash of a sent body."""
+    place, forecast = event.place, call.forecast
+    changed = list(_positions(event.data.get("splices", ())))
+    inside = _prefix_end(call, parts)
+    return ContextRow(
+        session_id=session_id,
+        branch=place.branch,
+        phase_name=place.phase,
+        visit=small(place.visit),
+        attempt_number=small(place.attempt),
+        turn_number=small(place.turn),
+        call=small(place.call),
+        strategy=call.strategy,
+        request_hash=call.digest,
+        entries=len(call.entries),
+        positions=tuple(position for position, _ in changed),
+        source_hashes=tuple(entry["m"] for _, entry in changed),
+        sent_hashes=tuple(entry.get("s", entry["m"]) or "" for _, entry in changed),
+        actions=tuple(entry["action"] for _, entry in changed),
+        reasons=tuple(" ".join(map(str, entry["reason"])) for _, entry in changed),
+        rule_paths=tuple(entry["rule"] for _, entry in changed),
+        rule_lines=tuple(count(entry["line"]) or 0 for _, entry in changed),
+        tokens_full=tuple(count(entry["full"]) or 0 for _, entry in changed),
+        tokens_sent=tuple(count(entry["sent"]) or 0 for _, entry in changed),
+        in_prefix=tuple(position < inside for position, _ in changed),
+        cached=forecast.cached if forecast else 0,
+        fresh=forecast.fresh if forecast else 0,
+        written=forecast.written if forecast else 0,
+        grade=str(call.grade),
+        row_version=event.seq,
+    )
+
+
+SELECTED = 200
+"""Hashes that the metadata of a selection list at most: ``context_hashes`` of the row names all."""
+
+
+def selection(call: CallState, parts: Sequence[_Part], visit: VisitState | None) -> Mapping[str, Any]:
+    """The metadata of a ``context_selection`` row; sizes count messages.
+
+    What a phase takes over from others is decided with the first call of its visit: that row is ``inter_phase``, and
+    those of later calls, which decide about the visit's own messages, are ``intra_phase``. ``anchor_hashes`` are the
+    messages that automatic context never drops; ``selected_hashes`` the others that were sent, empty where all
+    messages were, and where they are more than ``SELECTED``: the row's ``context_hashes`` names them.
+    """
+    size, sent = len(call.entries), sum(part.sent for part in parts)
+    first = next((one for one in visit.calls if not one.beside), None) if visit is not None else None
+    inter = first is call and any(part.carried for part in parts)
+    automatic = any(part.automatic for part in parts)
+    anchors = [digest for part in parts for _, digest in part.always] if automatic else []
+    chosen: list[str] = []
+    if sent < size and sent <= SELECTED:
+        kept = (entry for entry in call.entries if entry.sent is not None)
+        chosen = [e.item.message.content_hash for e in kept if not (automatic and e.reason.code in _ALWAYS)]
+    return {
+        "selection_type": "inter_phase" if inter else "intra_phase",
+        "strategy": call.strategy,
+        "full_history_size": size,
+        "context_size": sent,
+        "masked_count": sum(part.reduced for part in parts),
+        "dropped_count": size - sent,
+        "anchor_hashes": anchors,
+        "selected_hashes": chosen,
+        "tokens_full": call.tokens_full,
+        "tokens_sent": call.tokens_sent,
+        "tokens_saved": call.tokens_full - call.tokens_sent,
+        "problems": [problem.message for problem in call.problems],
+        "notes": list(call.notes),
+    }
+
+
+def _positions(splices: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Entries of splices with their index in the new sequence; splices count in the one before."""
+    shift = 0
+    for splice in splices:
+        start = splice["at"] + shift
+        for offset, entry in enumerate(splice["entries"]):
+            yield start + offset, entry
+        shift += len(splice["entries"]) - splice["remove"]
+
+
+def _prefix_end(call: CallState, parts: Sequence[_Part]) -> int:
+    """Index of the first entry that lies outside the prefix the provider can reuse."""
+    left, index = call.forecast.break_at if call.forecast else 0, 0
+    for part in parts:
+        if part.sent <= left:
+            left -= part.sent
+            index += len(part.entries)
+            continue
+        for entry in part.entries:
+            if entry.sent is not None:
+                if left == 0:
+                    return index
+                left -= 1
+            index += 1
+    return index
