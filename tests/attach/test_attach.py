@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from tests.attach.support import Session, session
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import until
+from workbench.attach.identity import Drawn, Surroundings
 from workbench.context.assembly import Action, Reason, Rule
 from workbench.context.part import DecisionInput, MessageDecision, Part, Role
 from workbench.context.strategy import Strategy, parse
@@ -312,6 +313,34 @@ def test_ids_that_codex_draws_make_no_difference(project: Project) -> None:
         assert again.post("openai", "/responses", body("b")).status_code == 200
 
 
+def test_what_programs_draw_anew_at_each_start_makes_no_difference_and_is_said(project: Project) -> None:
+    """As Codex and Gemini CLI write the results of shell commands, and what they say of their surroundings."""
+
+    def texts(day: datetime, folder: str, drawn: int) -> list[str]:
+        dated = f"Today's date is {day:%A, %B} {day.day}, {day.year}; {day:%Y-%m-%d} 10:0{drawn}:00"
+        result = f"Chunk ID: 0a80{drawn}5\nWall time: 0.000{drawn} seconds\nProcess Group PGID: 1077{drawn}"
+        more = f"5d3c8be0-6c1f-4a39-8fb8-5f0e1b4a4d0{drawn}, 1 passed in 0.0{drawn}s at 127.0.0.1:4338{drawn}"
+        return [f"<cwd>{folder}/a</cwd> {dated}", "Looked", result, "Read", more]
+
+    now, options = datetime.now(UTC), AttachOptions(session="live", offline=True, folder="/work/past")
+    with session(project, options=options) as live:
+        live.chat(*texts(now - timedelta(days=1), "/work/past", 1))
+    replay = AttachOptions(replay="live", folder="/work/now")
+    with session(project, options=replay) as again:
+        asked = texts(now, "/work/now", 2)
+        assert again.chat(*asked).status_code == 200
+    (told,) = [warning.data["message"] for warning in again.state().warnings]
+    assert told.startswith("request 1 is that of agent#1:3 but for what programs draw anew: folder /work/past, now ")
+    asked[2] += "0 files"
+    with session(project, options=replay) as changed:
+        assert "message 3 is not that of agent#1:3: recorded user" in changed.chat(*asked).json()["error"]["message"]
+    past = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    before, after = Drawn(Surroundings(past, "/work/past")), Drawn(Surroundings(now, "/work/now"))
+    assert before.digest(texts(past, "/work/past", 1)) == after.digest(texts(now, "/work/now", 2))
+    for text in ("process 4 files", "sleep 10 s", "it is 2019-01-02", "/work/nowhere", "localhost:8000", "task id: 12"):
+        assert after.values(text) == []
+
+
 async def test_a_client_may_go_on_at_the_mark_that_ends_a_stream(project: Project) -> None:
     """Many do, and hang up; the connection of the provider stays open for longer."""
     gone = list[asyncio.Event]()
@@ -597,7 +626,7 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
         snapshots.accept(ended)
         assert snapshots.replay(file).passed
         assert snapshots.about(file).kind == "strict"
-    agent.write_text(program.replace("'QUESTION'", "os.environ['OPENAI_BASE_URL']"))
+    agent.write_text(program.replace("'QUESTION'", "str(os.getpid())"))
     assert run_cli("attach", "--offline", "--session", "t", "--", sys.executable, "agent.py").code == 0
     unproven = run_cli("test", "freeze", "t", "--name", "another")
     assert unproven.code != 0

@@ -207,7 +207,7 @@ class Proxy:
             self._untold.append(ask)
             asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell)
         elif (made := await self._answers.answer(ask, self._witness.asked(ask))) is not None:
-            reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
+            reply = made.reply(time.monotonic() - began)
             self._witness.replied(ask, reply)
             return await _given(request, made)
         return await self._passed(request, provider, rest, body, ask, began)
@@ -229,10 +229,10 @@ class Proxy:
             placed.set_result(outgoing.placed)
             made = await self._answers.answer(ask, placed)
             if made is not None and outgoing.watched and made.status < 400:
-                reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
+                reply = made.reply(time.monotonic() - began)
                 return await _given(request, await control.incoming(ask, reply, outgoing, client) or made)
         if made is not None:
-            reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
+            reply = made.reply(time.monotonic() - began)
             self._witness.replied(ask, reply)
             return await _given(request, made)
         changed = replace(ask, path=outgoing.path)

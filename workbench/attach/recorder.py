@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.attach.contexts import OpenContext, OpenContexts
+from workbench.attach.identity import Drawn, Surroundings, canonical_request, digest
 from workbench.attach.pricing import OtherStrategy
 from workbench.attach.traffic import BY_HAND, Ask, Placed, Reply
 from workbench.context.edits import AddMessage, ChangeMessage
-from workbench.context.message import TextPart, canonical
+from workbench.context.message import TextPart
 from workbench.context.place import Place
 from workbench.context.strategy import Strategy
 from workbench.engine.edits import Edit, SetAnswer
@@ -76,44 +77,6 @@ def _placed(writer: ContextWriter) -> Placed:
     return Placed(writer.at, writer, writer.assembly)
 
 
-def canonical_request(ask: Ask) -> str:
-    """The SHA-256 of what a request asks: its JSON without what is drawn anew for each program."""
-    body = ask.body
-    kept = {key: value for key, value in body.items() if key not in DRAWN} if isinstance(body, Mapping) else body
-    if isinstance(kept, dict) and "contents" in kept:
-        kept["contents"] = _without_call_ids(kept["contents"])
-    elif isinstance(kept, dict) and isinstance(kept.get("input"), list):
-        kept["input"] = list(map(_without_item_id, kept["input"]))
-    text = canonical(kept) + (" tokens" if ask.counts else "")
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _without_call_ids(value: Any) -> Any:
-    """Contents of Gemini without the ids of calls: Gemini gives none, and some clients draw them."""
-    if isinstance(value, list):
-        return [_without_call_ids(one) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    made = {key: _without_call_ids(one) if key in ("parts", *_CALLS) else one for key, one in value.items()}
-    return made | {
-        key: {name: one for name, one in made[key].items() if name != "id"}
-        for key in _CALLS
-        if isinstance(made.get(key), Mapping)
-    }
-
-
-def _without_item_id(item: Any) -> Any:
-    """An item of OpenAI's Responses without its own id, which Codex draws anew; a call is known by another one."""
-    if not isinstance(item, Mapping) or item.get("type") == "item_reference":
-        return item
-    return {key: value for key, value in item.items() if key != "id"}
-
-
-_CALLS = ("functionCall", "functionResponse", "function_call", "function_response")
-DRAWN = frozenset({"client_metadata", "metadata", "user", "safety_identifier", "prompt_cache_key", "stream_options"})
-"""Keys of a request that do not tell it from another: ids of a user or of a session."""
-
-
 class Recorder:
     """Implements ``Witness`` in a thread of its own, so that no client waits for a disk or a token count."""
 
@@ -127,9 +90,11 @@ class Recorder:
         observe: Callable[[Event], None] = no_one,
         strategy: Strategy | None = None,
         what_if: Strategy | None = None,
+        around: Surroundings | None = None,
     ) -> None:
         """``origin.file`` is the command. ``strategy``: what is sent of the messages; None for all. ``what_if``: a
-        strategy that is priced beside what is sent."""
+        strategy that is priced beside what is sent. ``around``: where the command runs; None if
+        that is not known."""
         self.other = OtherStrategy(what_if, outside.counter, outside.prices) if what_if is not None else None
         self._secrets: dict[str, str] = {}
         self._redactor = Redactor(self._secrets, shapes=False)
@@ -145,7 +110,10 @@ class Recorder:
             source="the program that was watched",
             observe=observe,
         )
-        begin(self._run.journal, self._run.definition, self._run.options, origin)
+        around = around or Surroundings(datetime.fromisoformat(outside.clock.now()))
+        self._drawn = Drawn(around)
+        kept = {"folder": around.folder, "home": around.home}
+        begin(self._run.journal, self._run.definition, self._run.options, origin, kept=kept)
         self._remarks = Remarks()
         self._exchanges = Exchanges(self._remarks)
         self._contexts = OpenContexts(self._run, strategy, self.other)
@@ -305,6 +273,8 @@ class Recorder:
             except Unreadable as unreadable:
                 fault = fault or str(unreadable)
         writer = waiting.context.writer
+        if reply.remark:
+            self._run.warn(reply.remark, writer.at, code="drawn")
         if answer is None:
             self._contexts.answered(waiting.context, None)
             failed = Call(duration_s=told.duration_s, fault=fault or "the reply holds no answer of a model")
@@ -322,13 +292,16 @@ class Recorder:
     def _record_exchange(self, ask: Ask, reply: Reply) -> None:
         """Journal what went over the wire, so that it can be given again."""
         text, _ = self._redact(reply.body.decode("utf-8", "replace"))
+        asked = canonical_request(ask)
+        self._drawn.at(datetime.fromisoformat(self._run.clock.now()))
         waiting = self._waiting.get(ask.number) or self._answered.get(ask.number)
         self._run.journal.emit(
             "exchange",
             *((waiting.context.writer.at,) if waiting is not None else ()),
             provider=ask.provider,
             path=ask.path,
-            sha256=canonical_request(ask),
+            sha256=digest(asked),
+            alike=self._drawn.digest(asked),
             status=reply.status,
             content_type=reply.content_type,
             body=text,

@@ -71,6 +71,8 @@ class Reply(Struct, frozen=True):
     """Why it did not arrive whole, in words; empty where it did."""
     by: str = "provider"
     """provider, recording, offline, a person or workbench (which told the client that it could not be answered)."""
+    remark: str = ""
+    """What a person should know of it."""
 
 
 class Made(Struct, frozen=True):
@@ -80,6 +82,12 @@ class Made(Struct, frozen=True):
     content_type: str
     body: bytes
     by: str
+    remark: str = ""
+    """What a person should know of it."""
+
+    def reply(self, seconds: float) -> Reply:
+        """What the record keeps of it; ``seconds`` after it was asked for."""
+        return Reply(self.status, self.content_type, self.body, seconds, by=self.by, remark=self.remark)
 
 
 class Witness(Protocol):

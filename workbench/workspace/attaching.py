@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
 
+from workbench.attach.identity import Surroundings
 from workbench.attach.offline import OfflineAnswers
 from workbench.attach.recorded import NothingRecorded, RecordedAnswers
 from workbench.attach.recorder import FORMAT, PHASE, Recorder
@@ -38,6 +41,8 @@ class AttachOptions(Struct, frozen=True):
     """The command as written; empty if clients start by themselves."""
     session: str = ""
     """The name of the run; empty for a new one."""
+    folder: str = ""
+    """Where the command runs."""
     offline: bool = False
     replies: Path | None = None
     """Scripted replies of the offline model."""
@@ -93,7 +98,8 @@ def attached_run(
         digest = hashlib.sha256(options.command.encode("utf-8", "surrogatepass")).hexdigest()
         origin = Origin(FORMAT, options.command, digest)
         asked = {"strategy": options.strategy, "what_if": options.what_if}
-        recorder = Recorder(origin, run_id, session, services, observe=seen, **asked)
+        around = surroundings(options.folder)
+        recorder = Recorder(origin, run_id, session, services, observe=seen, around=around, **asked)
         try:
             yield AttachedRun(run_id, session, recorder, answers)
         finally:
@@ -145,6 +151,11 @@ def recorded_spans(
         runs.close("stopped", "the recording was interrupted")
 
 
+def surroundings(folder: str) -> Surroundings:
+    """Where and when a program runs that is started now in a folder."""
+    return Surroundings(datetime.now(UTC), folder, os.environ.get("HOME", ""))
+
+
 def end_session(run: AttachedRun, code: int, *, stopped: str = "") -> bool:
     """Close the record with the status of the session. ``code``: of the command. ``stopped``: why it was ended from
     outside. False if a replay has diverged.
@@ -178,7 +189,8 @@ def _answers(project: Project, options: AttachOptions) -> Answers | None:
     if named := options.replay or options.reuse:
         run_id = project.store.find(named)
         try:
-            return RecordedAnswers(project.store.events(run_id), encodings(), strict=bool(options.replay))
+            events, strict = project.store.events(run_id), bool(options.replay)
+            return RecordedAnswers(events, encodings(), surroundings(options.folder), strict=strict)
         except NothingRecorded as fault:
             raise CannotOpen(f"{named}: error: {fault}") from None
     return None

@@ -25,7 +25,7 @@ from workbench.snapshots.freeze import command_of
 from workbench.snapshots.recorded_run import RecordedRun
 from workbench.snapshots.rerun import Rerun
 from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, run_beside, serving
-from workbench.workspace.attaching import AttachedRun, end_session
+from workbench.workspace.attaching import AttachedRun, end_session, surroundings
 from workbench.workspace.project import Project
 from workbench.workspace.system import SystemClock, SystemIds
 
@@ -44,9 +44,9 @@ class SessionReplay(Struct, frozen=True):
 
 async def replay_session(project: Project, events: Sequence[Event]) -> SessionReplay:
     """Run the command of a session again in the folder of the project. Raises SnapshotError where it cannot be run."""
-    command = tuple(shlex.split(command_of(events)))
+    command, around = tuple(shlex.split(command_of(events))), surroundings(str(project.root))
     try:
-        answers = RecordedAnswers(events, encodings(), strict=True)
+        answers = RecordedAnswers(events, encodings(), around, strict=True)
         listener = listen(LOOPBACK, 0)
     except (NothingRecorded, CannotListen) as fault:
         raise SnapshotError(str(fault)) from None
@@ -55,7 +55,7 @@ async def replay_session(project: Project, events: Sequence[Event]) -> SessionRe
     services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
     origin = Origin(FORMAT, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
     run_id = SystemIds().run_id()
-    recorder = Recorder(origin, run_id, str(events[0].data.get("session_id", "")), services)
+    recorder = Recorder(origin, run_id, str(events[0].data.get("session_id", "")), services, around=around)
     run = AttachedRun(run_id, "", recorder, answers)
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output"

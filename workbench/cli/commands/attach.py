@@ -144,7 +144,9 @@ def command(
     name = session or new_session_id(Path(command[0]).name if command else "agent")
     chosen = _strategy(strategy) if strategy is not None else None
     other = _strategy(what_if) if what_if is not None else None
-    options = AttachOptions(shlex.join(command), name, offline, replies, replay or "", reuse or "", chosen, other)
+    options = AttachOptions(
+        shlex.join(command), name, str(Path.cwd()), offline, replies, replay or "", reuse or "", chosen, other
+    )
     try:
         where = addresses(os.environ, _given(upstreams))
         usual = OTLP_PORT if otlp else PORT
@@ -295,6 +297,9 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
         talk(f"diverged: {summary.reason}", "error")
     elif left:
         talk(f"{left} recorded {'reply was' if left == 1 else 'replies were'} not asked for", "warning")
+    if isinstance(run.answers, RecordedAnswers) and run.answers.drawn:
+        kinds = ", ".join(sorted({one.kind for one in run.answers.drawn}))
+        talk(f"not compared, as programs draw it anew at each start: {kinds}; warnings of the run say where", "dim")
     talk(totals_line(summary), "dim")
     if (other := run.recorder.other) is not None:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))

@@ -120,7 +120,8 @@ KINDS: dict[str, str] = {
         "far), invalid (the rule that such a request would break)"
     ),
     "exchange": (
-        "provider, path, sha256 (of the request as JSON, without ids that are drawn anew), status (of HTTP), "
+        "provider, path, sha256 (of the request as JSON, without ids that are drawn anew), alike (the same without "
+        "dates, durations and other values that programs draw at each start), status (of HTTP), "
         "content_type, body (of the reply, as text), by (provider, recording, offline, a person, workbench), "
         "first_byte_s, duration_s, fault (why it did not arrive whole): what a program that was watched got over the "
         "wire"

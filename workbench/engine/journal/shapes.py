@@ -290,7 +290,7 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
         **_all("cost sent_cost all_cost all_sent_cost", _Number | None),
     },
     "exchange": {
-        **_all("provider path sha256 content_type body by fault", str),
+        **_all("provider path sha256 alike content_type body by fault", str),
         "status": _Count,
         "first_byte_s": _Number | None,
     },
