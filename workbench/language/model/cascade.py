@@ -53,18 +53,7 @@ from workbench.language.model.context import (
 )
 from workbench.language.model.flow import AsyncCascade, ForEachRow, Handoff, Retry, Rules, SubCascade
 from workbench.language.model.mcp import McpServer, Servers
-from workbench.language.model.parameters import (
-    Cache,
-    Format,
-    Further,
-    MaxTokens,
-    Parameters,
-    ResponseFormat,
-    Seed,
-    Stop,
-    Temperature,
-    TopP,
-)
+from workbench.language.model.parameters import Parameters, ResponseFormat
 from workbench.language.problem import Path
 
 # Where a person is asked.
@@ -312,7 +301,7 @@ LAST_ERROR = "last_deterministic_error"
 Fallback = Annotated[Text | Annotated["Phase", Tag(MAP)], BY_TYPE]
 
 
-class Phase(Model):
+class Phase(Parameters):
     """One step of a cascade: a model phase with ``instructions``, or a deterministic one with ``tool``."""
 
     NULLS: ClassVar[frozenset[str]] = frozenset({"context"})
@@ -349,14 +338,6 @@ class Phase(Model):
         Literal["provider", "prompt", "both"] | None,
         own("Who is told output_schema before the answer: the provider, the model in its task, or both."),
     ] = None
-    temperature: Temperature = None
-    top_p: TopP = None
-    max_tokens: MaxTokens = None
-    seed: Seed = None
-    stop: Stop = None
-    response_format: Format = None
-    cache_control: Cache = None
-    parameters: Further = Field(default_factory=dict)
     wards: Annotated[Wards, tier1("Checks before, during and after the phase.")] = Wards.model_construct()
     soundings: Annotated[Soundings | None, tier1("Several candidates, of which one wins.")] = None
     output_extraction: Annotated[OutputExtraction | None, tier1("A part of the output that goes into the state.")] = (
@@ -469,7 +450,7 @@ class Phase(Model):
         return tuple(found)
 
 
-class Cascade(Model):
+class Cascade(Parameters):
     """A whole workflow."""
 
     cascade_id: Annotated[str, tier1("Identity of the cascade; its name as a tool or validator.")]
@@ -494,14 +475,6 @@ class Cascade(Model):
     default_fidelity: Annotated[Fidelity | None, own("How much of the run phases see, unless they say otherwise.")] = (
         None
     )
-    temperature: Temperature = None
-    top_p: TopP = None
-    max_tokens: MaxTokens = None
-    seed: Seed = None
-    stop: Stop = None
-    response_format: Format = None
-    cache_control: Cache = None
-    parameters: Further = Field(default_factory=dict)
     strategies: Annotated[dict[str, str], own("Named context strategies for compare and sweep.")] = Field(
         default_factory=dict
     )

@@ -63,29 +63,29 @@ _Stop = Annotated[
     Annotated[_Text, Tag(TEXT)] | Annotated[tuple[_Text, ...], Tag(LIST)], BY_TYPE, BeforeValidator(_filled)
 ]
 
-Temperature = Annotated[
-    Annotated[Number, Field(le=2)] | None, own("How freely the model chooses its words, 0 to 2; sent with each call.")
-]
-TopP = Annotated[Share | None, own("Share of the likeliest words to choose from, 0 to 1; sent with each call.")]
-MaxTokens = Annotated[Count | None, own("Most tokens of one answer; sent with each call.")]
-Seed = Annotated[Annotated[int, Strict()] | None, own("Makes answers repeatable where the model can; sent.")]
-Stop = Annotated[_Stop | None, own("Texts at which the model ends its answer; sent with each call.")]
-Format = Annotated[ResponseFormat | None, own("The form that the provider makes an answer follow; sent.")]
-Cache = Annotated[CacheControl | None, own("What Anthropic's prompt cache keeps; system and last by default.")]
-Further = Annotated[dict[str, Any], own("Further parameters of the model by name, sent as they are; null removes one.")]
-
 
 class Parameters(Model):
     """Parameters of a request. Those of a phase win over the cascade's, those of a candidate's model over both."""
 
-    temperature: Temperature = None
-    top_p: TopP = None
-    max_tokens: MaxTokens = None
-    seed: Seed = None
-    stop: Stop = None
-    response_format: Format = None
-    cache_control: Cache = None
-    parameters: Further = Field(default_factory=dict)
+    temperature: Annotated[
+        Annotated[Number, Field(le=2)] | None,
+        own("How freely the model chooses its words, 0 to 2; sent with each call."),
+    ] = None
+    top_p: Annotated[Share | None, own("Share of the likeliest words to choose from, 0 to 1; sent with each call.")] = (
+        None
+    )
+    max_tokens: Annotated[Count | None, own("Most tokens of one answer; sent with each call.")] = None
+    seed: Annotated[Annotated[int, Strict()] | None, own("Makes answers repeatable where the model can; sent.")] = None
+    stop: Annotated[_Stop | None, own("Texts at which the model ends its answer; sent with each call.")] = None
+    response_format: Annotated[
+        ResponseFormat | None, own("The form that the provider makes an answer follow; sent.")
+    ] = None
+    cache_control: Annotated[
+        CacheControl | None, own("What Anthropic's prompt cache keeps; system and last by default.")
+    ] = None
+    parameters: Annotated[
+        dict[str, Any], own("Further parameters of the model by name, sent as they are; null removes one.")
+    ] = Field(default_factory=dict)
 
 
 NAMED = tuple(name for name in Parameters.model_fields if name != "parameters")

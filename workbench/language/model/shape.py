@@ -59,9 +59,9 @@ class Place(Struct, frozen=True):
 
 @cache
 def shape(model: type[Model]) -> Mapping[str, FieldShape]:
-    """The fields of a model by their key in a file."""
+    """The fields of a model by their key in a file: its own, then those of the parameters that it takes."""
     fields = {}
-    for name, info in model.model_fields.items():
+    for name, info in sorted(model.model_fields.items(), key=lambda field: field[0] not in model.__annotations__):
         extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
         below, holds = _below(info.annotation)
         key = info.alias or name
