@@ -139,7 +139,7 @@ def watch(gone: Callable[[], object], stop: threading.Event) -> None:
     def look() -> None:
         while not stop.wait(1.0):
             if is_gone():
-                end_soon(129)
+                _end_soon()
                 with suppress(RuntimeError):  # The loop has ended meanwhile.
                     loop.call_soon_threadsafe(gone)
                 return
@@ -147,9 +147,9 @@ def watch(gone: Callable[[], object], stop: threading.Event) -> None:
     threading.Thread(target=look, name="terminal", daemon=True).start()
 
 
-def end_soon(code: int, seconds: float = 8.0) -> None:
-    """End the process with ``code`` even if leaving the screen, which is no longer there, never comes to an end."""
-    timer = threading.Timer(seconds, os._exit, (code,))
+def _end_soon() -> None:
+    """End the process in eight seconds, even if leaving the screen, which is no longer there, never comes to an end."""
+    timer = threading.Timer(8.0, os._exit, (128 + signal.SIGHUP,))
     timer.daemon = True
     timer.start()
 

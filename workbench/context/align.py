@@ -200,18 +200,21 @@ def _words(kind: ChangeKind, old: Entry | None, new: Entry | None) -> str:
     return "is shortened in another way"
 
 
-def _first_difference(old: Entry, new: Entry, around: int = 30) -> str:
-    """The words around the first character that differs."""
+_AROUND = 30
+"""Characters that are shown around the first one that differs."""
+
+
+def _first_difference(old: Entry, new: Entry) -> str:
     a, b = old.item.message.text, new.item.message.text
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    start = max(0, at - around // 2)
+    start = max(0, at - _AROUND // 2)
     cut = "…" if start else ""
-    return f'"{cut}{_line(a, start, around)}" → "{cut}{_line(b, start, around)}"'
+    return f'"{cut}{_line(a, start)}" → "{cut}{_line(b, start)}"'
 
 
-def _line(text: str, start: int, length: int) -> str:
-    piece = text[start : start + length].replace("\n", "⏎")
-    return piece + ("…" if len(text) > start + length else "")
+def _line(text: str, start: int) -> str:
+    piece = text[start : start + _AROUND].replace("\n", "⏎")
+    return piece + ("…" if len(text) > start + _AROUND else "")
 
 
 def why(entry: Entry, viewed_from: Place) -> str:

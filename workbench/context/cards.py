@@ -144,8 +144,8 @@ class Card(Struct, frozen=True):
         return f"{self.phase}{visit}" + (f" turn {self.turn}" if self.turn else "")
 
 
-def card_of(item: Item, tokens: int, callout: str = "", summary: str = "") -> Card:
-    """The card of a message. ``summary``: one that a model wrote, in place of our own."""
+def card_of(item: Item, tokens: int, callout: str = "") -> Card:
+    """The card of a message, with a summary that no model wrote."""
     message, place = item.message, item.place
     return Card(
         message.content_hash,
@@ -153,7 +153,7 @@ def card_of(item: Item, tokens: int, callout: str = "", summary: str = "") -> Ca
         place.phase,
         place.visit,
         place.turn,
-        summary or summary_of(item),
+        summary_of(item),
         ordered_keywords(message.text),
         tokens,
         callout,

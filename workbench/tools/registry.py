@@ -170,10 +170,10 @@ def origin_of(function: Function) -> tuple[str, int]:
         return "", 0
 
 
-def tool_problem(message: str, file: str = "", line: int = 1, column: int = 1, hint: str = "") -> Problem:
+def tool_problem(message: str, file: str = "", line: int = 1, column: int = 1) -> Problem:
     """A tool of the workspace that cannot be offered: it stays unknown to phases that list it (L501)."""
     at = max(line, 1)
-    return Problem(Severity.WARNING, "L501", message, file, Span(at, column, at, column), hint=hint)
+    return Problem(Severity.WARNING, "L501", message, file, Span(at, column, at, column))
 
 
 def _hides(tool: Tool, hidden: Tool) -> Problem:

@@ -249,11 +249,11 @@ class WinnerSelection:
         choice.decided = True
         return choice
 
-    async def _person(self, candidates: list[Candidate], offered: list[int], *, raises: bool = False) -> WinnerChoice:
+    async def _person(self, candidates: list[Candidate], offered: list[int]) -> WinnerChoice:
         """Let a person choose; after the time-out, the file's rule chooses. Raises PhaseFailed when all candidates are
-        rejected, and NoPersonAttached if ``raises``.
+        rejected.
         """
-        return await self._asked_person(candidates, offered, WinnerChoice(offered[0]), raises=raises)
+        return await self._asked_person(candidates, offered, WinnerChoice(offered[0]))
 
     async def _asked_person(
         self, candidates: list[Candidate], offered: list[int], choice: WinnerChoice, *, raises: bool = False

@@ -55,14 +55,14 @@ _one = threading.Lock()
 """Two threads that ask for one run bring it once."""
 
 
-def team_runs(server: TeamServer, most: int = MOST_LISTED, seconds: int = 0) -> list[RunSummary]:
+def team_runs(server: TeamServer, seconds: int = 0) -> list[RunSummary]:
     """The newest runs of the server as a list shows them, with user and machine; only those with records shipped in the
     last ``seconds``, unless it is 0. Raises StoreError.
     """
     engine = ServerEngine(server)
     with closing(engine):
         try:
-            rows = engine.reader.query(_LISTED, {"most": most, "seconds": seconds, "fresh": _FRESH_SECONDS}).rows
+            rows = engine.reader.query(_LISTED, {"most": MOST_LISTED, "seconds": seconds, "fresh": _FRESH_SECONDS}).rows
         except DatabaseError as error:
             if error.code in _UNKNOWN:
                 return []

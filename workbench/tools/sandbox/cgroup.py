@@ -69,12 +69,12 @@ def limited(processes: int, memory_bytes: int, note: Callable[[Path], None]) -> 
             end_group(folder)
 
 
-def end_group(folder: Path, deadline_s: float = 5.0) -> None:
-    """Kill what is in a cgroup of ours, new members included, and remove it. Raises NoCgroup when some will not end,
-    ValueError for a folder that is no cgroup of ours."""
+def end_group(folder: Path) -> None:
+    """Kill what is in a cgroup of ours, new members included, and remove it. Raises NoCgroup when some do not end
+    within five seconds, ValueError for a folder that is no cgroup of ours."""
     if not _NAME.fullmatch(folder.name):
         raise ValueError(f"{folder} is no cgroup of a command")
-    until = time.monotonic() + deadline_s
+    until = time.monotonic() + 5.0
     everyone = folder / "cgroup.kill"
     while members := _members(folder):
         with contextlib.suppress(OSError):
