@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.workspaces import alone
 
@@ -24,8 +24,14 @@ SLOW = {"e2e": 300, "terminal": 300}
 FIRST = ("terminal", "e2e", "ui", "cli", "tools")
 """Folders with the longest files, which several workers take first: so that none of them is left alone with one."""
 
-# In CI the same values come every time, so that a failure is one of the change; elsewhere they look for more.
-settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),  # In CI the same values come every time: a failure is one of the change.
+    max_examples=30,
+    suppress_health_check=[HealthCheck.too_slow],  # On a busy machine, making values is.
+)
+settings.register_profile("thorough", settings.get_profile("suite"), derandomize=False, max_examples=1_000)
 settings.load_profile("suite")
 # The tests start some hundred processes. Where bytecode is not kept, each would compile the project anew, which takes
 # longer than what most of them do.

@@ -54,13 +54,14 @@ class Names(NamedTuple):
     """Of attributes, of arguments, and of what is imported from the libraries."""
 
 
+def bases(node: ast.ClassDef) -> list[str]:
+    """The names of the classes that a class derives from, without their modules and parameters."""
+    return [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+
+
 def bases_of(tree: ast.AST) -> dict[str, list[str]]:
-    """The names of the classes that each class of a module derives from, without their modules and parameters."""
-    return {
-        node.name: [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
+    """The bases of each class of a module."""
+    return {node.name: bases(node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
 def private_of(name: str, ours: Mapping[str, Sequence[str]]) -> set[str]:
@@ -83,7 +84,7 @@ def names(tree: ast.AST, ours: Mapping[str, Sequence[str]] | None = None) -> Nam
         elif isinstance(node, ast.ClassDef):
             defined.add(node.name)
             methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-            for base in bases_of(node)[node.name]:
+            for base in bases(node):
                 overridden |= methods & private_of(base, ours)
         elif isinstance(node, ast.keyword):
             used.add(node.arg or "")
@@ -108,7 +109,7 @@ def private_uses(modules: Iterable[Names]) -> set[str]:
 
 def test_nothing_private_of_a_dependency_is_used() -> None:
     trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "workbench").rglob("*.py"))}
-    ours = {name: bases for tree in trees.values() for name, bases in bases_of(tree).items()}
+    ours = {name: classes for tree in trees.values() for name, classes in bases_of(tree).items()}
     modules = {path: names(tree, ours) for path, tree in trees.items()}
     found = private_uses(modules.values())
     where = defaultdict[str, list[str]](list)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.cli.printer import Printer, write_json, write_json_list
@@ -99,7 +99,6 @@ def test_a_column_without_content_leaves_first_and_unsaid(monkeypatch: pytest.Mo
     assert "took" not in stream.getvalue()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(["412", "a", "日本語", "x" * 50, "two words", ""]), min_size=4, max_size=4),
     st.integers(20, 90),
@@ -174,7 +173,6 @@ def test_plain_has_no_colours_in_a_terminal() -> None:
     assert stream.getvalue() == "failed\n"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(), st.text())
 def test_no_text_can_steer_the_terminal(first: str, second: str) -> None:
     stream = Terminal()

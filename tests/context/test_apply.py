@@ -97,7 +97,7 @@ def without(data: Any, paths: tuple[Path, ...]) -> Any:
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("phases", [{"dig"}, {"tell"}, {"dig", "tell"}])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(spec=specs)
 def test_the_file_then_says_what_was_chosen_and_all_else_stays(file: str, phases: set[str], spec: str) -> None:
     text, strategy = FILES[file], parse(spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -90,7 +90,6 @@ def test_the_only_message_that_shares_a_word_comes_before_all_that_are_newer() -
     st.lists(st.sampled_from(["alpha beta", "gamma", "delta omega", "task words", "words"]), min_size=1, max_size=12),
     st.sampled_from(["words", "task words", "words beyond counting, all of them unheard of"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_the_best_by_its_words_comes_before_every_message_without_any(said: list[str], task: str) -> None:
     shared = relevance(task, said)
     scores = [40 * own + 30 * recency(at, len(said)) for at, own in enumerate(shared)]
@@ -278,7 +277,6 @@ SPECS = st.sampled_from(
 
 
 @given(scopes(), visits(), SPECS)
-@settings(max_examples=50, deadline=None)
 def test_every_request_is_valid_deterministic_and_the_same_from_scratch(
     where: PhaseScope, visit: Visit, spec: str
 ) -> None:

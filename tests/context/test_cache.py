@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -168,7 +168,6 @@ LIFETIME = 10.0
 
 
 @given(st.lists(st.tuples(st.integers(0, len(MADE) - 1), st.integers(0, 6), st.booleans()), max_size=12))
-@settings(max_examples=100, deadline=None)
 def test_each_prefix_lives_from_the_last_request_that_held_it(sent: list[tuple[int, int, bool]]) -> None:
     """Whatever order requests come in, and however long the pauses are: as if each prefix were noted each time."""
     cache, used, now = PrefixCache(), dict[str, float](), 0.0

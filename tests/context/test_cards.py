@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.assembly import Item, Kind
@@ -69,7 +69,6 @@ def test_system_texts_and_blank_messages_have_no_card() -> None:
 
 
 @given(st.text(max_size=600), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_every_message_has_a_summary_that_is_short(text: str, failed: bool) -> None:
     for item in (answer(text, "t"), result(text, failed=failed)):
         assert 0 < len(summary_of(item)) <= 280

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.histories import SPECS, Visit, scopes, stages, visits
@@ -43,7 +43,6 @@ def an_edit(draw: st.DrawFn, length: int) -> MessageEdit:
 
 
 @given(scopes(), visits(), SPECS, st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_context_that_grows_on_from_an_edit_equals_one_from_scratch(
     where: PhaseScope, visit: Visit, spec: str, data: st.DataObject
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -334,7 +334,6 @@ def furnished(draw: st.DrawFn) -> PhaseScope:
 
 
 @given(furnished(), visits(), SPECS)
-@settings(max_examples=60, deadline=None)
 def test_every_request_is_valid_deterministic_and_the_same_from_scratch(
     where: PhaseScope, visit: Visit, spec: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.fitting import Frontier
@@ -11,7 +11,6 @@ GAINS = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 
 
 @given(GAINS, st.lists(st.tuples(st.integers(-5, 60), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=5))
-@settings(max_examples=100, deadline=None)
 def test_it_stops_at_the_shortest_prefix_that_is_enough(gains: list[int], needs: list[tuple[int, int, int]]) -> None:
     frontier, longest = Frontier(), 0
     frontier.gains = list(gains)

@@ -17,8 +17,7 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
 
-modest = settings(max_examples=60, deadline=None)
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 
 
 def from_scratch(old: Sequence[Entry], new: Sequence[Entry]) -> Outline:
@@ -64,7 +63,6 @@ STEPS: st.SearchStrategy[list[Grown]] = st.lists(
 
 
 @given(st.permutations("uvwxyz"), st.integers(0, 6), st.permutations("uvwxyz"), st.integers(0, 6), STEPS)
-@modest
 def test_contexts_that_begin_otherwise_grow_apart_or_are_cut_are_followed_as_well(
     head_a: list[str],
     size_a: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -161,7 +161,6 @@ ANYTHING = st.lists(
 
 
 @given(ANYTHING)
-@settings(max_examples=100, deadline=None)
 def test_a_text_breaks_the_rules_that_it_breaks_as_a_part_of_a_message(messages: list[Message]) -> None:
     """Bare texts are looked at in a shorter way than messages in parts."""
     in_parts = [replace(message, content=(TextPart(message.text),)) for message in messages]

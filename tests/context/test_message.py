@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.message import Message, TextPart, ToolCall, canonical, sha256
@@ -18,7 +18,6 @@ CALLS = st.lists(st.builds(ToolCall, PARTS, PARTS, PARTS, st.sampled_from([{}, {
 
 
 @given(PARTS, ROLES, CALLS, FLAGS)
-@settings(max_examples=150, deadline=None)
 def test_a_hash_is_that_of_the_canonical_json(text: str, role: Any, calls: list[ToolCall], flags: Any) -> None:
     parted, answers, named, told = flags
     content: Any = (TextPart(text),) if parted else text

@@ -14,8 +14,8 @@ from workbench.context.rope import Rope
 from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy, parse
 
-modest = settings(max_examples=20, deadline=None)
-thorough = settings(max_examples=30, deadline=None)
+modest = settings(max_examples=20)
+thorough = settings(max_examples=30)
 
 
 def chosen(spec: str) -> Strategy:

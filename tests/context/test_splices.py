@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.assembly import Action, Entry, Item, Kind, Reason, Rule
@@ -21,13 +21,11 @@ ENTRIES = st.lists(st.sampled_from("abcdefghij").map(entry), max_size=14)
 
 
 @given(ENTRIES, ENTRIES)
-@settings(max_examples=100, deadline=None)
 def test_splices_between_two_contexts_lead_from_one_to_the_other(before: list[Entry], after: list[Entry]) -> None:
     assert Rope.of(before).spliced(splices_between(before, after)) == tuple(after)
 
 
 @given(ENTRIES, st.dictionaries(st.integers(0, 13), st.sampled_from("xyz").map(entry)), ENTRIES)
-@settings(max_examples=100, deadline=None)
 def test_splices_of_changes_lead_to_the_changed_context(
     before: list[Entry], replaced: dict[int, Entry], appended: list[Entry]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.wording import Passage, passages
@@ -10,7 +10,6 @@ from workbench.context.wording import Passage, passages
 texts = st.text(st.sampled_from("ab \n.é"), max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
 @given(old=texts, new=texts)
 def test_the_passages_give_both_texts_again_and_same_means_same(old: str, new: str) -> None:
     found = passages(old, new)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.support import play
@@ -87,7 +87,6 @@ def test_one_phase_can_be_asked_for() -> None:
 
 
 @given(st.integers(1, 200), st.integers(0, 200))
-@settings(max_examples=60, deadline=None)
 def test_the_lower_end_is_below_the_share_and_grows_with_the_evidence(stood: int, won: int) -> None:
     won = min(won, stood)
     variant, more = Variant(VariantKey(), stood, won), Variant(VariantKey(), 4 * stood, 4 * won)

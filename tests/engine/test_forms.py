@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.engine.forms.intent import QuestionContent, intent_of, options_of, table_of, template
@@ -170,7 +170,6 @@ def test_everything_that_is_wrong_is_said_at_once_by_the_id_of_its_section() -> 
 FORMS = [form(section) for section in ONE_OF_EACH]
 
 
-@settings(max_examples=100, deadline=None)
 @example(",")
 @given(st.text(max_size=60) | st.integers().map(str) | st.lists(st.text(max_size=5), max_size=4).map(json.dumps))
 def test_whatever_is_said_is_read_or_refused(text: str) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.support import Played, call, play
@@ -191,7 +191,6 @@ SCORED = st.lists(st.tuples(st.floats(0, 100, allow_subnormal=False), st.floats(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(SCORED)
 def test_no_candidate_of_the_frontier_is_beaten_and_every_other_is(scored: list[Scored]) -> None:
     front = frontier(scored)
@@ -204,7 +203,6 @@ def test_no_candidate_of_the_frontier_is_beaten_and_every_other_is(scored: list[
         assert (one in front) != beaten
 
 
-@settings(max_examples=100, deadline=None)
 @given(SCORED, st.sampled_from(["min_max", "z_score", "log_scale"]))
 def test_without_weight_on_cost_the_best_quality_wins(scored: list[Scored], normalization: str) -> None:
     best = best_by_weight(scored, 1.0, 0.0, normalization)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.engine.toolcalls import read_calls, without_calls
@@ -96,14 +96,12 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=4), st.text(max_size=30).filter(lambda t: "`" not in t))
 def test_any_arguments_come_back_as_written(arguments: dict[str, object], around: str) -> None:
     body = json.dumps({"tool": "search", "arguments": arguments})
     assert ("search", arguments) in found(f"{around}\n```json\n{body}\n```\n{around}")
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet='{}[]"\\`\n jsontoolarguments:,', max_size=120))
 def test_no_text_makes_the_reader_fail(text: str) -> None:
     without_calls(text, read_calls(text, TOOLS))

@@ -290,7 +290,7 @@ def turns(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [*said, {"role": "assistant", "content": draw(WORDS)}]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(turns(), st.sampled_from(["otel", "messages"]))
 def test_what_is_exported_is_read_as_it_was(said: list[dict[str, Any]], format_name: str) -> None:
     before, (again,) = exported(said, format_name)

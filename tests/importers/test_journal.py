@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.support import FlatPrices, Words
@@ -198,7 +198,7 @@ def test_images_become_blobs_and_secrets_do_not_enter() -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(path=st.integers(0, 10_000), junk=st.one_of(JUNK, st.just("drop")))
 def test_whatever_can_be_read_becomes_a_run_that_can_be_reassembled(name: str, path: int, junk: Any) -> None:
     with suppress(Unreadable):

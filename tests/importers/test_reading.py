@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -194,7 +194,7 @@ def mutated(body: Any, path: int, junk: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(path=st.integers(0, 10_000), junk=st.one_of(JUNK, st.just("drop")))
 def test_a_mutated_file_is_read_or_refused_in_words(name: str, path: int, junk: Any) -> None:
     body = mutated(EXAMPLES[name], path, junk)
@@ -204,7 +204,6 @@ def test_a_mutated_file_is_read_or_refused_in_words(name: str, path: int, junk: 
             assert all(any(thread.calls for thread in one.conversation.threads) for one in found)
 
 
-@settings(max_examples=60, deadline=None)
 @given(at=st.integers(0, 5_000), byte=st.integers(0, 255))
 def test_a_zip_with_a_wrong_byte_is_read_or_refused_in_words(at: int, byte: int) -> None:
     data = bytearray(inspect_zip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.language.edit.completion import Names, complete, field_help, names_of
@@ -169,7 +169,6 @@ BLOCK = (
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, len(BLOCK)), st.text(alphabet="a:- \n{}[]\"'#|>&*{%", max_size=6), st.sampled_from(["yaml", "json"])
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -326,7 +326,6 @@ def test_a_text_with_errors_shows_what_was_understood() -> None:
 
 
 @given(st.text(alphabet='digraph{}[]"\\\n;,=->#/* <ab:.0', max_size=80))
-@settings(max_examples=150, deadline=None)
 def test_no_text_stops_the_reader(text: str) -> None:
     loaded = load("digraph g {" + text, "g.dot")
     check(loaded)
@@ -335,7 +334,6 @@ def test_no_text_stops_the_reader(text: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=100, deadline=None)
 def test_a_value_that_is_written_is_read_as_it_was(value: str) -> None:
     assert unescaped(escaped(value)[1:-1]) == value
     value = value.replace("\r", "")
@@ -366,7 +364,6 @@ def written(statements: list[Any], gap: str) -> str:
     return "\n".join([*lines, "}"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(STATEMENTS, min_size=1, max_size=4))
 def test_a_comment_between_two_tokens_changes_nothing(statements: list[Any]) -> None:
     # Statements without comments are read by another way, which is quicker.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.language.edit.completion import Names, complete, field_help
@@ -70,7 +70,6 @@ def test_strings_and_comments_are_coloured_over_several_lines() -> None:
 
 
 @given(st.text(alphabet='ab"\\\n/*=[]->;#', max_size=40))
-@settings(max_examples=60, deadline=None)
 def test_colours_lose_no_character_and_no_place_fails(text: str) -> None:
     lines = text.split("\n")
     assert ["".join(part for part, _ in spans) for spans in dot_lines(lines)] == lines

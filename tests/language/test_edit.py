@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.language.documents import KEYS, MAPPINGS, PHASES, STYLES, VALUES, as_json, as_yaml, paths
@@ -32,7 +32,6 @@ def with_value(data: Any, path: Path, value: Any) -> Any:
     return [with_value(item, path[1:], value) if i == path[0] else item for i, item in enumerate(data)]
 
 
-@settings(max_examples=50, deadline=None)
 @given(MAPPINGS, STYLES, VALUES, st.data())
 def test_any_value_of_a_yaml_file_can_be_replaced(data: Any, style: str, value: Any, draw: st.DataObject) -> None:
     source = source_of(as_yaml(data, style))
@@ -48,7 +47,6 @@ def test_any_value_of_a_yaml_file_can_be_replaced(data: Any, style: str, value: 
     assert text.endswith(source.text[end:])
 
 
-@settings(max_examples=50, deadline=None)
 @given(MAPPINGS, st.sampled_from([None, 2, 4]), VALUES, st.data())
 def test_any_value_of_a_json_file_can_be_replaced(
     data: Any, indent: int | None, value: Any, draw: st.DataObject
@@ -62,7 +60,6 @@ def test_any_value_of_a_json_file_can_be_replaced(
     assert text.endswith(source.text[end:])
 
 
-@settings(max_examples=50, deadline=None)
 @given(MAPPINGS, STYLES, KEYS, VALUES, st.data())
 def test_a_missing_key_is_added_to_any_mapping(
     data: Any, style: str, key: str, value: Any, draw: st.DataObject

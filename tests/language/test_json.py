@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language.documents import MAPPINGS, as_json
@@ -18,7 +18,6 @@ def problems_of(text: str) -> list[Problem]:
     return read_source(text, "x.json")[1]
 
 
-@settings(max_examples=100, deadline=None)
 @given(MAPPINGS, st.sampled_from([None, 1, 3]))
 def test_generated_documents_read_as_the_standard_library_reads_them(data: Any, indent: int | None) -> None:
     text = as_json(data, indent)
@@ -27,7 +26,6 @@ def test_generated_documents_read_as_the_standard_library_reads_them(data: Any, 
     assert source.data == json.loads(text)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from('{}[]:,"\\ \n019-+.eEtrufalsn/*#\ud800é'), max_size=30))
 def test_what_is_accepted_is_what_the_standard_library_accepts(text: str) -> None:
     source, problems = read_source(text, "x.json")

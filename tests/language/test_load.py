@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language.documents import PHASES
@@ -254,7 +254,6 @@ def check_places(loaded: Loaded) -> None:
 MARKS = st.sampled_from(list("{}[]:,\"'|>-?&*!%@`#\n\t \r\0\x1b\ufeff\u2028\ud800é~=0<."))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(PHASES)), st.integers(0, 6), st.text(MARKS, max_size=3)), max_size=5))
 def test_no_damage_to_a_file_raises(damage: list[tuple[int, int, str]]) -> None:
     text = PHASES
@@ -273,7 +272,6 @@ PHASE_KEYS = st.sampled_from(sorted(shape(Phase)))
 CASCADE_KEYS = st.sampled_from(sorted(set(shape(Cascade)) - {"phases", "cascade_id"}))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(PHASE_KEYS, JUNK, max_size=5), st.dictionaries(CASCADE_KEYS, JUNK, max_size=3))
 def test_no_value_in_any_field_raises(phase: dict[str, Any], cascade: dict[str, Any]) -> None:
     data = {"cascade_id": "c", "phases": [{"name": "a", "instructions": "x", **phase}], **cascade}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language.documents import MAPPINGS, STYLES, as_json, as_yaml, paths
@@ -28,7 +28,6 @@ def parsed_again(source: Source, start: int, end: int) -> Any:
     return reading.data
 
 
-@settings(max_examples=150, deadline=None)
 @given(MAPPINGS, STYLES)
 def test_the_text_at_every_value_of_a_yaml_file_says_the_value(data: Any, style: str) -> None:
     source = read(as_yaml(data, style))
@@ -37,7 +36,6 @@ def test_the_text_at_every_value_of_a_yaml_file_says_the_value(data: Any, style:
         assert parsed_again(source, start, end) == value, (path, source.text[start:end])
 
 
-@settings(max_examples=80, deadline=None)
 @given(MAPPINGS, st.sampled_from([None, 2, 3]))
 def test_the_text_at_every_value_of_a_json_file_says_the_value(data: Any, indent: int | None) -> None:
     source = read(as_json(data, indent), "x.json")
@@ -47,7 +45,6 @@ def test_the_text_at_every_value_of_a_json_file_says_the_value(data: Any, indent
         assert json.loads(source.text[start:end]) == value
 
 
-@settings(max_examples=150, deadline=None)
 @given(MAPPINGS, STYLES)
 def test_every_character_of_a_text_is_found_in_the_file(data: Any, style: str) -> None:
     source = read(as_yaml(data, style))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.language.edit.completion import Names, complete, field_help, names_of
@@ -150,7 +150,6 @@ def test_a_task_gets_another_id_wherever_it_is_named() -> None:
             renamed_phase(source, old, new)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_no_place_of_a_broken_text_fails(cut: int, offset: int) -> None:
     text = (HEAD + '"dependencies": ["tell"], "tool_or_prompt": {"params": {"prompt": "<Result of Task x>"}}}]}')[:cut]

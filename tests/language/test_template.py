@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.language.templates.template import Renderer, TemplateFault, condition_template, truth
@@ -227,7 +227,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_any_template_renders_or_faults_within_itself(template: str) -> None:
     lines = template.split("\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from ruamel.yaml import YAML
 
 from tests.language.documents import MAPPINGS, STYLES, as_yaml
@@ -14,7 +14,6 @@ from workbench.language.read.text import read_source
 from workbench.language.read.yaml import read_yaml
 
 
-@settings(max_examples=120, deadline=None)
 @given(MAPPINGS, STYLES)
 def test_generated_documents_read_as_ruamel_reads_them(data: Any, style: str) -> None:
     text = as_yaml(data, style)

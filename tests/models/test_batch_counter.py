@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.context.support import Conversation, alone
@@ -64,7 +64,6 @@ def one_by_one(messages: Sequence[Message], model: str) -> list[tuple[int, Grade
     return [counter.message(message, model) for message in messages]
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts, st.sampled_from(MODELS))
 @example(["one", f"two {CUT} three", "four"], "gpt-4o")
 @example(["one", "two \ud800", "three"], "gpt-4o")
@@ -74,7 +73,6 @@ def test_texts_that_are_counted_together_count_as_each_alone(said: list[str], mo
     assert at_once(messages, model) == one_by_one(messages, model)
 
 
-@settings(max_examples=50, deadline=None)
 @given(texts.filter(lambda said: len(said) > 2), st.sampled_from(MODELS))
 def test_messages_of_many_texts_count_as_each_alone(said: list[str], model: str) -> None:
     first, second, third, *others = said

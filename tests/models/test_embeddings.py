@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.loopback import Loopback
@@ -99,7 +99,6 @@ def test_the_lexical_embedder_is_named_and_needs_nobody(provider: Loopback) -> N
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=60, deadline=None)
 def test_a_lexical_vector_is_a_unit_vector_or_zero_and_always_the_same(text: str) -> None:
     vector = vector_of(text)
     assert len(vector) == LEXICAL_SIZE

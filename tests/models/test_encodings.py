@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.assembly import Grade
@@ -47,7 +47,6 @@ def test_a_text_message_is_three_and_its_role_and_its_content(model: str, tokens
     assert COUNTER.overhead(model) == 3
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(max_size=200)), max_size=6))
 def test_the_rule_is_additive_over_messages(parts: list[tuple[str, str]]) -> None:
     for role, content in parts:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.pipes import unattended
@@ -110,7 +110,6 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
     assert "too large" in loaded.problems[0].message
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.from_regex(r"V[0-9]{1,4}", fullmatch=True), st.text(max_size=40), max_size=5))
 def test_what_is_written_in_double_quotes_comes_back(values: dict[str, str]) -> None:
     allowed = {name: value.replace("\r", "") for name, value in values.items()}
@@ -120,7 +119,6 @@ def test_what_is_written_in_double_quotes_comes_back(values: dict[str, str]) -> 
     assert read(text).values == allowed
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="AB=\"'\\ #\n", max_size=60))
 def test_no_text_makes_the_reader_fail(text: str) -> None:
     dotenv = read(text)

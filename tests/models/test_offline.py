@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.support import FlatPrices
@@ -221,7 +221,6 @@ def test_the_latency_passes_on_the_clock_and_the_text_streams_in_pieces() -> Non
     assert ask(at(1, visit=2)).finish_reason == "length"
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.builds(
         Place,

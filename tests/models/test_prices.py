@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.cache import Price
@@ -190,7 +190,6 @@ def test_unknown_prices_have_no_cost() -> None:
     assert cost(Usage(input=1, output=1), Price(input=1.0)) is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=8), st.text() | st.integers(), max_size=3)),
     st.sampled_from([4, 2, None]),

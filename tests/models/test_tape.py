@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.dialects import Reply, anthropic, gemini
@@ -36,7 +36,6 @@ def events(bodies: list[Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=4), st.sampled_from(["compact", "spaced"]))
 def test_a_body_has_its_bytes_again_by_its_style(body: dict[str, Any], style: str) -> None:
     raw = wire_bytes(body, style)
@@ -50,7 +49,6 @@ def test_bytes_that_no_style_gives_are_said_to_be_of_none() -> None:
         assert wire_style(raw, json.loads(raw)) == ""
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(["role", "content"]), st.text(max_size=20)), max_size=4), st.booleans())
 def test_the_wire_is_the_same_whether_or_not_the_messages_are_at_hand(messages: list[Any], spaced: bool) -> None:
     body = {"model": "m", "messages": messages, "stream": True}
@@ -68,7 +66,6 @@ def test_a_body_that_is_no_object_is_no_wire() -> None:
         assert tape.wire() == (None, "")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 200))
 def test_what_the_provider_said_is_seen_however_the_bytes_fall(size: int) -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "cost": 0.5, "details": {"reasoning_tokens": 0}}

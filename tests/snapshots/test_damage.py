@@ -139,7 +139,7 @@ def test_a_handoff_to_nowhere_names_its_own_line(frozen: Path, snapshots: Snapsh
     assert "handoff target 'answer' is no phase" in first
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_ends_in_anything_but_a_snapshot_error(frozen: Path, data: st.DataObject) -> None:
     text = frozen.read_text("utf-8")
@@ -157,7 +157,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int,
     return [path, *(each for key, one in inner for each in paths(one, (*path, key)))]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_value_of_another_type_gives_a_verdict_and_never_a_crash(
     frozen: Path, snapshots: Snapshots, data: st.DataObject

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.conftest import ROOT, Observed
@@ -52,7 +52,6 @@ def said_by(name: str, known: Annotations, changes: list[Change]) -> list[Annota
 
 
 @given(st.lists(CHANGES, max_size=4), st.lists(CHANGES, max_size=4), st.lists(CHANGES, max_size=4), st.randoms())
-@settings(max_examples=150, deadline=None)
 def test_what_two_windows_say_at_once_is_all_kept_in_any_order(
     before: list[Change], one: list[Change], other: list[Change], chance: object
 ) -> None:

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -205,7 +205,6 @@ def test_no_record_is_lost_whichever_operation_fails(tmp_path: Path, way: str) -
 
 
 @pytest.mark.fault("F35")
-@settings(max_examples=40, deadline=None)
 @given(failures=st.dictionaries(st.integers(0, 60), st.sampled_from(["full", "torn", "short", "error"]), max_size=25))
 def test_no_record_is_lost_by_any_series_of_failures(
     tmp_path_factory: pytest.TempPathFactory, failures: dict[int, str]

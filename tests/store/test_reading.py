@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -42,7 +42,6 @@ def test_a_journal_cut_at_any_byte_keeps_every_record_before_the_cut(tmp_path: P
 
 
 @pytest.mark.fault("F13")
-@settings(max_examples=100, deadline=None)
 @given(bit=st.integers(0, len(WHOLE) * 8 - 1))
 def test_any_flipped_bit_is_noticed_and_the_other_records_are_read(
     tmp_path_factory: pytest.TempPathFactory, bit: int
@@ -60,7 +59,6 @@ def test_a_letter_that_became_nul_is_damage_and_not_the_room_behind_the_records(
     assert [fault.at for fault in health.damaged] == [len(LINES[0]) + len(LINES[1])]
 
 
-@settings(max_examples=100, deadline=None)
 @given(start=st.integers(0, len(WHOLE)), size=st.integers(1, 400))
 def test_any_stretch_cut_out_is_noticed(tmp_path_factory: pytest.TempPathFactory, start: int, size: int) -> None:
     left = WHOLE[:start] + WHOLE[start + size :]
@@ -71,7 +69,6 @@ def test_any_stretch_cut_out_is_noticed(tmp_path_factory: pytest.TempPathFactory
     assert all(event in EVENTS for event in read)
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_exchange_of_two_records_is_told(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     one = data.draw(st.integers(0, len(LINES) - 2))

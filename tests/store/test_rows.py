@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -41,7 +41,6 @@ def by_key(rows: list[Row]) -> dict[object, Row]:
     return {row.key: row for row in newest(rows)}
 
 
-@settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(sorted(RUNS)), cuts=st.lists(st.integers(0, 40), max_size=8), seed=st.randoms())
 def test_the_newest_rows_do_not_depend_on_how_the_journal_is_cut(name: str, cuts: list[int], seed: Any) -> None:
     events, maker, batches, start = RUNS[name], RowMaker("run-x"), [], 0

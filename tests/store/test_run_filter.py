@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -165,7 +165,6 @@ RUNS = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(WORDS, WORDS, RUNS)
 def test_not_denies_beside_means_both_and_or_means_either(a: str, b: str, run: RunSummary) -> None:
     one, other = finds(a, run), finds(b, run)
@@ -174,7 +173,6 @@ def test_not_denies_beside_means_both_and_or_means_either(a: str, b: str, run: R
     assert finds(f"{a} or {b}", run) is (one or other)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.sampled_from("abtokens :<>=\"'-|or\\,0129.é\n\ud800"), max_size=30))
 def test_whatever_is_typed_is_a_filter_or_a_mistake_within_it(text: str) -> None:
     column, verdict = 1, True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.store.sqltext import BadSql, one_statement, tokens
@@ -25,7 +25,6 @@ PIECES = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="abAB_019 ;'\"`$#/*-\\\n\u2018\u2019é", max_size=40))
 def test_the_pieces_together_are_the_text_or_it_is_refused(text: str) -> None:
     try:
@@ -35,7 +34,6 @@ def test_the_pieces_together_are_the_text_or_it_is_refused(text: str) -> None:
     assert "".join(token.text for token in found) == text
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
 def test_a_semicolon_inside_strings_and_comments_ends_nothing(pieces: list[str]) -> None:
     inside = " ".join(pieces)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.tools.schema import spec_of
@@ -90,7 +90,6 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["path", "count", "ratio", "deep", "names", "mode", "x"]), _JSON))
-@settings(max_examples=100, deadline=None)
 def test_checking_twice_is_checking_once(arguments: dict[str, Any]) -> None:
     try:
         taken = checked(arguments, SCHEMA)

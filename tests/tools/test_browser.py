@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import extras
@@ -63,7 +63,6 @@ def test_a_command_that_cannot_be_read_says_how_it_is_written(text: str, said: s
 
 
 @given(st.text(max_size=30) | st.lists(st.sampled_from([":click", ":to", ":drag", 1, -2.5, None, "x"])).map(str))
-@settings(max_examples=80, deadline=None)
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
         read_command(text)

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -85,7 +85,6 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=5) | st.dictionaries(st.text(max_size=5), JSON, max_size=5))
-@settings(max_examples=100, deadline=None)
 def test_any_json_is_read_or_refused_and_nothing_else_happens(data: Any) -> None:
     try:
         series = read_points(data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -184,7 +184,6 @@ def test_without_embeddings_words_decide_and_the_result_says_so(root: Path, embe
 
 
 @given(st.text(alphabet="ab \n", max_size=300), st.integers(1, 60), st.integers(0, 80))
-@settings(max_examples=150, deadline=None)
 def test_passages_cover_the_text_within_their_size_and_know_their_lines(text: str, size: int, overlap: int) -> None:
     found = passages_of("f", "f", text, size, overlap)
     lines = text.split("\n")

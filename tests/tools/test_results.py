@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.test_images import png
@@ -60,7 +60,6 @@ def test_an_exception_is_its_type_and_message(workspace: Workspace) -> None:
 
 
 @given(st.text(max_size=300), st.integers(10, 100))
-@settings(max_examples=100, deadline=None)
 def test_a_cut_keeps_head_and_tail_and_says_how_much_is_gone(text: str, limit: int) -> None:
     cut = bounded(text, limit)
     if len(text) <= limit:

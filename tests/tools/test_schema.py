@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.tools.schema import SchemaError, parse_docstring, spec_of
@@ -142,7 +142,6 @@ def test_what_cannot_be_described_is_refused_with_the_reason(function: Any, word
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=100, deadline=None)
 def test_any_docstring_can_be_read(text: str) -> None:
     doc = parse_docstring(text)
     assert "\n" not in doc.summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.tools.builtin.sql_guard import SqlError, guard, tokens
@@ -134,7 +134,6 @@ def test_everything_that_reaches_beyond_the_files_is_refused(sql: str) -> None:
 
 
 @given(st.text(alphabet="ab1_ '\"`\\\n;()-#/*$.,=é\0", max_size=60))
-@settings(max_examples=100, deadline=None)
 def test_tokens_give_the_sql_back(sql: str) -> None:
     try:
         found = tokens(sql)
@@ -144,7 +143,6 @@ def test_tokens_give_the_sql_back(sql: str) -> None:
 
 
 @given(st.text(alphabet="fileFILE '\"`\\\n;()-#/*$.,xcsv", max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_what_passes_is_one_statement_and_names_only_files_that_were_found(text: str) -> None:
     try:
         result = guard(f"SELECT {text}", find)

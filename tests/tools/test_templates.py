@@ -78,7 +78,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_value_arrives_as_it_is(apart: ApartRenderer, value: Any) -> None:
     template = "{{ [v]|tojson }}{{ v|string }}{% for i in v if v is iterable %}{{ i }},{% endfor %}"
     assert outcome(apart, template, {"v": value}) == outcome(Renderer(), template, {"v": value})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -16,13 +16,11 @@ WIDTH = st.integers(1, 60)
 
 
 @given(ANY, WIDTH, st.sampled_from(["left", "right"]))
-@settings(max_examples=100, deadline=None)
 def test_a_cell_has_exactly_its_width(text: str, width: int, align: str) -> None:
     assert cell_len(fit(text, width, align)) == width
 
 
 @given(ANY, WIDTH)
-@settings(max_examples=100, deadline=None)
 def test_a_name_with_both_ends_has_exactly_its_width(text: str, width: int) -> None:
     assert cell_len(fit_ends(text, width)) == width
 
@@ -33,7 +31,6 @@ def test_names_that_differ_at_their_ends_still_differ_when_they_are_cut() -> Non
 
 
 @given(ANY)
-@settings(max_examples=100, deadline=None)
 def test_a_flat_text_is_one_line_without_controls(text: str) -> None:
     made = flat(text)
     assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in made)
@@ -41,13 +38,11 @@ def test_a_flat_text_is_one_line_without_controls(text: str) -> None:
 
 
 @given(st.lists(ANY.map(flat), max_size=5), WIDTH)
-@settings(max_examples=100, deadline=None)
 def test_cropped_spans_never_exceed_their_width(texts: list[str], width: int) -> None:
     assert width_of(crop([(text, "plain") for text in texts], width)) <= width
 
 
 @given(ANY.map(flat), ANY.map(flat), st.integers(2, 80))
-@settings(max_examples=100, deadline=None)
 def test_justified_spans_fill_their_width(left: str, right: str, width: int) -> None:
     assert width_of(justify([(left, "plain")], [(right, "plain")], width)) == width
 
@@ -97,7 +92,6 @@ def test_a_time_is_shown_as_time_of_day_and_no_time_as_nothing() -> None:
 
 
 @given(st.text(alphabet="ab cdé漢\u0301 ", max_size=300), st.integers(12, 60))
-@settings(max_examples=100, deadline=None)
 def test_wrapping_loses_only_the_spaces_at_its_breaks(text: str, width: int) -> None:
     rows = TextRows([TextLine(text)])
     rows.lay_out(width)
@@ -107,7 +101,6 @@ def test_wrapping_loses_only_the_spaces_at_its_breaks(text: str, width: int) -> 
 
 
 @given(st.lists(st.text(alphabet="abc 漢", max_size=80), max_size=20), st.integers(12, 60), st.integers(12, 60))
-@settings(max_examples=60, deadline=None)
 def test_a_document_laid_out_again_is_the_same_as_a_new_one(lines: list[str], first: int, second: int) -> None:
     again = TextRows([TextLine(line) for line in lines])
     again.lay_out(first)
@@ -145,7 +138,6 @@ def test_finding_goes_on_after_the_match_and_round_the_end() -> None:
 
 
 @given(st.text(alphabet="ab: -#'\"{}[]%|0123 ", max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_colouring_changes_no_character(line: str) -> None:
     assert "".join(text for text, _ in syntax.yaml(line)) == line
     assert "".join(text for text, _ in syntax.json(line)) == line

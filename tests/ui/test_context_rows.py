@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -254,7 +254,6 @@ def test_no_row_is_wider_than_its_pane(width: int) -> None:
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=12), st.integers(0, 200))
-@settings(max_examples=100, deadline=None)
 def test_shares_use_every_cell_and_give_each_part_one_while_there_are_enough(values: list[int], width: int) -> None:
     cells = shares(tuple(values), width)
     assert sum(cells) == (width if sum(values) and width else 0)

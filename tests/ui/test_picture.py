@@ -7,7 +7,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
@@ -32,7 +32,6 @@ def bomb() -> bytes:
 
 
 @given(st.integers(1, 50_000), st.integers(1, 50_000), st.integers(1, 300), st.integers(1, 60))
-@settings(max_examples=100, deadline=None)
 def test_an_image_of_any_shape_fits_into_the_room(width: int, height: int, room: int, lines: int) -> None:
     columns, needed = fitted(width, height, room, lines)
     assert 1 <= columns <= min(room, width)

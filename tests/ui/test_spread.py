@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.bench import bench
@@ -42,7 +42,6 @@ class Sizes(Rows):
 
 
 @given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 30), st.integers(-1, 11), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_every_line_belongs_to_one_row_and_all_of_a_row_shows_or_its_first_line(
     sizes: list[int], page: int, selected: int, spreads: bool
 ) -> None:

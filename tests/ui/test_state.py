@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -28,7 +28,6 @@ def held(place: Place, why: str = "step over") -> Notice:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=30))
-@settings(max_examples=50, deadline=None)
 def test_it_does_not_matter_in_how_many_pieces_the_events_come(sizes: list[int]) -> None:
     events = triage_story(finished=True).events
     whole, pieces = fed(events), BenchState()

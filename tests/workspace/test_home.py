@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -136,7 +136,6 @@ def test_runs_in_another_order_have_no_families() -> None:
     assert all(len(by_order(runs, order)) == 3 for order in ORDERS)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=8))
 def test_every_run_is_listed_once_whoever_claims_to_be_whose_parent(claims: list[tuple[int, bool]]) -> None:
     runs = [run(str(i), str(parent), depth=int(inner)) for i, (parent, inner) in enumerate(claims)]

@@ -68,7 +68,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(sorted(asdict(VIEW))), JSON))
 def test_fields_of_another_kind_are_as_if_they_were_not_there(tmp_path: Path, kept: dict[str, object]) -> None:
     where = folders(tmp_path)

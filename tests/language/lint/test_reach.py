@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.language.lint.reach import Reach
@@ -33,7 +33,6 @@ def visits(reach: Reach) -> set[tuple[str, frozenset[str]]]:
 
 
 @given(reaches())
-@settings(max_examples=100, deadline=None)
 def test_what_can_and_must_come_before_agrees_with_all_walks(reach: Reach) -> None:
     walked = visits(reach)
     assert reach.reachable == {phase for phase, _ in walked}
@@ -48,7 +47,6 @@ def test_what_can_and_must_come_before_agrees_with_all_walks(reach: Reach) -> No
 
 
 @given(reaches())
-@settings(max_examples=100, deadline=None)
 def test_an_endless_cycle_is_a_set_of_phases_that_reach_each_other_and_no_end(reach: Reach) -> None:
     def follow(name: str) -> set[str]:
         found, queue = set[str](), [name]

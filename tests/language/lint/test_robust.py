@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language.lint.examples import EXAMPLES
@@ -69,7 +69,6 @@ def assert_sound(text: str, around: LintEnvironment) -> None:
 
 
 @given(st.sampled_from(DATA), st.integers(0, 2**32), st.integers(1, 6))
-@settings(max_examples=100, deadline=None)
 def test_changed_values_never_break_a_check(data: Any, seed: int, times: int) -> None:
     rng = random.Random(seed)
     for _ in range(times):
@@ -80,7 +79,6 @@ def test_changed_values_never_break_a_check(data: Any, seed: int, times: int) ->
 
 
 @given(st.sampled_from(TEXTS), st.data())
-@settings(max_examples=100, deadline=None)
 def test_changed_characters_never_break_a_check(text: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(text)))
     cut = data.draw(st.integers(0, 3))
