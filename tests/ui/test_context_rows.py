@@ -16,7 +16,7 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.engine.journal.state import RunState
-from workbench.views.back import LiveCall
+from workbench.views.answer import LiveCall
 from workbench.views.cells import Row
 from workbench.views.context import ContextRows, View, bar, cache_lines, shares, stretches, summary, title_of
 

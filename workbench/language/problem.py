@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -76,3 +77,15 @@ def path_of(text: str) -> Path:
         number = part[1:-1] if part.startswith("[") and part.endswith("]") else ""
         path.append(int(number) if number.isdigit() else part)
     return tuple(path)
+
+
+def texts_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """All texts inside a value of plain data, keys apart, with their paths."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from texts_of(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from texts_of(item, (*path, index))

@@ -15,8 +15,8 @@ from workbench.context.marks import LIVE_MARKS, PARAMETER, Marks, marked_entries
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.journal.parts import WINDOW, CallState
-from workbench.views import back, entry
-from workbench.views.back import LiveCall
+from workbench.views import answer, entry
+from workbench.views.answer import LiveCall
 from workbench.views.cells import Row, Span, Target, crop, dropping, flat, justify, width_of
 from workbench.views.columns import Columns, Needs, columns
 from workbench.views.filter_result import TITLE_FRAME
@@ -323,16 +323,16 @@ class ContextRows(Rows):
         if ref.kind == "break":
             return entry.break_row(layout, call.forecast.reason if call.forecast else "")
         if ref.kind == "failure":
-            return back.failure_row(layout, call.failures[ref.index], ref.index + 1)
+            return answer.failure_row(layout, call.failures[ref.index], ref.index + 1)
         if ref.kind == "back":
-            return back.back_row(layout, call)
+            return answer.back_row(layout, call)
         if ref.kind == "residual":
-            return back.residual_row(layout, call)
+            return answer.residual_row(layout, call)
         if ref.kind == "answer":
-            return back.answer_row(layout, call)
+            return answer.answer_row(layout, call)
         if ref.kind == "tool":
-            return back.tool_row(layout, call.tools[ref.index])
-        return back.live_row(layout, self.live or LiveCall("waiting"))
+            return answer.tool_row(layout, call.tools[ref.index])
+        return answer.live_row(layout, self.live or LiveCall("waiting"))
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
         """An entry in as many lines as its origin and its reason need."""

@@ -12,7 +12,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views import syntax
-from workbench.views.back import answered_by
+from workbench.views.answer import answered_by
 from workbench.views.cells import Span, flat
 from workbench.views.keys import told
 from workbench.views.numbers import count, plural, seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from rich.cells import cell_len
 
@@ -15,6 +15,7 @@ from workbench.language.graph import Graph, Node
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.definition import kind_word
 from workbench.views.flow_layout import HIGH, Box, DrawnEdge, Layout, laid_out
+from workbench.views.graph import by_phase
 from workbench.views.model import Rows
 from workbench.views.numbers import count, spent_cell
 from workbench.views.signs import sign, status_sign
@@ -65,13 +66,7 @@ class FlowDrawing(Rows):
         self._graph, self._run = graph, run
         self._walked = RunPath(run)
         self._held = held
-        self._visits: dict[str, list[VisitState]] = {}
-        for visit in run.visits if run is not None else ():
-            if not visit.branch or visit.parallel:
-                self._visits.setdefault(visit.phase, []).append(visit)
-        self._calls: dict[str, list[Any]] = {}
-        for call in run.calls if run is not None else ():
-            self._calls.setdefault(call.place.phase, []).append(call)
+        self._visits, self._calls = by_phase(run)
         self._words = self._edge_words()
         self.layout = layout or self._laid_out(room)
         self.selected = self._current()

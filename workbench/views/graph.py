@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.context.place import Place
-from workbench.engine.journal.parts import VisitState
+from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.graph import Graph
 from workbench.views.cells import Row, Span, crop, flat, justify
@@ -16,6 +16,18 @@ from workbench.views.signs import sign, status_sign
 from workbench.views.tree import fitted, sum_cells
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
+
+
+def by_phase(run: RunState | None) -> tuple[dict[str, list[VisitState]], dict[str, list[CallState]]]:
+    """The visits of each phase, those of candidates apart, and its calls."""
+    visits: dict[str, list[VisitState]] = {}
+    calls: dict[str, list[CallState]] = {}
+    for visit in run.visits if run is not None else ():
+        if not visit.branch or visit.parallel:
+            visits.setdefault(visit.phase, []).append(visit)
+    for call in run.calls if run is not None else ():
+        calls.setdefault(call.place.phase, []).append(call)
+    return visits, calls
 
 
 class GraphView(View):
@@ -94,13 +106,7 @@ class FlowRows(Rows):
         self.walked = RunPath(run)
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
         self._run = run
-        self._visits: dict[str, list[VisitState]] = {}
-        for visit in run.visits if run is not None else ():
-            if not visit.branch or visit.parallel:
-                self._visits.setdefault(visit.phase, []).append(visit)
-        self._calls: dict[str, list[Any]] = {}
-        for call in run.calls if run is not None else ():
-            self._calls.setdefault(call.place.phase, []).append(call)
+        self._visits, self._calls = by_phase(run)
         self._lines: list[tuple[str, tuple[Span, ...]]] = []
         """Of each row the phase that it leads to, and of a way out its spans; a phase is laid out for the width."""
         for node in graph.nodes:

@@ -60,5 +60,5 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
     project = project_here()
     words = ["open", *(["--model", model] if model else [])]
     opened = [str(file)] if file is not None else []
-    start = "from workbench.cli.serving.behind import main; main()"
+    start = "from workbench.cli.serving.app_process import main; main()"
     ctx.exit(asyncio.run(serve([sys.executable, "-P", "-c", start, *words], opened, project, token, port)))

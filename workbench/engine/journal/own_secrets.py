@@ -7,7 +7,7 @@ journal, and a run of the same file replaces the same secrets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.language.edit.edits import EditError, same
 from workbench.language.edit.edits import replace as edited
-from workbench.language.problem import Path, Problem, Severity
+from workbench.language.problem import Problem, Severity, texts_of
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source
 
@@ -55,7 +55,7 @@ def labels_in(definition: Definition) -> int:
 def _quoted(source: Source, redact: Redact) -> str:
     """The text with every value that holds a secret written anew: a label without quotes would be a list in YAML."""
     text = source.text
-    for path, value in _texts(source.data, ()):
+    for path, value in texts_of(source.data, ()):
         clean, count = redact(value)
         if count:
             try:
@@ -63,17 +63,6 @@ def _quoted(source: Source, redact: Redact) -> str:
             except EditError:
                 break
     return redact(text)[0]
-
-
-def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*path, index))
 
 
 def _cleaned(value: Any, redact: Redact) -> Any:

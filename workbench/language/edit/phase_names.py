@@ -17,7 +17,7 @@ from workbench.language.edit.emit import scalar
 from workbench.language.edit.tasks import renamed_task
 from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
 from workbench.language.model.shape import FieldShape, Place, places, shape
-from workbench.language.problem import Path, Severity
+from workbench.language.problem import Path, Severity, texts_of
 from workbench.language.read.source import Source, value_offsets
 from workbench.language.read.text import read_source
 from workbench.language.templates.names import NameUse, names_used
@@ -128,7 +128,7 @@ def _uses(
     elif field.key == BY_PHASE and isinstance(value, dict) and name in value:
         yield _key_use(source, (*path, name))
     elif (field.template or field.scalars) and owner is not InlineValidator and not _within_validator(place):
-        for where, text in _texts(value, path):
+        for where, text in texts_of(value, path):
             if not (field.key == "instructions" and text.startswith("@")):
                 yield from _in_template(source, where, text, name, asks=asks, condition=field.template == "condition")
 
@@ -145,17 +145,6 @@ def _strings(value: Any, path: Path, name: str) -> Iterator[Path]:
         yield from ((*path, index) for index, item in enumerate(value) if item == name)
     elif isinstance(value, dict):
         yield from ((*path, key) for key, item in value.items() if item == name)
-
-
-def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*path, index))
 
 
 def _scalar_use(source: Source, path: Path, *, is_definition: bool = False) -> PhaseUse:

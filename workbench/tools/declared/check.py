@@ -12,7 +12,7 @@ from workbench.language.diagnose import diagnosed
 from workbench.language.json_schema import bad_pattern
 from workbench.language.lint.place import Places
 from workbench.language.nearest import nearest
-from workbench.language.problem import Path, Problem, Severity
+from workbench.language.problem import Path, Problem, Severity, texts_of
 from workbench.language.read.text import read_source
 from workbench.language.templates.template import condition_shift, condition_template, names_used
 from workbench.tools.declared.definition import (
@@ -114,20 +114,9 @@ def _templates(data: dict[str, Any], place: Places) -> Iterator[Problem]:
 
 def _rendered(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     for key in ("command", "url", "headers", "body"):
-        yield from _texts(data.get(key), (key,))
+        yield from texts_of(data.get(key), (key,))
     steps = data.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
         if isinstance(step, dict):
             for key in ("args", "condition"):
-                yield from _texts(step.get(key), ("steps", index, key))
-
-
-def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*path, index))
+                yield from texts_of(step.get(key), ("steps", index, key))

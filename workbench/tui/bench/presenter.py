@@ -17,7 +17,7 @@ from workbench.language.problem import Problem, Severity
 from workbench.tui.bench.state import BenchState, HeldRun
 from workbench.tui.bench.tabs import Tab, tab_title
 from workbench.views import documents, failed, problems, reasons, viewer, wire
-from workbench.views.back import LiveCall
+from workbench.views.answer import LiveCall
 from workbench.views.cells import Span, flat
 from workbench.views.context import ContextRows, View
 from workbench.views.definition import Card, CardRows, Fact, budget_of, outline, phase_lines
