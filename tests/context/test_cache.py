@@ -283,6 +283,35 @@ def test_what_a_provider_states_of_its_cache_wins_over_that_no_rule_is_known(wri
     assert cache.rule(OPENAI) is OPENAI.rule, "a rule that is known stays"
 
 
+def test_another_conversation_of_a_run_may_be_held_from_an_earlier_run_until_its_first_answer() -> None:
+    cache, (first, *_), (other, *_, later) = (
+        PrefixCache(),
+        calls("selective", 4),
+        calls("selective", 4, tools="t"),
+    )
+    cache.sent(first, 0.0)
+    cache.answered(first, 0, None)
+    warm = cache.forecast(later, OPENAI, 1.0)
+    assert warm.cached == 0
+    assert warm.cost_low == pytest.approx(1920e-7 + (warm.tokens or 0) * 1e-6 - 1920e-6)
+    cache.sent(other, 1.0)
+    cache.answered(other, 0, None)
+    cold = cache.forecast(later, OPENAI, 2.0)
+    assert cold.cost_low == cold.cost, "the provider has stated that it held not even the beginning"
+
+
+def test_marks_are_sure_of_a_hit_once_the_provider_has_stated_one() -> None:
+    made, cache = marked(4, ["last"]), PrefixCache()
+    cache.sent(made[2], 0.0)
+    unsure = cache.forecast(made[3], OPT_IN, 1.0)
+    assert unsure.cost is not None
+    assert unsure.cost_high is not None
+    assert unsure.cost_high > 2 * unsure.cost, "all of it may be written anew"
+    cache.answered(made[2], 500, None)
+    sure = cache.forecast(made[3], OPT_IN, 1.0)
+    assert sure.cost_high == sure.cost
+
+
 def test_a_marked_prefix_may_be_cached_by_another_run() -> None:
     """So the first call may cost as little as a read, and at most what is written."""
     (first,) = forecasts(marked(4, ["last"])[-1:], OPT_IN)

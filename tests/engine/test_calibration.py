@@ -75,6 +75,11 @@ def test_an_exact_count_is_the_providers() -> None:
 def test_a_request_with_parts_that_nobody_sees_is_neither_exact_nor_bounded() -> None:
     found = Calibration().expect(request(1_000, exact=True), "same", SHARE, unknown=True)
     assert (found.tokens, found.high, found.grade) == (1_000, None, Grade.ESTIMATE)
+    calibration, (first, second) = Calibration(), growing(2)
+    learn(calibration, first, Usage(9_000, 10))
+    later = calibration.expect(second, "same", SHARE, unknown=True)
+    assert later.high is None
+    assert later.low < second.tokens_sent < later.tokens, "what the provider ran or kept may be gone"
 
 
 def test_an_exact_count_that_the_provider_does_not_confirm_is_none_any_more() -> None:
@@ -109,6 +114,37 @@ def test_reasoning_behind_the_signature_of_a_call_goes_back_where_the_server_cou
     plain = second.tokens_sent
     assert found.high is not None
     assert found.low < plain < plain + 40 < found.tokens < found.high
+    learn(calibration, replace(second, entries=entries), Usage(plain, 10))
+    asked = Conversation().task("word " * 13).items[0].message
+    person = replace(second, entries=(*entries, second.entries[0]._replace(sent=asked, tokens_sent=20, tokens_full=20)))
+    assert calibration.expect(person, "same", SHARE).tokens in (plain + 19, plain + 20), "it counts none"
+
+
+def test_reasoning_behind_the_signature_of_a_call_counts_until_a_person_writes_again() -> None:
+    calibration, (first, second) = Calibration(), growing(2)
+    learn(calibration, first, Usage(first.tokens_sent, 10))
+    (answer,) = (entry.sent for entry in second.entries if entry.sent is not None and entry.sent.tool_calls)
+    (call,) = answer.tool_calls
+    signed = replace(answer, tool_calls=(replace(call, extra={"thought_signature": "c2ln"}),))
+    entries = tuple(entry._replace(sent=signed) if entry.sent is answer else entry for entry in second.entries)
+    calibration.said(signed, Usage(first.tokens_sent, 610, reasoning=600))
+    counted = calibration.expect(replace(second, entries=entries), "same", SHARE).tokens
+    learn(calibration, replace(second, entries=entries), Usage(counted, 10))
+    asked = Conversation().task("word " * 13).items[0].message
+    person = replace(second, entries=(*entries, second.entries[0]._replace(sent=asked, tokens_sent=20, tokens_full=20)))
+    found = calibration.expect(person, "same", SHARE)
+    assert found.tokens == counted - 600 + 20
+
+
+def test_reasoning_that_goes_back_with_a_text_may_be_counted() -> None:
+    calibration, (first, second) = Calibration(), growing(2, reasoning=[{"type": "reasoning.text"}])
+    learn(calibration, first, Usage(first.tokens_sent, 10))
+    before = calibration.expect(second, "same", SHARE)
+    calibration.said(second.request.messages[-2], Usage(first.tokens_sent, 710, reasoning=700))
+    after = calibration.expect(second, "same", SHARE)
+    assert before.high is not None
+    assert after.high is not None
+    assert after.high > before.high + 600
 
 
 def test_what_the_provider_may_add_unseen_widens_a_first_request() -> None:

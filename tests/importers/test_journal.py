@@ -348,6 +348,11 @@ def test_what_a_budget_for_reasoning_adds_to_a_request_is_counted(more: dict[str
     ("more", "words"),
     [
         ({"previous_response_id": "r1"}, "messages that the provider keeps"),
+        ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
+        ({"model": "gpt-4o-search-preview"}, "gpt-4o-search-preview"),
+        ({"tools": [{"type": "openrouter:web_search", "parameters": {"max_uses": 1}}]}, "openrouter:web_search"),
+        ({"tools": [{"name": "find", "input_schema": {}, "defer_loading": True}]}, "find, which it shows when"),
+        ({"messages": [{"role": "user", "content": [{"type": "server_tool_use", "id": "s1"}]}]}, "server_tool_use"),
         ({"conversation": "c1"}, "conversation that the provider keeps"),
         ({"mcp_servers": [{"url": "https://a.test"}]}, "mcp_servers that the provider keeps"),
         ({"config": {"tools": [{"googleSearch": {}}]}}, "googleSearch"),

@@ -124,6 +124,21 @@ def test_anthropics_input_is_counted_with_what_was_cached() -> None:
     assert (usage.input, usage.cached, usage.written) == (105, 90, 5)
     assert usage_of({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 90}}).input == 100
     assert usage_of({"prompt_tokens": -1, "completion_tokens": "7"}).input is None
+    rounds = [{"type": "compaction", "input_tokens": 900, "output_tokens": 7}, {"type": "message", "input_tokens": 10}]
+    whole = usage_of({**body, "iterations": rounds})
+    assert (whole.input, whole.output) == (1005, 8), "the provider bills what it summed up as well"
+
+
+def test_a_gateway_that_states_tokens_as_read_and_written_has_them_in_its_input() -> None:
+    details = {"cached_tokens": 90, "cache_write_tokens": 90}
+    usage = usage_of({"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": details})
+    assert (usage.input, usage.cached, usage.written) == (100, 90, 10)
+
+
+def test_coheres_tokens_are_those_that_it_bills() -> None:
+    counts = {"billed_units": {"input_tokens": 5, "output_tokens": 9}, "tokens": {"input_tokens": 500}}
+    usage = usage_of({**counts, "cached_tokens": 400})
+    assert (usage.input, usage.output, usage.cached) == (5, 9, None)
 
 
 @pytest.mark.parametrize(

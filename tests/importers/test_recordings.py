@@ -13,10 +13,11 @@ import yaml
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
 from workbench.engine.journal.usage import Usage
-from workbench.importers.conversation import Conversation, Remarks, Unreadable
+from workbench.importers.conversation import Conversation, Picture, Remarks, Unreadable
 from workbench.importers.exchanges import Exchanges
 from workbench.importers.formats.plain_yaml import NotPlain, plain_yaml
 from workbench.importers.formats.vcr import PackedBodies
+from workbench.importers.messages import read_message
 from workbench.importers.reading import read_file
 from workbench.importers.streams import whole_response
 from workbench.importers.usage import fuller, usage_of
@@ -138,6 +139,44 @@ def test_what_a_provider_kept_stands_before_what_the_call_sent() -> None:
     lost = exchanges.read({"input": ASK, "previous_response_id": "r9"}, {"output": ITEMS[:1]})
     assert lost is not None
     assert any("what the provider kept" in note for note in exchanges.remarks.notes)
+
+
+def test_what_stands_before_a_compaction_is_not_what_the_call_saw() -> None:
+    exchanges = Exchanges(Remarks())
+    items = [*ITEMS, {"type": "compaction", "encrypted_content": "c2VjcmV0" * 90}, {"role": "user", "content": "And?"}]
+    found = exchanges.read({"input": items, "instructions": "Be brief."}, {"output": ITEMS[:1]})
+    assert found is not None
+    assert [one.text[:22] for one in found.input] == ["Be brief.", '{"type": "compaction"}', "And?"]
+    assert "compaction" in found.unstated
+    assert any("before a compaction" in note for note in exchanges.remarks.notes)
+
+
+def test_images_and_files_that_a_tool_returned_are_read_wherever_they_stand() -> None:
+    url = "data:application/pdf;base64," + "JVBERi0x" * 30
+    output = [{"type": "input_text", "text": "See"}, {"type": "input_file", "filename": "a.pdf", "file_data": url}]
+    items = [
+        {"role": "user", "content": ASK},
+        *ITEMS,
+        {"type": "function_call_output", "call_id": "c1", "output": output},
+    ]
+    found = Exchanges(Remarks()).read({"input": items}, {"output": ITEMS[:1]})
+    assert found is not None
+    assert found.input[-1].parts == ("See", "[file: application/pdf, a.pdf, 180 bytes]")
+    pixel = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+    beside = {"name": "ls", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": pixel}}]}
+    contents = [
+        {"role": "user", "parts": [{"text": "Look"}]},
+        {"role": "user", "parts": [{"functionResponse": beside}]},
+    ]
+    seen = Exchanges(Remarks()).read({"contents": contents}, {"candidates": [{"content": {"parts": [{"text": "A"}]}}]})
+    assert seen is not None
+    assert isinstance(seen.input[-1].parts[-1], Picture)
+
+
+def test_a_video_in_a_data_url_is_a_file_not_text() -> None:
+    part = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64," + "AAAAHGZ0" * 20}}
+    (said,) = read_message({"role": "user", "content": [part]}, Remarks())
+    assert said.text == "[file: video/mp4, 120 bytes]"
 
 
 def test_a_har_file_is_a_recording_too() -> None:

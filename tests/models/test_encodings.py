@@ -157,6 +157,18 @@ def test_openai_shows_tools_as_the_types_of_a_namespace() -> None:
     assert COUNTER.tools([ping(), ping()], "gpt-4o")[0] == COUNTER.text(both, "gpt-4o") + 6 - 1
 
 
+def test_titles_of_a_tool_and_its_properties_are_comments_at_openai() -> None:
+    plain = ping("at")
+    titled = {"title": "Ping", **plain["function"]["parameters"]}
+    titled["properties"] = {"at": {"title": "At", **titled["properties"]["at"]}}
+    shown = (
+        "namespace functions {\n\ntype ping = (_: \n// Ping\n{\n// At\n//\n// A text\nat?: string,\n"
+        "}) => any;\n\n} // namespace functions"
+    )
+    tool = {**plain, "function": {"name": "ping", "parameters": titled}}
+    assert COUNTER.tools([tool], "gpt-4o")[0] == COUNTER.text(shown, "gpt-4o") + 6
+
+
 def test_gpt_5_has_82_tokens_more_for_tools_by_chat_completions() -> None:
     chat, responses = (COUNTER.tools([TOOL], "gpt-5-mini", responses=each)[0] for each in (False, True))
     assert chat - responses == 82
@@ -167,6 +179,7 @@ def test_what_nobody_is_shown_widens_the_count_of_first_requests() -> None:
     assert COUNTER.unseen("gpt-4o", tools=50, beside=53) == (0, 0)
     assert COUNTER.unseen("command-r", tools=0, beside=3) == (3, 80)
     assert COUNTER.unseen("command-r", tools=50, beside=53) == (53, 350)
+    assert COUNTER.unseen("claude-sonnet-4-5", tools=600, beside=603) == (298, 40), "it had a smaller prompt for tools"
 
 
 def test_gemini_2_counts_names_and_descriptions_of_tools_and_later_ones_their_schemas() -> None:

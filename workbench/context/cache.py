@@ -33,6 +33,8 @@ class CacheRule(Struct, frozen=True):
     """Whether only what the request marks is cached (``cache_control``); else the provider caches by itself."""
     given: bool = False
     """Whether a person gave the lifetime, which then holds for every mark."""
+    seen: int | None = None
+    """Tokens from which the provider was seen to cache, below what it states; None if it keeps to its minimum."""
 
 
 class Price(Struct, frozen=True):
@@ -135,7 +137,8 @@ _EVER = -1e300
 _LOOKBACK = 20
 """Messages before a mark that Anthropic looks at for an earlier entry of its cache (content blocks, by its guide)."""
 _SURE = 5
-"""Hits in a row after which a cache without marks is taken to be hit."""
+"""Hits in a row after which a cache without marks is taken to be hit. One with marks needs one hit: until then a choice
+of tools, or a minimum of the provider's own, may keep a request from its prefix."""
 _MISSES = 2
 """After this many calls that the cache could have served and did not, no hits are expected any more."""
 
@@ -173,6 +176,8 @@ class PrefixCache:
         self._hits = 0
         self._misses = _MISSES if never else 0
         """In a row, the latest."""
+        self._cold = False
+        """Whether no other run had sent more of the last request: then none has sent what goes on from it."""
 
     def copy(self) -> PrefixCache:
         """One that knows the same, and learns by itself from now on."""
@@ -199,12 +204,14 @@ class PrefixCache:
         self._latest = digests
         self._last[_branch(assembly)] = assembly
         self._last_sent = now
+        self._cold = True  # until an answer tells otherwise
 
     def answered(self, assembly: Assembly, cached: int | None, written: int | None) -> None:
         """Learn the cached and written tokens that the provider stated; None if it stated none."""
         self._stated, self._writes = self._stated or bool(cached or written), self._writes or bool(written)
         if cached is None:
             return
+        self._cold = cached <= (self._offered or 0)
         if self._offered and not cached:
             self._misses, self._hits = self._misses + 1, 0
         elif cached:
@@ -245,20 +252,26 @@ class PrefixCache:
         missed = self._misses >= _MISSES
         if missed:
             cached = 0
-        written = 0
+        kept = written = 0
         if rule.writes and not missed:
             until = expected.prefix(marks[-1].position) if marks else 0
             if not rule.opt_in:
                 until = expected.prefix(len(assembly.request.messages))
-            written = max(min(until, expected.tokens) - cached, 0) if until >= rule.minimum else 0
+            kept = min(until, expected.tokens) if until >= rule.minimum else 0
+            written = max(kept - cached, 0)
         hour = bool(marks) and marks[-1].seconds > FIVE_MINUTES
-        if not possible and not rule.opt_in and self._last_sent is None and expected.tokens >= max(rule.minimum, 1):
-            possible = expected.tokens // rule.step * rule.step  # Another run may have sent it before.
-        first_marked = expected.prefix(marks[-1].position) if marks and self._last_sent is None else 0
+        cold, least = self._cold and shared > 0, max(rule.minimum if rule.seen is None else rule.seen, 1)
+        if not rule.opt_in and rule.provider != "none":
+            if not cold and expected.tokens >= least:
+                possible = expected.tokens // rule.step * rule.step  # Another run may have sent it before.
+            elif not possible and reusable >= least:
+                possible = reusable
+        first_marked = expected.prefix(marks[-1].position) if marks and not cold else 0
         warm = first_marked >= max(rule.minimum, 1)
         if warm:
             possible = min(first_marked, expected.tokens)  # Another run may have marked it before.
-        unsure = possible > 0 and (missed or not rule.opt_in or warm) and self._hits < _SURE
+        sure = _SURE if missed or not rule.opt_in or warm else 1
+        unsure = possible > 0 and self._hits < sure
         low, high = expected.low, expected.high
         return Forecast(
             cached=cached,
@@ -271,7 +284,7 @@ class PrefixCache:
             low=low,
             high=high,
             cost_low=_cost(price, low, possible if unsure else cached, written, hour),
-            cost_high=None if high is None else _cost(price, high, 0 if unsure else cached, written, hour),
+            cost_high=None if high is None else _cost(price, high, *((0, kept) if unsure else (cached, written)), hour),
         )
 
     def _tokens(self, assembly: Assembly, shared: int, expected: Expected) -> int:

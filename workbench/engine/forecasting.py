@@ -15,7 +15,7 @@ from msgspec import Struct
 from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
 from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, Prices
 from workbench.context.marks import LIVE_MARKS, NO_MARKS, Marks
-from workbench.context.message import Message
+from workbench.context.message import Message, canonical
 from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.journal.parts import WINDOW, CallState
@@ -135,12 +135,13 @@ def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, in
 
 
 def thinks(answer: Message) -> bool:
-    """Whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic's, until the tools
-    that it called have answered and it has said what came of it; at Google's, by the signature of a call."""
+    """Whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic and OpenAI, until
+    the tools that it called have answered and it has said what came of it; at Google, by the signature of a call."""
     if not answer.tool_calls:
         return False
     blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
-    kept = any("thinking" in str(block.get("type", "")) for block in blocks if isinstance(block, Mapping))
+    kinds = [str(block.get("type", "")) for block in blocks if isinstance(block, Mapping)]
+    kept = any("thinking" in kind or kind == "reasoning" for kind in kinds)
     return kept or any("thought_signature" in call.extra for call in answer.tool_calls)
 
 
@@ -298,12 +299,21 @@ class Calibration:
         """For each length of the entries, how many of them hold an image or a file stored outside the record, whose
         tokens cannot be counted.
         """
+        self._returned: list[int] = [0]
+        """The most tokens of reasoning that goes back with the answers among them."""
         self._weights: dict[str, float] = {}
         """Tokens of a message as the provider counts it, by ``body_hash``."""
         self._said: dict[str, tuple[int, bool]] = {}
-        """Output tokens of an answer without its reasoning, by ``body_hash``, and whether reasoning may be in it."""
+        """Output tokens of an answer without its stated reasoning, by ``body_hash``, and whether reasoning goes back
+        with it."""
         self._doubtful: dict[str, int] = {}
-        """Tokens of reasoning in an answer, by ``body_hash``, which not every server of a model counts again."""
+        """Stated tokens of reasoning that goes back with an answer, by ``body_hash``."""
+        self._signed: set[str] = set()
+        """Answers whose reasoning counts until a person writes again: Google's."""
+        self._recounts = True
+        """Whether the server counts reasoning that goes back. Not every server of a model does."""
+        self._uncounted: dict[str, int] = {}
+        """The same of reasoning that goes back and is expected not to be counted."""
         self._anchors: dict[str, deque[Anchor]] = {}
         """By what stands in front of the messages: model and tools. The latest last."""
         self._grown = 0.0
@@ -343,16 +353,22 @@ class Calibration:
         thinking = thinks(answer)
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
-            reasoning = 0 if thinking else usage.reasoning or 0
-            if thinking and usage.reasoning:
-                self._doubtful[answer.body_hash] = usage.reasoning
-            self._said[answer.body_hash] = (max(usage.output - reasoning, 0), thinking)
+            reasoning, digest = usage.reasoning or 0, answer.body_hash
+            if thinking and reasoning:
+                self._doubtful[digest] = reasoning
+                if any("thought_signature" in call.extra for call in answer.tool_calls):
+                    self._signed.add(digest)
+            elif reasoning and any(answer.extra.get(name) for name in _REASONING):
+                self._uncounted[digest] = reasoning
+            self._said[digest] = (max(usage.output - reasoning, 0), thinking)
 
     def _learn_growth(self, before: Anchor, entries: tuple[Entry, ...], counted: int) -> None:
         """Learn from the tokens by which the provider's count grew between two requests."""
         start = _shared(before.entries, entries)
         if start < len(before.entries):
             return  # Messages are gone as well: there is one equation for both.
+        if self._doubtful:
+            self._learn_reasoning(entries, start, counted)
         known, guessed = self._known[len(entries)] - self._known[start], self._guessed[-1] - self._guessed[start]
         left = counted - known
         if guessed <= 0:
@@ -368,6 +384,22 @@ class Calibration:
         self._grown += guessed
         self._counted += min(max(ratio, _SLOPES[0]), _SLOPES[1]) * guessed
         self._forget(start)
+
+    def _learn_reasoning(self, entries: tuple[Entry, ...], start: int, counted: int) -> None:
+        """Learn whether the server counts the reasoning that came back with the new messages."""
+        new = [entry.sent for entry in entries[start:] if entry.sent is not None]
+        doubtful = sum(self._doubtful.get(one.body_hash, 0) for one in new)
+        off = self._known[len(entries)] + self._guessed[-1] - self._known[start] - self._guessed[start] - counted
+        other = off - doubtful if self._recounts else off + doubtful
+        if any(one.role == "user" for one in new) or abs(off) <= abs(other):
+            return
+        self._recounts = not self._recounts
+        self._forget(0)
+        for kept in self._anchors.values():
+            again = [anchor._replace(sums=self._of(anchor.entries)) for anchor in kept]
+            kept.clear()
+            kept.extend(again)
+        self._of(entries)
 
     def _unlearn(self, entries: Sequence[Entry]) -> None:
         """Counts that were taken for known do not hold: exact ones are not, or answers were sent otherwise."""
@@ -403,13 +435,42 @@ class Calibration:
             return self._unanchored(assembly, sums, share, 0.0, unseen, unknown=unknown)
         low, slope, high = self._slope(share)
         changed, off = self._changed(before, assembly.entries), self._off(before, assembly.entries)
-        total = _total(before, sums, assembly, slope)
+        total = _total(before, sums, assembly, slope) - self._dropped(before, assembly.entries)
         outside = self._outside[-1] - self._outside[_shared(before.entries, assembly.entries)]
-        top = None if outside else total + (high - slope) * changed + off
-        new = assembly.entries[_shared(before.entries, assembly.entries) :]
-        doubtful = sum(self._doubtful.get(one.sent.body_hash, 0) for one in new if one.sent is not None)
-        bounds = total - (slope - low) * changed - off - doubtful, top
+        top = None if outside or unknown else total + (high - slope) * changed + off
+        bottom = total - (slope - low) * changed - off
+        less, more = self._reasoning(before, assembly.entries) if self._doubtful or self._uncounted else (0, 0)
+        if unknown:
+            bottom = min(bottom, _surely(assembly, low))
+        bounds = bottom - less, None if top is None else top + more
         return self._expected(assembly, total, slope, bounds, Grade.CALIBRATED)
+
+    def _reasoning(self, before: Anchor, entries: tuple[Entry, ...]) -> tuple[int, int]:
+        """Tokens of reasoning that were counted as part of a request, and may not be, and the other way round.
+
+        Providers count the reasoning of an answer again while its tools run. Some, and some servers of a model, count
+        none; some count that of earlier turns as well, until a person writes again or for good.
+        """
+        start = _shared(before.entries, entries)
+        new = [entry.sent for entry in entries[start:] if entry.sent is not None]
+        if any(one.role == "user" for one in new):
+            new = [entry.sent for entry in entries if entry.sent is not None]
+        doubtful = sum(self._doubtful.get(one.body_hash, 0) for one in new)
+        uncounted = sum(self._uncounted.get(one.body_hash, 0) for one in new)
+        return (doubtful, uncounted) if self._recounts else (0, doubtful + uncounted)
+
+    def _dropped(self, before: Anchor, entries: tuple[Entry, ...]) -> int:
+        """Tokens of reasoning that were counted until now, and no more, because a person writes again."""
+        start = _shared(before.entries, entries)
+        if not (self._signed and self._recounts) or all(one.item.message.role != "user" for one in entries[start:]):
+            return 0
+        dropped = 0
+        for entry in reversed(before.entries[:start]):
+            if entry.sent is not None:
+                if entry.sent.role == "user":
+                    break
+                dropped += self._doubtful.get(entry.sent.body_hash, 0) if entry.sent.body_hash in self._signed else 0
+        return dropped
 
     def leaning(
         self,
@@ -455,9 +516,13 @@ class Calibration:
         slope += lean * (high - slope if lean > 0 else slope - low)
         total = beside * (1 + lean * part) + sums.known + slope * sums.guessed
         bottom = max(beside * front[0] - unseen[0], 0) + sums.known + low * sums.guessed - _SLACK
-        top: float | None = beside * front[1] + sums.known + high * sums.guessed + _SLACK + unseen[1]
+        top: float | None = (
+            beside * front[1] + sums.known + high * sums.guessed + _SLACK + unseen[1] + self._returned[-1]
+        )
         if unknown or self._outside[-1]:
             top = None
+        if unknown:
+            bottom = min(bottom, _surely(assembly, low))
         return self._expected(assembly, total, slope, (bottom, top), Grade.ESTIMATE)
 
     def _expected(
@@ -504,8 +569,11 @@ class Calibration:
     def copy(self) -> Calibration:
         """One that knows the same, and learns by itself from now on."""
         made = copy(self)
-        made._known, made._guessed, made._outside = list(self._known), list(self._guessed), list(self._outside)
-        made._weights, made._said, made._doubtful = dict(self._weights), dict(self._said), dict(self._doubtful)
+        made._known, made._guessed = list(self._known), list(self._guessed)
+        made._outside, made._returned = list(self._outside), list(self._returned)
+        made._weights, made._said = dict(self._weights), dict(self._said)
+        made._doubtful, made._uncounted = dict(self._doubtful), dict(self._uncounted)
+        made._signed = set(self._signed)
         made._anchors = {seed: deque(kept, _REMEMBERED) for seed, kept in self._anchors.items()}
         return made
 
@@ -531,10 +599,11 @@ class Calibration:
         start = _shared(self._entries, entries)
         self._forget(start)
         known, guessed = self._known, self._guessed
-        k, g, outside = known[-1], guessed[-1], self._outside[-1]
+        k, g, outside, returned = known[-1], guessed[-1], self._outside[-1], self._returned[-1]
         for entry in entries[start:]:
             if entry.sent is not None:
                 outside += entry.sent.stands_in
+                returned += _returned(entry.sent) if entry.sent.extra else 0
                 weight = self._weight(entry)
                 if weight is None:
                     g += entry.tokens_sent
@@ -543,12 +612,14 @@ class Calibration:
             known.append(k)
             guessed.append(g)
             self._outside.append(outside)
+            self._returned.append(returned)
         self._entries = entries
         return TokenSums(k, g)
 
     def _forget(self, start: int) -> None:
         """The sums from an entry on are worked out anew when they are needed next."""
-        del self._known[start + 1 :], self._guessed[start + 1 :], self._outside[start + 1 :]
+        for sums in (self._known, self._guessed, self._outside, self._returned):
+            del sums[start + 1 :]
         self._entries = self._entries[:start]
 
     def _weight(self, entry: Entry) -> float | None:
@@ -563,9 +634,25 @@ class Calibration:
             return entry.tokens_sent
         stated, thinking = self._said.get(digest, (0, False))
         own = entry.tokens_sent
+        stated += self._doubtful.get(digest, 0) if self._recounts else 0
         if stated and 0.5 * own - 10 <= stated + _BESIDE and (thinking or stated <= 2 * own + 60):
             return stated + _BESIDE
         return None
+
+
+def _returned(message: Message) -> int:
+    """The most tokens of the reasoning that goes back with an answer which no call here has made."""
+    kept = [message.extra[name] for name in _REASONING if message.extra.get(name)]
+    return len(canonical(kept)) // 3 if kept else 0
+
+
+def _surely(assembly: Assembly, low: float) -> float:
+    """The least tokens of a request whose provider adds to it, and may leave out what it ran, kept or offered itself:
+    those of its instructions and of what a person and the tools of the caller said. ``low``: of the provider's tokens,
+    for one of ours.
+    """
+    kept = (entry for entry in assembly.entries if entry.sent is not None and entry.sent.role != "assistant")
+    return low * sum(entry.tokens_sent for entry in kept)
 
 
 def _total(before: Anchor, sums: TokenSums, assembly: Assembly, slope: float) -> float:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from workbench.context.marks import Marks
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
-from workbench.importers.messages import read_message, read_messages, tool_schemas
+from workbench.importers.messages import ROLES, read_message, read_messages, tool_schemas
 from workbench.importers.parts import mark_of
 from workbench.importers.streams import messages_of
 from workbench.importers.threads import ObservedCall, threads_of, unanswered
@@ -53,6 +53,20 @@ IN_CONFIG = {
 }
 _KEPT = ("conversation", "container", "mcp_servers")
 """Fields that refer to data stored at a provider: messages of a conversation, files, tools of servers."""
+_ADDING = (
+    "web_search_options",
+    "plugins",
+    "preset",
+    "context_management",
+    "search_parameters",
+    "connectors",
+    "documents",
+)
+"""Fields by which a provider adds to the messages of a request, or leaves some of them out: searches, plugins and
+presets of OpenRouter, edits of the context.
+"""
+_RUN = ("server_tool_use", "mcp_tool_use", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+_CALLERS = ("function_call", "custom_tool_call", "tool_call")
 _MOST_KEPT = 2_000
 """Number of responses whose messages are remembered, the newest: later requests may name them instead of
 sending them.
@@ -219,11 +233,28 @@ def served_by(tools: object) -> str:
 
 def _own_tool(tool: Mapping[str, Any]) -> str:
     """The name of a tool that a provider runs or defines itself (``web_search`` and its kind); empty for a function."""
+    if tool.get("defer_loading"):
+        return f"{string(tool.get('name')) or 'a tool'}, which it shows when it is searched for"
     if any(tool.get(key) for key in ("function", "functionDeclarations", "function_declarations", "toolSpec")):
         return ""
-    if any(key in tool for key in ("input_schema", "parameters", "inputSchema", "cachePoint")):
+    kind = string(tool.get("type"))
+    if ":" not in kind and any(key in tool for key in ("input_schema", "parameters", "inputSchema", "cachePoint")):
         return ""
-    return string(tool.get("type")) or string(tool.get("name")) or next(iter(tool), "")
+    return kind or string(tool.get("name")) or next(iter(tool), "")
+
+
+def _run_by_provider(body: object) -> str:
+    """The kind of what a provider ran or keeps, if a message or an item of a request is or holds that; else empty."""
+    one = mapping(body)
+    for part in (one, *map(mapping, array(one.get("content"))), *map(mapping, array(one.get("parts")))):
+        kind = string(part.get("type"))
+        own = kind.endswith("_call") and kind not in _CALLERS and "call_id" not in part
+        results = kind.endswith("_tool_result") or kind in ("compaction", "item_reference")
+        if own or results or kind in _RUN:
+            return kind
+        if found := next((key for key in _RUN if key in part), ""):
+            return found
+    return ""
 
 
 def _goes_on_from(request: Mapping[str, Any]) -> str:
@@ -281,12 +312,26 @@ class Exchanges:
         given = given_of(request)
         if given is None:
             return None
-        said = [*self._earlier(request), *read_messages(given, self.remarks, "request")]
+        given, compacted = self._after_compaction(given)
+        earlier = [] if compacted else self._earlier(request)
+        said = [*earlier, *read_messages(given, self.remarks, "request")]
         named = _IN_URL.search(url)
         model = string(request.get("model")) or string(request.get("model_name")) or (named[1] if named else "")
         tools, parameters = _tools_of(request), parameters_of(request)
-        marks, unstated = marks_in(request, said), self._unstated(request)
+        marks, unstated = marks_in(request, said), self._unstated(request, url)
         return AskedCall(tuple(said), model, tools, parameters, marks, unstated, bool(request.get("input")))
+
+    def _after_compaction(self, given: list[Any]) -> tuple[list[Any], bool]:
+        """What a provider uses of the messages of a request: those from the last compaction on, and the instructions;
+        and whether there is one. Source: Anthropic's and OpenAI's guides "Compaction".
+        """
+        found = [i for i, body in enumerate(given) if _run_by_provider(body) == "compaction"]
+        if not found:
+            return given, False
+        kept = [body for body in given[: found[-1]] if ROLES.get(string(mapping(body).get("role"))) == "system"]
+        if left := found[-1] - len(kept):
+            self.remarks.left_out("a message before a compaction, which the provider does not use,", count=left)
+        return [*kept, *given[found[-1] :]], True
 
     def answered(
         self, asked: AskedCall, response: Mapping[str, Any], told: Call = Call()
@@ -326,13 +371,24 @@ class Exchanges:
         answer, call = unanswered(told, fault)
         return _observed(asked, answer, call, asked.model or told.model)
 
-    def _unstated(self, request: Mapping[str, Any]) -> str:
+    def _unstated(self, request: Mapping[str, Any], url: str) -> str:
         """Which parts of a request the file does not show, in words."""
         key = _goes_on_from(request)
         kept = [f"{name} that the provider keeps" for name in _KEPT if request.get(name)]
+        adding = [name for name in _ADDING if request.get(name)]
+        if isinstance(request.get("prompt"), dict):
+            kept.append("a prompt that the provider keeps")
         if key and key not in self._kept:
             kept.append("messages that the provider keeps")
+        if url.endswith("/compact"):
+            adding.append("how it asks for a compaction")
+        model = string(request.get("model"))
+        if model.endswith(":online") or "-search-preview" in model or "@preset/" in model:
+            adding.append(f"the model {model[:60]}")
         parts = [served_by(_declared(request))]
+        parts += [f"the provider adds to the request, or leaves out: {', '.join(adding)}"] if adding else []
+        ran = dict.fromkeys(filter(None, map(_run_by_provider, given_of(request) or ())))
+        parts += [f"a provider may count otherwise what it ran or keeps: {', '.join(ran)}"] if ran else []
         parts += [f"the request names what the file does not show: {', '.join(kept)}"] if kept else []
         return "; ".join(filter(None, parts))
 

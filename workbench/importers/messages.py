@@ -56,23 +56,22 @@ def response_item(body: Mapping[str, Any], remarks: Remarks) -> ImportedMessage 
         return ImportedMessage("assistant", calls=(tool_call(name, arguments, call_id),))
     if kind.endswith("_output") and "call_id" in body:
         value = next((body[key] for key in ("output", "tools", "result") if body.get(key) is not None), "")
-        parts = _parts(value)
+        parts = _parts(value, remarks)
         failed = body.get("status") in ("failed", "incomplete") or body.get("is_error") is True
         return ImportedMessage("tool", parts, call_id=call_id, name=string(body.get("name")), is_error=failed)
     if kind.endswith(("_call", "_list_tools", "_approval_request")) or kind in ("item_reference", "compaction"):
         remarks.add(f"an item of type {kind[:40]!r}, which the provider ran or keeps, stands as JSON text")
-        return ImportedMessage("assistant", (as_text(dict(body)),))
+        return ImportedMessage("assistant", (as_text({k: v for k, v in body.items() if k != "encrypted_content"}),))
     return None
 
 
-def _parts(value: Any) -> tuple[str | Picture, ...]:
-    """What a call returned: text, or texts and images; anything else as JSON."""
+def _parts(value: Any, remarks: Remarks) -> tuple[str | Picture, ...]:
+    """What a call returned: text, or texts, images and files; anything else as JSON."""
     if not isinstance(value, list) or not all("type" in mapping(one) for one in value):
         return (as_text(value),)
-    found: list[str | Picture] = []
-    for one in map(plain_part, value):
-        found.append(picture_of(one) or (string(one.get("text")) if "text" in one else as_text(dict(one))))
-    return tuple(found)
+    pieces = _Pieces()
+    _read_content(value, pieces, remarks)
+    return tuple(pieces.parts)
 
 
 ROLES: dict[str, Role] = {
@@ -367,6 +366,8 @@ def _part_result(part: Mapping[str, Any], remarks: Remarks) -> ImportedMessage:
         _read_content(value, pieces, remarks)
     elif value is not None:
         pieces.parts.append(as_text(value))
+    if "response" in body and isinstance(beside := body.get("parts"), list):
+        _read_content(beside, pieces, remarks)  # Gemini's media
     name = string(body.get("name")) or string(body.get("toolName"))
     mark = mark_of(part) or pieces.mark
     return ImportedMessage("tool", tuple(pieces.parts), (), result_id(body), name, failed, mark=mark)

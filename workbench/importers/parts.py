@@ -36,6 +36,7 @@ _MARKS = ("cachePoint", "cache_point")
 _FILES = ("input_file", "file", "blob", "document", "media", "audio", "video", "input_audio")
 _MEDIA_KEYS = ("media_type", "mime_type", "mimeType", "format")
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
+_ANY_DATA_URL = re.compile(r"data:([\w.+/-]+)(?:;[\w=.-]+)*;base64,")
 _MEDIA = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
 
 
@@ -140,6 +141,8 @@ def picture_of(part: Mapping[str, Any]) -> Picture | None:
 def file_of(part: Mapping[str, Any]) -> str | None:
     """The text that replaces sound, video or a document whose bytes are in the message: its kind, name and size."""
     kind = string(part.get("type"))
+    if described := _in_data_url(part):
+        return described
     for key in ("input_audio", "file", "document", "audio", "video", "source", "inline_data", ""):
         inner = mapping(part.get(key)) if key else part
         media = next((found for name in _MEDIA_KEYS if (found := string(inner.get(name)))), "") or key or kind
@@ -153,6 +156,19 @@ def file_of(part: Mapping[str, Any]) -> str | None:
             described = ", ".join(filter(None, (media[:60], name[:100], f"{size:,} bytes")))
             return f"[file: {described}]"
     return None
+
+
+def _in_data_url(part: Mapping[str, Any]) -> str:
+    """The same of a part that has its bytes in a data URL, under whatever key; empty for any other."""
+    inner = [mapping(value) for value in part.values()]
+    for body in (part, *inner):
+        name = next((told for key in ("filename", "name", "title") if (told := string(body.get(key)))), "")
+        for value in body.values():
+            found = _ANY_DATA_URL.match(value) if isinstance(value, str) and value.startswith("data:") else None
+            if found is not None:
+                size = (len(value) - found.end()) * 3 // 4
+                return f"[file: {', '.join(filter(None, (found[1][:60], name[:100], f'{size:,} bytes')))}]"
+    return ""
 
 
 def reference_of(part: Mapping[str, Any]) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from workbench.engine.journal.usage import Usage
-from workbench.importers.values import count, mapping
+from workbench.importers.values import array, count, mapping
 
 _INPUT = (
     "prompt_tokens",
@@ -103,10 +103,8 @@ _DETAILS = (
     "completion_token_details",
     "details",
     "completionDetails",
-    "billed_units",
     "tokens",
 )
-"""Later ones win: Cohere bills fewer tokens than its model saw."""
 
 
 def usage_of(body: object, *, beside: bool | None = None) -> Usage:
@@ -118,6 +116,13 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
     """
     outer = mapping(body)
     flat = _flat(outer)
+    # Cohere's model sees more tokens than it bills: what Cohere adds costs nothing ("How does Cohere pricing work?").
+    if billed := mapping(outer.get("billed_units")):
+        return Usage(_first(billed, _INPUT), _first(billed, _OUTPUT))
+    if rounds := [usage_of(one) for one in array(outer.get("iterations")) if mapping(one).get("type") == "compaction"]:
+        # Anthropic's own counts leave out what it summed up before it answered ("Compaction", section on usage).
+        rounds.append(usage_of({key: value for key, value in outer.items() if key != "iterations"}))
+        return Usage(*(_sum(getattr(one, name) for one in rounds) for name in _COUNTS))
     given, output = _first(flat, _INPUT), _first(flat, _OUTPUT)
     if "promptTokenCount" in outer:
         flat = {"cachedContentTokenCount": 0, **flat}  # Google's JSON leaves out numbers that are 0.
@@ -126,7 +131,10 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
     if beside is None:
         beside = any(name in outer for name in _BESIDE) and not any(name in outer for name in _INCLUDING)
     beside = beside or (bool(extra) and None not in (given, output) and total == (given or 0) + (output or 0) + extra)
-    beside = beside or (given is not None and extra > given)
+    including = any(name in outer for name in _INCLUDING)
+    beside = beside or (given is not None and extra > given and not (including and (cached or 0) <= given))
+    if not beside and given is not None and written is not None:
+        written = min(written, given - min(cached or 0, given))  # Gateways state tokens as read and written at once.
     if not given and not output and not extra:
         return Usage()  # A call has an input: sources that know no numbers write 0.
     thoughts = _first(flat, _THOUGHTS)
@@ -137,6 +145,14 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
         written=written,
         reasoning=_first(flat, _REASONING),
     )
+
+
+_COUNTS = ("input", "output", "cached", "written", "reasoning")
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [one for one in counts if one is not None]
+    return sum(known) if known else None
 
 
 def fuller(told: Usage, reported: Usage) -> Usage:

@@ -17,12 +17,12 @@ RULES: Mapping[str, CacheRule] = {
     # Anthropic, guide "Prompt caching": what cache_control marks, for 5 minutes, or for an hour at a price of its own.
     "anthropic": CacheRule("anthropic", 1024, 1, 300.0, writes=True, opt_in=True),
     # Google, guide "Context caching", section "Implicit caching".
-    "gemini": CacheRule("gemini", 2048, 1, 300.0),
+    "gemini": CacheRule("gemini", 2048, 1, 300.0, seen=128),
     # DeepSeek, guide "Context caching": in units of 64 tokens, for hours.
     "deepseek": CacheRule("deepseek", 64, 64, 3600.0),
-    "xai": CacheRule("xai", 1024, 1, 300.0),
-    "moonshot": CacheRule("moonshot", 1024, 1, 300.0),
-    "zai": CacheRule("zai", 1024, 1, 300.0),
+    "xai": CacheRule("xai", 1024, 1, 300.0, seen=1),
+    "moonshot": CacheRule("moonshot", 1024, 1, 300.0, seen=1),
+    "zai": CacheRule("zai", 1024, 1, 300.0, seen=1),
     # Groq, guide "Prompt caching": for two hours without use.
     "groq": CacheRule("groq", 1024, 128, 7200.0),
 }
@@ -70,6 +70,9 @@ def rule_for(model: str, facts: Mapping[str, Any] | None, *, priced: bool = Fals
     rule = RULES.get(seller) if seller == "groq" else RULES.get(maker(model)) or RULES.get(seller)
     if rule is None:
         # Bedrock caches what a request marks; others with a price for cached tokens do it by themselves.
-        rule = CacheRule(seller or "settings", 1024, opt_in=seller.startswith("bedrock"))
+        rule = CacheRule(seller or "settings", 1024, opt_in=seller.startswith("bedrock"), seen=1)
+    if rule.provider == "openai" and known.get("cache_creation_input_token_cost"):
+        # OpenAI, from GPT-5.6 on: what is written to the cache is billed, and stays for at least 30 minutes.
+        rule = replace(rule, writes=True, lifetime=1800.0)
     minimum = known.get("prompt_cache_min_tokens")
     return replace(rule, minimum=int(minimum)) if minimum else rule

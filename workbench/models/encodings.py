@@ -99,7 +99,7 @@ class Encodings:
 
     def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
         kind = family(model)
-        return 0 if kind.measured else beside, kind.unseen[tools > 0]
+        return (kind.fewer if tools else 0) if kind.measured else beside, kind.unseen[tools > 0]
 
     def text(self, text: str, model: str) -> int:
         kind = family(model)

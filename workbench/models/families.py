@@ -153,10 +153,16 @@ class Family(Struct, frozen=True):
     """Tokens of tools, by their definitions and a way to count text, if ``tools`` is None."""
     measured: bool = False
     """Whether its tools and schemas are known to be counted; others may not be counted at all."""
+    fewer: int = 0
+    """Tokens by which the prompt for tools may be smaller than ``tools`` says: providers change it within a model."""
     unseen: tuple[int, int] = (80, 350)
     """Tokens that a provider may add to a first request without and with tools, and does not show: a prompt of its own,
     a date, how to call tools. Up to so many were found on recordings of Bedrock, Cohere and DeepSeek.
     """
+
+
+_SMALLEST = 290
+"""Tokens of the smallest prompt for tools that Anthropic's table stated for Claude 4 and later models."""
 
 
 def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
@@ -178,6 +184,7 @@ def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
         (low, high),
         *numbers,
         tools,
+        fewer=max(max(tools.auto, tools.forced) - _SMALLEST, 0),
         unseen=(40, 40),
         measured=True,
     )

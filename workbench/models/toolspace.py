@@ -25,19 +25,21 @@ def notation_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
     request has beside them. Each tool after the first takes one less than its text.
 
     Source: the namespace that OpenAI's models print when they are asked for their tools, and that the Harmony format of
-    gpt-oss publishes ("Function calling" in OpenAI's cookbook); measured on recordings of OpenAI's API with 1 to 21
-    tools.
+    gpt-oss publishes ("Function calling" in OpenAI's cookbook; ``json_schema_to_typescript`` of openai/harmony, which
+    shows titles too); measured on recordings of OpenAI's API with 1 to 21 tools.
     """
     lines = ["namespace functions {", ""]
     for tool in tools:
         function = _function(tool)
         parameters = _resolved(function.get("parameters"))
         named = _properties(parameters, "") if isinstance(parameters, Mapping) else []
+        titled = _title(parameters, "")[:1]
         # Of a description with several lines only the first begins as a comment.
         if described := str(function.get("description") or ""):
             lines.append(f"// {described}")
         name = function.get("name", "")
-        lines += [f"type {name} = (_: {{", *named, "}) => any;", ""] if named else [f"type {name} = () => any;", ""]
+        begun = [f"type {name} = (_: ", *titled, "{"] if titled else [f"type {name} = (_: {{"]
+        lines += [*begun, *named, "}) => any;", ""] if named or titled else [f"type {name} = () => any;", ""]
     lines.append("} // namespace functions")
     return count("\n".join(lines)) + 1 - len(tools)
 
@@ -105,7 +107,7 @@ def _properties(schema: Mapping[str, Any], indent: str) -> list[str]:
     required = listed if isinstance(listed, list | tuple) else ()
     for name, value in _named(schema).items():
         mark = "" if name in required else "?"
-        lines += _comment(_describe(value), indent)
+        lines += [*_title(value, indent), *_comment(_describe(value), indent)]
         lines.append(f"{indent}{name}{mark}: {_type(value, indent)},")
     return lines
 
@@ -114,6 +116,12 @@ def _named(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The properties; a schema that another tool recorded may have anything in their place."""
     found = schema.get("properties")
     return found if isinstance(found, Mapping) else {}
+
+
+def _title(schema: object, indent: str) -> list[str]:
+    """Comments for the title that frameworks give to a schema and to each of its properties."""
+    title = _mapping(schema).get("title")
+    return [f"{indent}// {title}", f"{indent}//"] if isinstance(title, str) and title else []
 
 
 def _describe(schema: object) -> str:
