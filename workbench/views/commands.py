@@ -71,6 +71,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "tab.output": ("Show output", "result answer"),
     "tab.events": ("Show events", "journal"),
     "tab.timeline": ("Show timeline", "waterfall bars time"),
+    "tab.watched": ("Show what if, program", "attach strategy price costs printed stdout"),
     # Lists and sheets
     "list.down": ("Down", "row move"),
     "list.up": ("Up", "row move"),

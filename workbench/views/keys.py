@@ -995,6 +995,7 @@ KEYS: tuple[Key, ...] = (
     Key("tab.output", "4", "tab('output')", "bench", "The output of the run and its phases", "Panes"),
     Key("tab.events", "5", "tab('events')", "bench", "The journal: every event as it is stored", "Panes"),
     Key("tab.timeline", "6", "tab('timeline')", "bench", "The timeline: calls, tools and pauses as bars", "Panes"),
+    Key("tab.watched", "7", "watched", "bench", "Of a watched program: what-if costs, and what it prints", "Panes"),
     Key("list.down", "down,j", "down", "list", "One row down", "Move"),
     Key("list.up", "up,k", "up", "list", "One row up", "Move"),
     Key("list.page_down", "pagedown,ctrl+d", "page(1)", "list", "One page down", "Move"),

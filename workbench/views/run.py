@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from workbench.language.problem import Severity
 from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.views.annotations import AnnotationsView, label_words
+from workbench.views.cells import flat
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
@@ -155,9 +156,15 @@ Input = tuple[int, float | None]
 
 
 def what_if_line(strategy: str, other: Input, sent: Input) -> str:
-    """``mask(after=5): in ~1,204 instead of ~5,116, for ~$0.0012 instead of ~$0.0051``, both predicted."""
+    """``mask(after=5): in ~1,204 instead of ~5,116, predicted ~$0.0012 instead of ~$0.0051``."""
     tokens = f"in {count(other[0], 'estimate')} instead of {count(sent[0], 'estimate')}"
-    return f"what if {strategy}: {tokens}, predicted {money(other[1])} instead of {money(sent[1])}"
+    return f"{flat(strategy, 60)}: {tokens}, predicted {money(other[1])} instead of {money(sent[1])}"
+
+
+def what_if_words(data: Mapping[str, Any]) -> str:
+    """The same of the data of a ``what_if`` event: all calls so far."""
+    other, sent = ((data[f"all_{name}tokens"], data[f"all_{name}cost"]) for name in ("", "sent_"))
+    return what_if_line(str(data["strategy"]), other, sent)
 
 
 def answered_by(state: RunState) -> str:
@@ -193,6 +200,8 @@ def _head(state: RunState) -> Iterator[Line]:
         yield (f"         {figures_words(state.own)}", Cell(" (its own)", "dim"))
     if unanswered := str(state.unanswered):
         yield ("besides  ", Cell(unanswered, "warning"))
+    if other := state.other_strategy:
+        yield (f"what if  {what_if_words(other)}",)
     if told := state.stated.to_json():
         names = {"calls": "calls", "input": "in", "output": "out", "cached": "cached", "reasoning": "reasoning"}
         parts = [f"{word} {count(told[name])}" for name, word in names.items() if name in told]

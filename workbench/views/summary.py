@@ -15,7 +15,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import count, plural, seconds, spent_words, took_words
-from workbench.views.run import visit_name
+from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 from workbench.views.timeline import place_words
@@ -137,6 +137,9 @@ class SummaryRows(Rows):
             masked = max(call.shortened for call in run.calls)
             words = f" {saved:,} tokens saved, {share}; at most {plural(masked, 'message')} masked in one call"
             yield "masking", (sign("masked"), (words, "masked"), (told("   {view.strategies} compares"), "faint")), None
+        if run.other_strategy:
+            words = what_if_words(run.other_strategy)
+            yield "what if", ((words, "plain"), (told("   {tab.watched} shows the calls"), "faint")), None
         failed = sum(len(call.failures) for call in run.calls)
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -44,16 +45,54 @@ class AttachPlan(Struct, frozen=True):
         """The cascade that stands for it until its run says more."""
         return cascade_text(self.options.command, PHASE, "the program that was watched")
 
-    async def run(self, variables: Mapping[str, str]) -> int:
-        """Run the command until it ends; its exit code. Raises CannotStart, OSError."""
+    async def run(self, variables: Mapping[str, str], say: Callable[[str], None]) -> int:
+        """Run the command until it ends; its exit code. ``say`` tells the person where it prints. Raises CannotStart,
+        OSError."""
         if self.output is None:
             return await run_in_terminal(self.served.command, variables, self.folder)
-        return await run_beside(self.served.command, variables, self.output, self.folder)
+        say("The tab Program shows what the command prints. It cannot read here; inside tmux it gets a terminal.")
+        code = await run_beside(self.served.command, variables, self.output, self.folder)
+        if code:
+            say(f"The command ended with exit code {code}. The tab Program shows what it printed.")
+        return code
 
 
 def attached_output(folders: Folders, session: str) -> Path:
     """The file for what the command of a session prints."""
     return folders.state / "attach" / f"{session}.log"
+
+
+class ProgramOutput:
+    """What a program that has no terminal has printed so far."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @property
+    def size(self) -> int:
+        """Bytes; 0 if there is no file."""
+        try:
+            return self.file.stat().st_size
+        except OSError:
+            return 0
+
+    def tail(self) -> str:
+        """The end of it, as a terminal shows it at last: without colours, and of lines that were written over what
+        stood there last."""
+        try:
+            with self.file.open("rb") as printed:
+                printed.seek(max(self.size - _SHOWN, 0))
+                text = printed.read(_SHOWN).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        plain = _CONTROL.sub("", text).replace("\r\n", "\n")
+        return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
+
+
+_SHOWN = 200_000
+"""Bytes of a program's output that are shown: its end."""
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""Control sequences of terminals (ECMA-48): colours, moves of the cursor, titles."""
 
 
 async def attached(
@@ -82,7 +121,7 @@ async def attached(
                     say(f"Waiting for clients: OPENAI_BASE_URL={host}, and so on (workbench attach without --bench)")
                     await asyncio.Event().wait()
                 else:
-                    code = await plan.run(variables)
+                    code = await plan.run(variables, say)
                     stopped = ""
         except asyncio.CancelledError:
             return Outcome("stopped", reason=stopped)
@@ -107,7 +146,7 @@ async def _collected(
                     say(f"Waiting for spans: OTEL_EXPORTER_OTLP_ENDPOINT={variables['OTEL_EXPORTER_OTLP_ENDPOINT']}")
                     await asyncio.Event().wait()
                 else:
-                    code = await plan.run(variables)
+                    code = await plan.run(variables, say)
         except asyncio.CancelledError:
             runs.close("success")
             return Outcome("stopped", reason="it was stopped in the Bench")

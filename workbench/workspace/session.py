@@ -28,7 +28,7 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
-from workbench.workspace.attached import GONE, attached
+from workbench.workspace.attached import GONE, ProgramOutput, attached, attached_output
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
@@ -165,6 +165,8 @@ class Session:
         """Both requests of the call that a re-run is held at because its request is not the recorded one."""
         self.viewed: ViewedRun | None = None
         """The stored run that was asked for last."""
+        self.program: ProgramOutput | None = None
+        """What the watched program prints; None without one, or if it has a terminal of its own."""
         self._model = model
         self._session = session
         self._sandbox = sandbox
@@ -214,6 +216,7 @@ class Session:
     def attach(self, plan: AttachPlan) -> None:
         """Begin to record a program; returns at once. Raises RuntimeError while a run is going on."""
         self.run_id = plan.options.session
+        self.program = ProgramOutput(plan.output) if plan.output is not None else None
         mode = Mode.OVER if plan.pause else Mode.CONTINUE
         self._launch(mode, lambda: attached(self.project, plan, self.stepper, self.events.append, self.notices.append))
 
@@ -221,6 +224,9 @@ class Session:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
         self.viewed = ViewedRun(self.project, self.opened, run_id)
         self.run_id = run_id
+        started = self.viewed.events[0].data if self.viewed.events else {}
+        if (started.get("imported") or {}).get("format") == FORMAT:
+            self.program = ProgramOutput(attached_output(self.project.folders, str(started.get("session_id", ""))))
         self.events.extend(self.viewed.events)
 
     @property

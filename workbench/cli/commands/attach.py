@@ -222,7 +222,7 @@ def _tell_spans(project: Project, runs: SpanRuns, json: bool) -> None:
         talk(f"{one.session_id}: {totals_line(one)}", "dim")
     for other in runs.others:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
-        talk(what_if_line(str(other.strategy), would, sent))
+        talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
     talk(f"look at it: workbench open {runs.sessions[0]}", "dim")
 
 
@@ -303,7 +303,7 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     talk(totals_line(summary), "dim")
     if (other := run.recorder.other) is not None:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
-        talk(what_if_line(str(other.strategy), would, sent))
+        talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
     talk(f"look at it: workbench open {run.session}", "dim")
 
 

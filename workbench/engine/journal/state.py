@@ -91,6 +91,8 @@ class RunState:
         """``embedded`` data, in order."""
         self.edits: list[Event] = []
         """``edited`` events, in order."""
+        self.other_strategy: Mapping[str, Any] = {}
+        """The last ``what_if``: what all calls would have cost so far under a strategy that was priced beside them."""
         self.annotations = Annotations()
         """What people say of the run and of its calls: set by its reader, since it is no part of the journal."""
         self.fault = ""
@@ -533,6 +535,9 @@ class RunState:
         call.duration_s = data.get("duration_s")
         call.recorded = data.get("recorded", False)
         self._read_wire(call, data)
+
+    def _what_if(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.other_strategy = data
 
     def _cost_known(self, event: Event, data: Mapping[str, Any]) -> None:
         """A price or usage that came late: of the call at its place, else of the request's first without a cost."""

@@ -321,6 +321,11 @@ class Inspecting:
             self._stage.focus_pane("detail")
         elif tab == "timeline":
             self._go_to_bar(presenter, presenter.timeline.bars[index])
+        elif tab == "what_if":
+            if state.select(presenter.what_if.calls[index]):
+                presenter.phase = presenter.what_if.calls[index].phase
+                self._stage.redraw()
+                self._stage.focus_pane("context")
         elif tab == "events":
             self._show(documents.event_doc(state.events[index]))
         elif tab == "state":

@@ -76,6 +76,7 @@ def presenter_of(session: Session) -> Presenter:
     presenter.model = facts.model
     presenter.base_url = facts.base_url
     presenter.notes = facts.notes
+    presenter.program = lambda: session.program
     replies = session.file.with_name(session.file.stem + ".replies.yaml")
     if facts.why:
         if replies.exists():

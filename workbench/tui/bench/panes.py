@@ -240,8 +240,8 @@ class Panes:
 
     def show_dock(self, presenter: Presenter) -> None:
         """Redraw the lower pane."""
-        self.dock.selecting = self.tab != "output"
-        self.dock.follows = self.tab in ("log", "events", "timeline")
+        self.dock.selecting = self.tab not in ("output", "program")
+        self.dock.follows = self.tab in ("log", "events", "timeline", "what_if", "program")
         self.dock.show(presenter.dock(self.tab))
 
     def show_lines(self, presenter: Presenter) -> None:

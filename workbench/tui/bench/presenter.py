@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,17 +29,23 @@ from workbench.views.node import WAYS_ON, NodeCard
 from workbench.views.picture import Gallery
 from workbench.views.sides import SideRows
 from workbench.views.summary import SummaryRows
-from workbench.views.text import TextRows
+from workbench.views.text import TextRows, text_lines
 from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
 from workbench.views.ways import ways_doc
+from workbench.views.what_if import WhatIfRows
 
 if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
     from workbench.language.graph import Graph
     from workbench.language.read.source import Source
     from workbench.tui.bench.file_view import FileView
+    from workbench.workspace.attached import ProgramOutput
 
+_NO_PROGRAM = (
+    "No output of a program is here.",
+    "A program that workbench attach runs in a terminal of its own prints there.",
+)
 Detail = Literal["message", "why", "wire", "raw", "problem", "ways"]
 
 
@@ -61,12 +67,15 @@ class Presenter:
     detail_mode: Detail = "message"
     problem: int = 0
     tick: int = 0
+    program: Callable[[], ProgramOutput | None] = lambda: None
+    """What the program that is watched prints, if it has no terminal."""
     gallery: Gallery = field(default_factory=Gallery)
     """Images made small."""
     _context: tuple[object, ContextRows] | None = None
     _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
     _problems: tuple[object, tuple[Problem, ...]] | None = None
     _timeline: Timeline = field(default_factory=Timeline)
+    _what_if: WhatIfRows = field(default_factory=WhatIfRows)
     _summary: tuple[object, SummaryRows] | None = None
     _definition: tuple[str, Definition | None] | None = None
 
@@ -452,10 +461,15 @@ class Presenter:
             rows = TextRows(lines, empty=("No phase has output yet.",))
         elif tab == "timeline":
             rows = TimelineRows(self.timeline)
+        elif tab == "what_if":
+            rows = self.what_if
+        elif tab == "program":
+            program = self.program()
+            rows = TextRows(text_lines(program.tail() if program is not None else "", whole=True), empty=_NO_PROGRAM)
         else:
             rows = EventRows(state.events)
         rows.title = self.tabs(tab)
-        rows.title_right = ()
+        rows.title_right = self.what_if.sums if tab == "what_if" else ()
         return rows
 
     @property
@@ -465,6 +479,12 @@ class Presenter:
             self._timeline.absorb(self.state.run, self.state.children)
         return self._timeline
 
+    @property
+    def what_if(self) -> WhatIfRows:
+        """What the strategy of ``--what-if`` would send, and what is sent, call by call."""
+        self._what_if.absorb(self.state.run.run_id, self.state.events)
+        return self._what_if
+
     def tabs(self, current: Tab) -> tuple[Span, ...]:
         """The tabs of the lower pane, with how much each holds."""
         state = self.state
@@ -473,6 +493,10 @@ class Presenter:
             "state": len(state.run.state),
             "events": len(state.events),
         }
+        if len(self.what_if):
+            counts["what_if"] = len(self.what_if)
+        if (program := self.program()) is not None and program.size:
+            counts["program"] = 0
         return tab_title(current, counts, alarm="error" if self._errors() else "warning")
 
     def _errors(self) -> bool:

@@ -77,6 +77,8 @@ class Running:
         self._on_begun = begun
         self._catching_up = False
         """Whether a resumed run still repeats what its journal holds."""
+        self._printed = 0
+        """Bytes that the watched program had printed when they were looked at last."""
         self._declined = ""
         """The run that was offered to be resumed, and was not: no key resumes it unasked."""
 
@@ -135,10 +137,17 @@ class Running:
             self._stage.soon()
 
     def follow(self) -> None:
-        """Show what another process adds to the run that is viewed; when that process is gone, the run is over."""
-        if (live := self._stage.live()) is None or not live[0].follows:
+        """Show what the watched program prints, and what another process adds to the run that is viewed; when that
+        process is gone, the run is over."""
+        if (live := self._stage.live()) is None:
             return
         session, presenter = live
+        printed = session.program.size if session.program is not None else 0
+        if printed != self._printed:
+            self._printed = printed
+            self._stage.panes.show_dock(presenter)
+        if not session.follows:
+            return
         session.follow()
         self.take_frame()
         if not session.follows and not session.running:

@@ -13,7 +13,7 @@ from textual.containers import Container
 from textual.geometry import Region
 
 from workbench.tui.bench.panes import Panes
-from workbench.tui.bench.tabs import Tab, tab_at
+from workbench.tui.bench.tabs import TABS, WATCHED, Tab, tab_at
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.borders import Border, BorderDragging, Sizes
@@ -428,6 +428,11 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def action_tab(self, name: Tab) -> None:
         self.show_tab(name)
         self.focus_pane("dock")
+
+    def action_watched(self) -> None:
+        titled = {text for text, _ in self.presenter.tabs("log")} if self.presenter is not None else set()
+        there = [name for name, label in TABS if name in WATCHED and label in titled] or [WATCHED[0]]
+        self.action_tab(there[(there.index(self.tab) + 1) % len(there)] if self.tab in there else there[0])
 
     # -- what happens in the panes -----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from workbench.views.cells import Span
 
-Tab = Literal["log", "problems", "state", "output", "events", "timeline"]
+Tab = Literal["log", "problems", "state", "output", "events", "timeline", "what_if", "program"]
 
 TABS: tuple[tuple[Tab, str], ...] = (
     ("log", "Log"),
@@ -16,13 +16,19 @@ TABS: tuple[tuple[Tab, str], ...] = (
     ("output", "Output"),
     ("events", "Events"),
     ("timeline", "Timeline"),
+    ("what_if", "What if"),
+    ("program", "Program"),
 )
+WATCHED: tuple[Tab, ...] = ("what_if", "program")
+"""Tabs of watched programs: they have a title only where they hold something."""
 
 
 def tab_title(current: Tab, counts: Mapping[Tab, int], alarm: str) -> tuple[Span, ...]:
     """The tabs as a title; ``alarm`` is the token of the number of problems."""
     spans: list[Span] = []
     for name, label in TABS:
+        if name in WATCHED and name != current and name not in counts:
+            continue
         if spans:
             spans.append((" │ ", "separator"))
         spans.append((label, "tab-on" if name == current else "tab"))
@@ -33,11 +39,11 @@ def tab_title(current: Tab, counts: Mapping[Tab, int], alarm: str) -> tuple[Span
 
 def tab_at(title: Sequence[Span], x: int) -> Tab | None:
     """The tab that is drawn at a cell of the title; None between two of them and after the last."""
-    position, index = 0, 0
+    position, name = 0, None
+    names = {label: name for name, label in TABS}
     for text, token in title:
-        if token == "separator":
-            index += 1
-        elif position <= x < position + len(text):
-            return TABS[index][0]
+        name = None if token == "separator" else names.get(text, name)
+        if position <= x < position + len(text):
+            return name
         position += len(text)
     return None

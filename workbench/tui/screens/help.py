@@ -18,10 +18,7 @@ MOUSE = (
     ("drag, esc", "the pane has the size again that it had"),
 )
 """What the mouse does, and its meaning."""
-MOUSE_IN_SHORT = (
-    ("click", "choose; again: open"),
-    ("drag", "select, or move a border"),
-)
+MOUSE_IN_SHORT = (("drag", "select, or move a border"),)
 """The same where there is little room."""
 
 
