@@ -15,7 +15,7 @@ from workbench.engine.journal.state import RunState
 from workbench.views.candidates import CandidateRows, change_words, cost_words, score_words, why_text
 from workbench.views.cells import Span, flat
 from workbench.views.diffs import DiffRows
-from workbench.views.documents import image_lines, message_lines, painter, pretty
+from workbench.views.documents import image_lines, markdown_line, message_lines, painter, pretty
 from workbench.views.model import Rows
 from workbench.views.numbers import UNPRICED, count, seconds
 from workbench.views.picture import Gallery
@@ -85,9 +85,7 @@ def choosing_doc(
 def _output(row: RankedCandidate, output: str, render: str, *, whole: bool, gallery: Gallery | None) -> list[TextLine]:
     """The output in a form of ``preview_render``; if that leaves the form open, its pictures follow the text."""
     if render == "markdown" and len(output) <= MARKDOWN:
-        from workbench.views.markdown import MarkdownBlock  # Rich's Markdown: 60 ms, and few outputs need it
-
-        return [TextLine("", block=MarkdownBlock(output))]
+        return [markdown_line(output)]
     if render == "text":
         return text_lines(output, whole=whole)
     if render in PICTURES:

@@ -57,6 +57,13 @@ def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = 0
     return made
 
 
+def markdown_line(text: str) -> TextLine:
+    """A text in Markdown, drawn."""
+    from workbench.views.markdown import MarkdownBlock  # Rich's Markdown: 60 ms, and few texts need it
+
+    return TextLine("", block=MarkdownBlock(text))
+
+
 def painter(text: str) -> Paint | None:
     """Colours for a JSON text; None for a text that only begins like JSON."""
     if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]") or len(text) > 2 * HEAD_AND_TAIL:

@@ -104,10 +104,8 @@ class ViewedMessage(Struct, frozen=True):
         return self._document(lines or [TextLine("(no text)", "faint")])
 
     def _rendered(self) -> Rows:
-        from workbench.views.markdown import MarkdownBlock  # Rich's Markdown: 60 ms, and few messages need it
-
         rest = documents.message_lines(self._without_text(), gallery=self.gallery, lines=PICTURE_LINES)
-        return self._document([TextLine("", block=MarkdownBlock(self.message.text)), *rest])
+        return self._document([documents.markdown_line(self.message.text), *rest])
 
     def _json(self) -> Rows:
         return JsonRows(self._value(), self.title, self.facts, copy=documents.copy_of(self.message))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from workbench.store.index.table import ResultTable
     from workbench.store.server.server_index import ServerIndex
     from workbench.store.store import Store
+    from workbench.store.team_server import TeamServer
     from workbench.workspace.folders import Folders
 
 # Keeps the database over the journals up to date while the app is open, in a thread of its own and after its start.
@@ -81,11 +82,14 @@ def open_index(store: Store) -> Index | ServerIndex:
     another process owns the database, and StoreError."""
     from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
 
-    if store.server is None:
-        return Index(store)
-    from workbench.store.server.server_index import ServerIndex  # most stores have no server
+    return Index(store) if store.server is None else server_index(store, store.server)
 
-    return ServerIndex(store, store.server)
+
+def server_index(store: Store, server: TeamServer) -> ServerIndex:
+    """The team's server as the index of a store, to which its runs are shipped. Raises StoreError."""
+    from workbench.store.server.server_index import ServerIndex  # pandas and SQL: 0.1 s; most stores have no server
+
+    return ServerIndex(store, server)
 
 
 class _SharedIndex(Struct):

@@ -14,6 +14,7 @@ from workbench.store.server.pulling import team_runs
 from workbench.store.store import Store, added
 from workbench.store.summary import RunSummary
 from workbench.store.team_server import TeamServer
+from workbench.workspace.sql_queries import server_index
 
 if TYPE_CHECKING:
     from workbench.store.server.server_index import ServerIndex
@@ -99,12 +100,8 @@ class Shipping:
 
     def __enter__(self) -> Shipping:
         if self._store.server is not None:
-            from workbench.store.server.server_index import (
-                ServerIndex,  # pandas and SQL: 0.1 s; most stores have no server
-            )
-
             try:
-                self._index = ServerIndex(self._store, self._store.server)
+                self._index = server_index(self._store, self._store.server)
             except StoreError as fault:
                 self._say(f"runs are not shipped: {fault}")
         return self
