@@ -35,6 +35,11 @@ def install_line(extra: Extra) -> str:
     return f"pip install 'cascade-workbench[{extra}]'"
 
 
+def not_installed(extra: Extra) -> str:
+    """Says that an extra is missing and how to install it."""
+    return f"the {extra} extra is not installed: {install_line(extra)}"
+
+
 def missing(extra: Extra) -> str:
-    """Says that an extra is missing and how to install it; empty where it is installed."""
-    return "" if is_installed(extra) else f"the {extra} extra is not installed: {install_line(extra)}"
+    """The same where it is missing; empty where it is installed."""
+    return "" if is_installed(extra) else not_installed(extra)

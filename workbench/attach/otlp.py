@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from workbench.attach.requests import Access, BadBody, too_large, unpacked
-from workbench.extras import install_line
+from workbench.extras import not_installed
 from workbench.importers.values import loads
 
 MOST_BODY = 64 * 1024 * 1024
@@ -78,7 +78,7 @@ def _read(path: str, kind: str, body: bytes) -> Any:
     try:
         messages, text = import_module(module), import_module("google.protobuf.json_format")
     except ImportError:
-        raise BadBody(415, f"protobuf cannot be read here ({install_line('otel')}); export {_JSON}") from None
+        raise BadBody(415, f"protobuf cannot be read here, {not_installed('otel')}; or export {_JSON}") from None
     decode_error = import_module("google.protobuf.message").DecodeError
     try:
         return _with_hex_ids(text.MessageToDict(getattr(messages, name).FromString(body)))

@@ -29,7 +29,7 @@ from workbench.cli.printer import talk, write_json
 from workbench.cli.running import SESSION_ID
 from workbench.context.strategy import SpecError, Strategy, parse
 from workbench.engine.contracts import Notice
-from workbench.extras import install_line
+from workbench.extras import not_installed
 from workbench.views.run import totals_line, what_if_line
 from workbench.workspace.attach_serving import (
     LOOPBACK,
@@ -182,7 +182,7 @@ def _without_proxy(*given: object) -> None:
 def _collect(project: Project, options: AttachOptions, served: Served, json: bool) -> int:
     """Record what exporters send; the exit code."""
     if not can_read_protobuf():
-        talk(f"protobuf, which most exporters send, cannot be read: {install_line('otel')}", "warning")
+        talk(f"protobuf, which most exporters send, cannot be read: {not_installed('otel')}", "warning")
     try:
         with recorded_spans(project, options, notify=_tell_saving) as runs:
             ended = asyncio.run(_take_spans(runs, served))
