@@ -107,7 +107,8 @@ def stepped(project: Project, session_id: str, *, stop: bool, file: str = "two.y
 @pytest.fixture(scope="module")
 def tables(stored: Path) -> list[Table]:
     """The rows of the runs, and the sums of their answers, as SQL gives them, by run id."""
-    summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost"
+    summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost, "
+    summed += "sum(spent) AS spent"
     asked = [
         "SELECT * FROM runs FINAL",
         f"SELECT run_id, {summed} FROM all_data WHERE response_hash != '' GROUP BY run_id",
@@ -184,6 +185,8 @@ def test_tables_and_exports_say_the_same_of_a_run(
     assert brief(row) == own
     assert [(row[n] or 0) + (row[f"inside_{n}"] or 0) for n in ("calls", "tokens_in", "tokens_out")] == whole[:3]
     assert isclose((row["cost"] or 0) + (row["inside_cost"] or 0), whole[3], abs_tol=1e-12)
+    assert isclose(row["spent"] or 0, whole[3] + whole[4], abs_tol=1e-12), "what lists show"
+    assert isclose(sums["spent"] or 0, own[3] + own[4], abs_tol=1e-12)
     assert (row["seconds"], row["paused_seconds"]) == (state.seconds, state.paused)
 
     assert brief(sums | {"predicted_cost": own[4]}) == [*own[:3], round(sums["cost"] or 0.0, 12), own[4]]

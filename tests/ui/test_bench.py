@@ -148,7 +148,12 @@ async def test_a_breakpoint_on_a_phase_of_the_tree_holds_a_continued_run(tmp_pat
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         it.screen.focus_pane("tree")
         await it.press("down", "down", "b")
+        assert not it.session.stepper.breakpoints
+        await it.press("enter")
         assert "◆ report" in it.pane("tree")
+        await it.press("b", "enter")
+        assert not it.session.stepper.breakpoints, "the same answer clears it"
+        await it.press("f9")
         await step(it, "c")
         held = it.presenter.state.held
         assert held is not None
@@ -158,7 +163,7 @@ async def test_a_breakpoint_on_a_phase_of_the_tree_holds_a_continued_run(tmp_pat
 
 async def test_a_condition_is_asked_for_checked_and_used(tmp_path: Path) -> None:
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-        await it.press("B")
+        await it.press("b")
         await it.type("triage turn >")
         await it.press("enter")
         assert not it.session.stepper.breakpoints

@@ -64,6 +64,16 @@ def test_offline_stays_beside_a_long_name_of_a_held_run(width: int) -> None:
     assert "$0.0048" in line
 
 
+@pytest.mark.parametrize("held", ["before call", "before investigate_the_failing_tests:9", "after evaluation"])
+@pytest.mark.parametrize("errors", [0, 2])
+def test_the_calls_stay_beside_a_long_state_and_a_long_name_at_80_columns(held: str, errors: int) -> None:
+    run = RunState.of(triage_story().events)
+    line = text(replace(FACTS, cascade="the_longest_cascade_of_this_night", held=held, errors=errors), 80, run)
+    assert f"PAUSED {held}" in line
+    assert "3 calls" in line
+    assert "$0.0048" in line
+
+
 def test_a_broken_file_is_told_about_before_the_model_and_the_time_of_saving() -> None:
     run = RunState.of(triage_story().events)
     facts = replace(FACTS, errors=2, held="before call")
@@ -109,7 +119,7 @@ def test_a_run_is_named_by_its_session_without_the_name_of_the_cascade() -> None
 
 def test_what_is_waited_for_counts_retries_not_tries() -> None:
     assert [waiting(0.4, 1), waiting(34.2, 1), waiting(34.2, 3), waiting(34.2, 3, 4.2)] == [
-        "provider",
+        "",
         "provider 34 s",
         "provider 34 s, retry 2",
         "retry 2 in 4 s",

@@ -69,14 +69,15 @@ def test_json_below_a_header_folds_and_unfolds() -> None:
     assert rows.fold(at, closed=False) == at
     assert lines(rows)[at + 1] == '"a",'
     rows.fold(0)
-    assert lines(rows) == ["▸ { 3 fields }"]
+    assert lines(rows)[0].startswith('▸ { "name": "Ada", "tags": [ "a", ')
+    assert lines(rows)[0].endswith("… }")
     assert rows.find("null", 0) is not None
     assert len(rows) > 10
 
 
 def test_much_json_begins_folded_below_its_second_level() -> None:
     rows = JsonRows([{"n": {"deep": [number]}} for number in range(60)])
-    assert '▸ "n": { 1 field }' in lines(rows)
+    assert '▸ "n": { "deep": [ 7 ] }' in lines(rows)
 
 
 def test_markdown_is_typeset_without_links_to_click_and_without_escapes() -> None:
@@ -304,7 +305,7 @@ async def test_keys_change_the_form_and_say_why_there_is_none(tmp_path: Path) ->
         assert '"tool_call_id": "call_1"' in it.text()
         await check_sizes(it, "message-wire")
         await it.press("h", "g")
-        assert "▸ { 3 fields }" in it.text().split("\n")[1]
+        assert '▸ { "role": "tool", "content": ' in it.text().split("\n")[1]
         await it.press("s")
         await it.until(lambda: "The text is no JSON" in it.text())
         await it.press("tab")

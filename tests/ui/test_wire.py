@@ -25,12 +25,19 @@ def sent() -> tuple[CallState, RunState]:
     return run.calls[2], run
 
 
-def test_the_tree_begins_folded_below_the_first_level_and_unfolds_to_the_whole_body() -> None:
+def test_the_tree_begins_with_a_line_for_each_message_and_unfolds_to_the_whole_body() -> None:
     call, run = sent()
-    rows = wire_doc(call, run)
+    rows = wire_doc(call, run, entry=1)
     assert isinstance(rows, JsonRows)
+    rows.lay_out(100)
     lines = [rows.row(i, 100).text for i in range(len(rows))]
-    assert any("▸" in line and "fields" in line for line in lines)
+    messages = json.loads(rows.copy)["messages"]
+    for place, message in enumerate(messages):
+        begun = [line.strip() for line in lines if f'"role": "{message["role"]}", "content": ' in line]
+        assert place == 1 or any(line.startswith("▸ {") and "…" in line and len(line) <= 99 for line in begun)
+    opened = rows.row(rows.first_row(rows.focus), 100).text
+    assert opened.strip() == "▾ {", "the message of the entry is unfolded and in view"
+    assert f'"role": "{messages[1]["role"]}"' in rows.row(rows.first_row(rows.focus) + 1, 100).text
     assert rows.find("search_files", 0) is not None
     rows.unfold_all()
     assert len(rows) > len(lines)

@@ -207,9 +207,17 @@ def _unforeseen(error: Exception) -> Failure:
 @click.group(
     cls=Workbench,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Start with 'workbench demo'. 'workbench COMMAND --help' shows options and examples.",
+    epilog="'workbench COMMAND --help' shows options and examples.",
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def main(debug: bool) -> None:
-    """Open an LLM workflow, step through it, and see what every model call saw, why, and what it cost."""
+    """Open an LLM workflow, step through it, and see what every model call saw, why, and what it cost.
+
+    \b
+    Start with one of these:
+      workbench open             the app, with the cascades and runs of this folder
+      workbench open FILE.yaml   the app, with this cascade
+      workbench new              a cascade of your own, from a template
+      workbench demo             a tour with examples: no key, no network
+    """

@@ -12,6 +12,9 @@ ROLE = 9
 LINE = 5
 TOKENS = 8
 """Cells of each of the columns ``full`` and ``sent``, at most."""
+WHY = 24
+"""Cells that a reason gets before where its entry comes from gets more than ``SOURCE``: ``masked: age 12 > 10``."""
+SOURCE = 11
 
 
 class Needs(Struct, frozen=True):
@@ -65,6 +68,6 @@ def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
     tokens = max(len("full") + 2, min(TOKENS, needs.tokens + 2))
     fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * tokens + 1
     flexible = max(12, width - fixed)
-    share = max(flexible * 45 // 100, flexible - needs.why - 1)
+    share = max(min(flexible * 45 // 100, max(SOURCE, flexible - WHY)), flexible - needs.why - 1)
     source = max(7, min(27, needs.source + 1, share))
     return Columns(width, number, marked, source, flexible - source, tokens)

@@ -24,7 +24,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "flow.left": ("Node at the left", "flow graph box"),
     "flow.right": ("Node at the right", "flow graph box"),
     "flow.outline": ("Toggle drawing or outline", "flow graph boxes lines"),
-    "run.condition": ("Conditional breakpoint", "set stop break tool tokens state edge outcome"),
+    "run.condition": ("Set breakpoint", "set stop break tool tokens state edge outcome"),
     "run.breakpoints": ("List breakpoints", "edit disable delete condition"),
     "run.again": ("Re-run", "reuse recorded answers file changed again"),
     "run.edit": ("Edit message", "request tool call arguments result state parameters model pause"),

@@ -18,6 +18,10 @@ ROOMY = 100
 """Cells from which nothing has to be abbreviated."""
 
 
+BRIEF = 12
+"""Cells of the cascade's name where the number of calls would have no room otherwise."""
+
+
 class HeaderState(Struct, frozen=True):
     """Facts that the header shows beside the run."""
 
@@ -49,7 +53,9 @@ class HeaderState(Struct, frozen=True):
 
 def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, ...]:
     """One line; what matters least goes first when there is little room."""
-    name: list[Span] = [(Target(flat(facts.cascade) or flat(facts.file), "view.edit"), "bold")]
+    called = flat(facts.cascade) or flat(facts.file)
+    name: list[Span] = [(Target(called, "view.edit"), "bold")]
+    begun: list[Span] = [(Target(fit(called, BRIEF).rstrip(), "view.edit"), "bold")]
     status, model = _status(run, facts, brief=True), flat(facts.model)
     told_why = _status(run, facts, brief=False) if width >= ROOMY else status
     doing = _doing(run, facts) if run is not None and run.run_id else status
@@ -72,7 +78,11 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         ((name, status, brief, short), whole),
         ((name, status, brief, who), whole),
         ((name, status, brief, who), fewer),
-        ((name, status, brief, who), cost),
+        ((begun, status, brief, who), fewer),
+        ((begun, doing, brief, who), fewer),
+        ((doing, brief, who), fewer),
+        ((begun, doing, who), fewer),
+        ((doing, who), fewer),
         ((name, status, who), cost),
         ((status, who), fewer),
         ((status, who), cost),
@@ -168,8 +178,9 @@ def totals(run: RunState | None, known: Mapping[str, Figures] | None = None) -> 
 
 
 def waiting(since_s: float, tries: int, pause_s: float = 0.0) -> str:
-    """``provider 34 s, retry 2``; while it waits before one, ``retry 2 in 4 s``."""
+    """``provider 34 s, retry 2``; before the next try ``retry 2 in 4 s``; empty in the first second of a call."""
     if pause_s >= 0.5:
         return f"retry {tries - 1} in {pause_s:.0f} s"
-    text = f"provider {since_s:.0f} s" if since_s >= 1 else "provider"
-    return text + (f", retry {tries - 1}" if tries > 1 else "")
+    if since_s < 1 and tries == 1:
+        return ""
+    return f"provider {since_s:.0f} s" + (f", retry {tries - 1}" if tries > 1 else "")

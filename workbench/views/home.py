@@ -97,7 +97,7 @@ class CascadeRows(Rows):
         file, status, note, cost, _ = _columns(width, self._longest, self._told, self._paid)
         mark: Span = sign("shown") if one.shown == self._opened else (" ", "plain")
         checked = self._checked.get(one.shown)
-        name: Span = (fit(one.shown, file), "name")
+        name: Span = (fit(one.shown, file - 1) + " ", "name")
         return (
             (" ", "plain"),
             mark,

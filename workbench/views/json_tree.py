@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from workbench.language.clean import clean
 from workbench.views import syntax
-from workbench.views.cells import Span
+from workbench.views.cells import Span, fit
 from workbench.views.numbers import plural
 from workbench.views.text import CHUNK, TextLine, TextRows
 
@@ -21,6 +22,10 @@ FOLDED_FROM = 120
 """Lines beyond which everything deeper than the second level begins folded."""
 SHORT = 24
 """Lines of a value that needs no folding."""
+PREVIEW = 40
+"""Cells of a folded object's fields that are shown at least, however narrow the pane is."""
+_UNBOUND = 400
+"""Cells of a line before a pane says how many it has."""
 _DEEPEST = 200
 
 
@@ -33,7 +38,9 @@ class _Line(Struct, frozen=True):
 
 
 class JsonRows(TextRows):
-    """A value, pretty-printed. Folded parts show how much they hide."""
+    """A value, pretty-printed. A folded list says how much it hides; a folded object shows its first fields, as far as
+    its line has room.
+    """
 
     def __init__(
         self, value: object, title: tuple[Span, ...] = (), title_right: tuple[Span, ...] = (), *, copy: str = ""
@@ -45,7 +52,7 @@ class JsonRows(TextRows):
         deep = len(self._all) > FOLDED_FROM
         self.folded = {i for i, line in enumerate(self._all) if line.until and deep and line.depth >= 2}
         self._shown: list[int] = []
-        super().__init__(self._visible(), title, title_right, copy=copy)
+        super().__init__(self._visible(_UNBOUND), title, title_right, copy=copy)
 
     def _close(self) -> None:
         """Let each opening line know the one that closes it."""
@@ -59,18 +66,39 @@ class JsonRows(TextRows):
             elif line.summary:
                 opened.append(index)
 
-    def _visible(self) -> Sequence[TextLine]:
+    def _visible(self, room: int) -> Sequence[TextLine]:
+        """The lines that no fold hides; a folded one takes at most ``room`` cells if it can."""
         self._shown, lines, index = [], [], 0
         while index < len(self._all):
             line = self._all[index]
             self._shown.append(index)
             closed = index in self.folded
             mark = ("▸ " if closed else "▾ ") if line.until else "  "
-            ending = self._all[line.until].text if closed else ""
-            text = f"{'  ' * line.depth}{mark}{line.text}{f' {line.summary} ' if closed else ''}{ending}"
+            text = f"{'  ' * line.depth}{mark}{line.text}"
+            if closed:
+                ending = f" {self._all[line.until].text}"
+                text += " " + self._hidden(index, max(PREVIEW, room - cell_len(text + ending) - 1)) + ending
             lines.append(TextLine(text, paint=syntax.json, hang=2 * line.depth + 4))
             index = line.until + 1 if closed else index + 1
         return lines
+
+    def _hidden(self, index: int, room: int) -> str:
+        """What stands between the brackets of a folded part: the beginning of an object, else how much it holds."""
+        first = self._all[index]
+        if first.text.endswith("["):
+            return first.summary
+        parts, wanted = [], room + 1
+        for line in self._all[index + 1 : first.until]:
+            parts.append(line.text)
+            wanted -= len(line.text)
+            if wanted < 0:
+                break
+        return fit(" ".join(parts), room).rstrip()
+
+    def lay_out(self, width: int) -> None:
+        if width != self._width:
+            self.lines = self._visible(width - self._margin - 1)
+        super().lay_out(width)
 
     def fold(self, row: int, *, closed: bool | None = None) -> int:
         """Fold or unfold what begins at a row (folding inside it closes what is around); the row to look at then."""
@@ -97,10 +125,35 @@ class JsonRows(TextRows):
             self.folded.clear()
             self._again()
 
+    def reveal(self, *path: str | int) -> None:
+        """Unfold the part at a path of keys and places in lists, and all in it, and let it be in view at first. Stays
+        as it is where there is no such part.
+        """
+        at = 0
+        opened = {0}
+        for key in path:
+            found = self._child(at, key)
+            if found is None:
+                return
+            at = found
+            opened.add(at)
+        opened.update(range(at, self._all[at].until))
+        self.folded -= opened
+        self._again()
+        self.focus = self._shown.index(at)
+
+    def _child(self, parent: int, key: str | int) -> int | None:
+        """The line at which a field of an object, or an item of a list, begins."""
+        at, place = parent + 1, 0
+        while at < self._all[parent].until:
+            if place == key or (isinstance(key, str) and self._all[at].text.startswith(f"{_text(key)}: ")):
+                return at
+            at, place = max(at, self._all[at].until) + 1, place + 1
+        return None
+
     def _again(self) -> None:
         width, self._width = self._width, -1
-        self.lines = self._visible()
-        self.lay_out(width if width > 0 else 400)
+        self.lay_out(width if width > 0 else _UNBOUND)
 
     def _line_at(self, row: int) -> int:
         return max(0, min(bisect_right(self._starts, row) - 1, len(self.lines) - 1))

@@ -673,6 +673,7 @@ SIDE_KEYS: tuple[Key, ...] = (
     Key("sides.first", "space", "first", "sides", "Make this side A; enter takes side B", "Compare", "side A"),
     Key("sides.swap", "v", "swap", "sides", "Swap the two sides", "Compare", "swap"),
     Key("sides.write", "w", "write", "sides", "Write a strategy as side B, or both sides", "Compare", "write"),
+    Key("sides.sweep", "S", "sweep", "sides", "Try many strategies on the run of side A", "Compare", "sweep"),
     Key("compare.plot", "P", "plot", "compare", "Tokens and cost over the calls, as a plot", "Compare", "plot"),
     Key("compare.sweep", "S", "sweep", "compare", "Try many strategies on this run", "Compare", "sweep"),
     Key(
@@ -894,20 +895,21 @@ KEYS: tuple[Key, ...] = (
     Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
     Key(
         "run.breakpoint",
-        "b,f9",
+        "f9",
         "breakpoint",
         "bench",
-        "Set or clear a breakpoint at the selected phase or turn",
+        "Set or clear a breakpoint at the selected phase or turn at once",
         "Run",
         "break",
     ),
     Key(
         "run.condition",
-        "B",
+        "b,B",
         "breakpoint_prompt",
         "bench",
-        "Set a breakpoint by phase, turn, edge, outcome, tool or condition",
+        "Set or clear a breakpoint: here, or by phase, turn, edge, outcome, tool, condition",
         "Run",
+        "break",
     ),
     Key(
         "run.breakpoints",
@@ -1098,7 +1100,7 @@ others while matches of a search are marked.
 """
 
 FOOTERS: dict[str, tuple[str, ...]] = {
-    "idle": ("run.over", "run.start", "run.inputs", "run.breakpoint", "view.edit"),
+    "idle": ("run.over", "run.start", "run.inputs", "run.condition", "view.edit"),
     "held": (
         "run.over",
         "run.into",
@@ -1125,7 +1127,7 @@ PANE_FOOTERS: dict[str, tuple[str, ...]] = {
         "tree.fold",
         "tree.unfold",
         "view.ways",
-        "run.breakpoint",
+        "run.condition",
         "view.find",
         "pane.zoom",
     ),

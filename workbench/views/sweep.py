@@ -539,6 +539,7 @@ class SweepRows(Rows):
     """The strategies tried so far, in the order in which they were given."""
 
     empty: tuple[str, ...] = ("Nothing is tried yet.",)
+    spreads = True
 
     def __init__(
         self, sweep: Sweep, name: str, of: int, *, is_over: bool, tick: int = 0, marked: Collection[str] = ()
@@ -550,12 +551,6 @@ class SweepRows(Rows):
         self.title = (("Sweep", "title"), (f"  {flat(name)}", "name"), state)
         if not is_over:
             self.title = (*self.title, sign("running", tick))
-        self.title_right = (
-            ("★", "ok"),
-            (" no other is smaller and cheaper  ", "dim"),
-            (CHEAPEST, "ok"),
-            (" costs least", "dim"),
-        )
         self._notes = tuple(sentences(sweep)) if is_over else ()
         if sweep.excluded and not sweep.count:
             self.empty = tuple(f"{one.run} is left out: {one.reason}." for one in sweep.excluded)
@@ -573,7 +568,7 @@ class SweepRows(Rows):
             text += " " * bar
         for name in (name for name in ORDER if name in shown):
             text += fit(HEADS.get(name, name), self._width_of(name), "right")
-        return (*self._said(width), Row(crop(((text, "head"),), width)))
+        return (*self._said(width), _LEGEND, Row(crop(((text, "head"),), width)))
 
     def _said(self, width: int) -> list[Row]:
         """What to make of the strategies, the warnings first."""
@@ -600,6 +595,14 @@ class SweepRows(Rows):
         room = max(12, min(names, left + least))
         bar = min(BAR, (left + least - room) // 2)
         return room, bar if bar >= LEAST_BAR else 0, tuple(shown)
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """A strategy whose name is cut has it below, in as many lines as it takes."""
+        name, (room, *_) = self._named(self.sweep.rows[index]), self._widths(width)
+        if cell_len(name) <= room:
+            return ()
+        below = (Row((("     ", "plain"), (line, "dim"))) for line in wrap(name, max(8, width - 6)))
+        return self.row(index, width), *below
 
     def row(self, index: int, width: int) -> Row:
         tried, mark = self.sweep.rows[index], self._marks[index]
@@ -656,6 +659,12 @@ class SweepRows(Rows):
         return f"{named(self.sweep, tried)}{meant}"
 
 
+_LEGEND = Row(
+    (
+        *((" ", "plain"), ("★", "ok"), (" no other is smaller and cheaper  ", "dim")),
+        *((CHEAPEST, "ok"), (" costs least  ", "dim"), ("x", "head"), (f" times {BASELINE}", "dim")),
+    )
+)
 _SHARES: tuple[tuple[str, Callable[[StrategyResult], Spread | None]], ...] = (
     ("tokens", lambda tried: tried.tokens),
     ("cost", lambda tried: tried.cost),

@@ -56,8 +56,12 @@ def body_of(call: CallState, run: RunState) -> tuple[str, str]:
     return json.dumps(body, indent=2, ensure_ascii=False), said
 
 
-def wire_doc(call: CallState, run: RunState, *, whole: bool = False, raw: bool = False) -> TextRows:
-    """The request as a JSON tree whose parts fold; ``raw``, and where it is too long for a tree, as its text."""
+def wire_doc(
+    call: CallState, run: RunState, *, entry: int | None = None, whole: bool = False, raw: bool = False
+) -> TextRows:
+    """The request as a JSON tree whose parts fold; ``raw``, and where it is too long for a tree, as its text. In the
+    tree the message of an entry is unfolded and in view; None is the last message.
+    """
     text, said = body_of(call, run)
     right = ((f"{len(text.encode('utf-8', 'replace')):,} bytes", "dim"),)
     value = None if raw else read_json(text)
@@ -67,9 +71,20 @@ def wire_doc(call: CallState, run: RunState, *, whole: bool = False, raw: bool =
     if value is not None:
         rows = JsonRows(value, title, right, copy=text)
         rows.fold_below(1)
+        rows.reveal("messages", _place(value, call, entry))
         return rows
     shown = text if raw else pretty(text)
     return TextRows(text_lines(shown, whole=whole, paint=syntax.json), title, right, copy=text)
+
+
+def _place(body: object, call: CallState, entry: int | None) -> int:
+    """Which of the messages of a body is that of an entry. It is the last one where the body has other messages than
+    the request: some providers take the system prompt apart, or put messages together.
+    """
+    messages = body.get("messages") if isinstance(body, dict) else None
+    sent = [index for index, one in enumerate(call.entries) if one.sent is not None]
+    count = len(messages) if isinstance(messages, list) else 0
+    return sent.index(entry) if entry in sent and len(sent) == count else count - 1
 
 
 class Destination(Struct, frozen=True):

@@ -346,12 +346,12 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     (
         "cost and tokens by phase",
         "SELECT phase_name, count() AS calls, sum(tokens_in) AS tokens_in,\n"
-        "       sum(tokens_out) AS tokens_out, sum(cost) AS cost\n"
+        "       sum(tokens_out) AS tokens_out, sum(spent) AS spent\n"
         "FROM all_data\nWHERE node_type = 'agent'\nGROUP BY phase_name\nORDER BY tokens_in DESC",
     ),
     (
         "the newest runs",
-        "SELECT session_id, cascade_id, status, calls, tokens_in, tokens_out, cost, started\n"
+        "SELECT session_id, cascade_id, status, calls, tokens_in, tokens_out, spent, started\n"
         "FROM runs\nORDER BY started DESC\nLIMIT 50",
     ),
     (

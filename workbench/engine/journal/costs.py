@@ -23,6 +23,11 @@ class CallCost(NamedTuple):
     predicted: float | None = None
     """What the forecast said of its input."""
 
+    @property
+    def total(self) -> float | None:
+        """Its bill, else what was predicted."""
+        return self.predicted if self.billed is None else self.billed
+
 
 class CostSum(Struct, frozen=True):
     """Money of answered calls and of embeddings, in US dollars."""

@@ -60,7 +60,7 @@ COLUMNS: Mapping[str, str] = {
     "context_hashes": "Hashes of the texts that the call sent, in order.",
     "context_parts": "Numbers of the lists that the request is made of.",
     "context_size": "Number of messages that were sent.",
-    "cost": "US dollars of this row: of the call, or of all calls of the run. NULL without a known price.",
+    "cost": "US dollars billed for the call, or for all calls of the run. NULL without a bill: see spent.",
     "cost_grade": "exact if the provider billed it, else how it was estimated.",
     "crc": "Checksum of the last record that was read.",
     "data_json": "The event's data as JSON.",
@@ -146,6 +146,8 @@ COLUMNS: Mapping[str, str] = {
     "size": "Bytes of the body.",
     "sounding_index": "Number of the candidate, from 0.",
     "source_hashes": "Hash of each of these messages in full.",
+    "spent": "US dollars as lists and trees show them: billed, else predicted for the input; of a run with the runs "
+    "inside it. NULL without a known price.",
     "started": "When the run started, in UTC.",
     "status": "success, failed, stopped, interrupted or running.",
     "strategy": "Context strategy, such as selective+mask(after=3).",

@@ -86,6 +86,7 @@ class MessageRow(Row, kw_only=True):
     tokens_out: int | None = None
     total_tokens: int | None = None
     cost: float | None = None
+    spent: float | None = None
     content_json: str = ""
     tool_calls_json: str = ""
     images_json: str = ""
@@ -219,6 +220,7 @@ class RunRow(Row, kw_only=True):
     cost: float | None
     predicted_cost: float
     unknown_costs: int
+    spent: float | None
     inside_runs: int
     inside_calls: int
     inside_tokens_in: int

@@ -293,4 +293,5 @@ class Panes:
             self.context.joints[main.width - 1] = "┬"
             if dock.y == main.bottom:
                 self.dock.joints[main.right - 1] = "┴"
-        self.forget_detail()
+        if not isinstance(self.detail.rows, JsonRows):  # A tree keeps its folds; pictures are as high as the pane.
+            self.forget_detail()

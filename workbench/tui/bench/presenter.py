@@ -320,7 +320,8 @@ class Presenter:
             return documents.visit_doc(visit)
         rows = self._context[1] if self._context else None
         if self.detail_mode in ("wire", "raw"):
-            return wire.wire_doc(call, self.state.shown, whole=whole, raw=self.detail_mode == "raw")
+            entry = rows.refs[row].index if rows is not None and rows.entry(row) is not None else None
+            return wire.wire_doc(call, self.state.shown, entry=entry, whole=whole, raw=self.detail_mode == "raw")
         if rows is None or not 0 <= row < len(rows.refs):
             return TextRows([], (("Message", "title"),), empty=("Select a message.",))
         ref = rows.refs[row]
@@ -550,9 +551,10 @@ class Presenter:
 
 
 def _pause_words(held: HeldRun, now: float) -> str:
-    """Where it is paused, and at which breakpoint; how long its client has waited for it."""
-    point = held.why.startswith("breakpoint ")
-    words = f"{held.where} ({held.why})" if point and held.why.partition(" ")[2] != held.place.phase else held.where
+    """Where it is paused, and at which breakpoint if that says more; how long its client has waited for it."""
+    word, _, point = held.why.partition(" ")
+    here = (held.place.phase, f"{held.place.phase}:{held.place.turn}")
+    words = f"{held.where} ({held.why})" if word == "breakpoint" and point not in here else held.where
     waits = held.waits(now)
     return f"{words}, client waits {waits}" if waits else words
 

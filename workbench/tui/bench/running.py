@@ -19,6 +19,7 @@ from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames, ask_f
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.trust import asks_for_trust
+from workbench.views.breakpoints import meaning
 from workbench.views.keys import told
 from workbench.views.numbers import plural
 from workbench.workspace.input_file import CannotOpen, input_file, write_input
@@ -450,35 +451,36 @@ class Running:
 
     def breakpoint(self) -> None:
         """Set or clear a breakpoint where the tree's cursor is, or at the selected call."""
-        if (live := self._stage.live()) is None:
+        if (live := self._stage.live()) is None or (point := self._breakpoint_here(*live)) is None:
             return
-        session, presenter = live
-        points = session.stepper.breakpoints
+        points = live[0].stepper.breakpoints
+        same = [one for one in points if replace(one, disabled=False) == point]
+        points[:] = [one for one in points if one not in same] if same else [*points, point]
+        self._toggled(point, not same)
+
+    def ask_for_breakpoint(self) -> None:
+        """Ask for a breakpoint by phase, turn, tool or condition. The place of the cursor is offered, and one that is
+        set there already is cleared by the same answer.
+        """
+        if (live := self._stage.live()) is not None:
+            session, presenter = live
+            points, here = session.stepper.breakpoints, self._breakpoint_here(session, presenter)
+            known = known_names(presenter)
+            ask_for_breakpoint(self._stage.ask, points, known, self._stage.redraw, offered=here, toggled=self._toggled)
+
+    def _breakpoint_here(self, session: Session, presenter: Presenter) -> Breakpoint | None:
+        """The breakpoint under the tree's cursor, else the one that would stop at what is selected."""
         node = self._stage.panes.tree_node()
         if node is not None and node.id[0] == "breakpoint":
-            del points[int(node.id[1])]
-            self._stage.redraw()
-            return
+            return replace(session.stepper.breakpoints[int(node.id[1])], disabled=False)
         place = presenter.state.selected if node is None or node.place is None else node.place
         turn = place.turn if place is not None and (node is None or node.id[0] == "call") else 0
         phase = node.phase if node is not None and node.phase else presenter.phase
-        if not phase:
-            return
-        point = Breakpoint(phase, turn)
-        there = [one for one in points if replace(one, disabled=False) == point]
-        if there:
-            points[:] = [one for one in points if one not in there]
-            self._say(f"Breakpoint {point} cleared.")
-        else:
-            points.append(point)
-            self._say(f"Breakpoint {point}: the run pauses there before the call.")
-        self._stage.redraw()
+        return Breakpoint(phase, turn) if phase else None
 
-    def ask_for_breakpoint(self) -> None:
-        """Ask for a breakpoint by phase, turn, tool or condition."""
-        if (live := self._stage.live()) is not None:
-            session, presenter = live
-            ask_for_breakpoint(self._stage.ask, session.stepper.breakpoints, known_names(presenter), self._stage.redraw)
+    def _toggled(self, point: Breakpoint, is_set: bool) -> None:
+        self._say(f"Breakpoint set: the run pauses {meaning(point)}." if is_set else f"Breakpoint {point} cleared.")
+        self._stage.redraw()
 
     def list_breakpoints(self) -> None:
         """Show all breakpoints, to edit, disable and delete them."""

@@ -38,7 +38,7 @@ class NoteDialog(Dialog[str]):
         """``name``: of what it is on. ``text``: what was written before."""
         super().__init__()
         self.heading = f"Note on {name}"
-        self.offered = ((told("{note.save}"), "save"),)  # type: ignore[misc]
+        self.offered = ((told("{note.save}"), "save"),)
         self._before = text
         self._warned = False
 

@@ -62,17 +62,31 @@ def ask_for_breakpoint(
     known: KnownNames,
     changed: Callable[[], object],
     at: int | None = None,
+    *,
+    offered: Breakpoint | None = None,
+    toggled: Callable[[Breakpoint, bool], object] | None = None,
 ) -> None:
-    """Ask for a breakpoint with ``ask``, the prompt of a screen: a new one, or another in the place of ``at``."""
+    """Ask for a breakpoint with ``ask``, the prompt of a screen: a new one, or another in the place of ``at``.
+
+    An empty line is ``offered``. With ``toggled`` one that is set already is cleared; it gets the breakpoint, and
+    whether it is set now.
+    """
     before = points[at] if at is not None else None
 
+    def same(point: Breakpoint) -> list[Breakpoint]:
+        return [one for one in points if replace(one, disabled=False) == point]
+
     def done(text: str) -> str | None:
-        if not text.strip():
-            return None
-        if wrong := known.objection(text):
+        if text.strip() and (wrong := known.objection(text)):
             return wrong
-        point = known.read(text)
-        if before is not None and before in points:
+        point = known.read(text) if text.strip() else offered
+        if point is None:
+            return None
+        if toggled is not None:
+            there = same(point)
+            points[:] = [one for one in points if one not in there] if there else [*points, point]
+            toggled(point, not there)
+        elif before is not None and before in points:
             points[points.index(before)] = replace(point, disabled=before.disabled)
         else:
             points.append(point)
@@ -80,7 +94,8 @@ def ask_for_breakpoint(
         return None
 
     options: dict[str, Any] = {"words": known.words, "between": " ", "check": known.objection}
-    ask("breakpoint", value=str(before or ""), placeholder=EXAMPLES, done=done, **options)
+    here = f"enter {'clears' if same(offered) else 'sets'} {offered} · " if offered is not None else ""
+    ask("breakpoint", value=str(before or ""), placeholder=here + EXAMPLES, done=done, **options)
 
 
 class BreakpointSheet(Sheet):

@@ -22,7 +22,7 @@ from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.sized import Grip, SizedScreen
-from workbench.tui.screens.sweep import SweepSheet, asked_for
+from workbench.tui.screens.sweep import ask_for_sweep
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.compare import EVEN, CompareRows, comparison_html, comparison_json, plot_doc
 from workbench.views.compare_refs import Ref
@@ -61,14 +61,14 @@ class CompareSheet(Sheet, SizedScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("compare"), *bindings("borders")]
     OFFERED: ClassVar[tuple[str, ...]] = (
         "compare.next",
-        "compare.previous",
         "list.open",
         "compare.sides",
-        "compare.swap",
-        "compare.apply",
-        "compare.ttl",
-        "compare.plot",
         "compare.sweep",
+        "compare.apply",
+        "compare.swap",
+        "compare.plot",
+        "compare.previous",
+        "compare.ttl",
         "compare.export",
         "sheet.find",
     )
@@ -244,15 +244,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
     def action_sweep(self) -> None:
         """Ask for strategies and try them all on run A."""
 
-        def done(text: str) -> str | None:
-            asked = asked_for(text)
-            self.app.push_screen(SweepSheet(self._project, self.a.run, asked, self._take_b))
-            return None
-
-        words = (
-            "strategies with ranges and lists, ' ; ' between them; also 'runs FILTER', 'provider NAME', 'cache-ttl 1h'"
-        )
-        self.ask("sweep", value="selective+mask(after=1..6)", placeholder=words, done=done)
+        ask_for_sweep(self, self._project, self.a.run, self._take_b)
 
     def _take_b(self, spec: str) -> None:
         """A strategy of the sweep becomes side B, on the run of side A."""

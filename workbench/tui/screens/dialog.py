@@ -34,7 +34,7 @@ class Dialog(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
 
     heading = ""
-    offered: ClassVar[tuple[tuple[str, str], ...]] = ()
+    offered: tuple[tuple[str, str], ...] = ()
     """Keys and what they do, beside the one that closes it; shown in the lower edge."""
     interrupted: Result | None = None
     """The answer of Ctrl+C."""
@@ -52,6 +52,11 @@ class Dialog(ModalScreen[Result]):
             box.border_subtitle = self.edge()
             with VerticalScroll(id="box-body", can_focus=False):
                 yield from self.content()
+
+    def offer(self, *offered: tuple[str, str]) -> None:
+        """Say other keys in the lower edge, for what has the focus now."""
+        self.offered = offered
+        self.query_one("#box").border_subtitle = self.edge()
 
     def edge(self) -> Content:
         """What the lower edge says: the keys."""

@@ -24,7 +24,7 @@ class FreezeForm(Dialog[RunLabel]):
     """Asks for a label. Gives it, or None; what is no name or no mode is objected to in the form."""
 
     heading = "Freeze the run as a test"
-    offered = (("tab", "next"), ("enter", "continue"))
+    offered = (("tab", "next"), ("enter", "next"))
 
     def __init__(self, proposed: str, folder: str) -> None:
         super().__init__()
@@ -54,6 +54,10 @@ class FreezeForm(Dialog[RunLabel]):
         entry = self.query_one("#freeze-name", Input)
         entry.focus()
         entry.action_end()
+
+    def on_descendant_focus(self) -> None:
+        on_button = isinstance(self.focused, Button)
+        self.offer(("tab", "next"), ("enter", "freeze" if on_button else "next"))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

@@ -95,7 +95,15 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
 
     def apply_sizes(self) -> None:
         size = self.size_of("home.runs")
-        self.recent.styles.height = None if size is None else min(size, max(6, self.size.height - 8))
+        if size is not None:
+            self.recent.styles.height = min(size, max(6, self.size.height - 8))
+        elif self._listed is not None and not self._listing.searching:
+            self.recent.styles.height = self._shared()
+
+    def _shared(self) -> int:
+        """Lines of the runs: as many as they need, at most half of the screen, and all that the cascades leave."""
+        room = self.size.height - 2
+        return max(min(self.recent.wanted + 1, room // 2), room - self.cascades.wanted - 1)
 
     def on_resize(self) -> None:
         self.apply_sizes()
@@ -139,6 +147,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _show_files(self, cursor: int | None = None) -> None:
         if self.is_attached:
             self.cascades.show(CascadeRows(self._listed, self._checked, self._last, self._opened), cursor)
+            self.apply_sizes()
 
     def _published(self, listing: Listing) -> None:
         """Called in the thread of the poller."""

@@ -20,11 +20,11 @@ class InputForm(Dialog[Mapping[str, Any]]):
     """One line for each declared input. Gives the values, JSON where a line is JSON, or None."""
 
     heading = "Inputs of the run"
-    offered = (("tab", "next"), ("enter", "continue"))
 
     def __init__(self, declared: Mapping[str, str], given: Mapping[str, Any], *, kept: str = "") -> None:
         """``kept`` names the file that the values go to, where they are only saved; else a run begins with them."""
         super().__init__()
+        self._does = "save" if kept else "run"
         self._kept = kept
         if kept:
             self.heading = "Inputs of the next run"
@@ -51,14 +51,17 @@ class InputForm(Dialog[Mapping[str, Any]]):
     def on_mount(self) -> None:
         self.query(Input).first().focus()
 
+    def on_descendant_focus(self) -> None:
+        """Say what enter does: it goes to the next field, and at the last one it is done."""
+        last = self.focused in (self.query(Button).first(), self.query(Input).last())
+        self.offer(("tab", "next"), ("enter", self._does if last else "next"))
+
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        entries = list(self.query(Input))
-        at = entries.index(event.input)
-        if at + 1 < len(entries):
-            entries[at + 1].focus()
-        else:
+        if event.input is self.query(Input).last():
             self._done()
+        else:
+            self.focus_next(Input)
 
     @on(Button.Pressed)
     def _done(self) -> None:

@@ -13,6 +13,7 @@ from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sweep import ask_for_sweep
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.sides_of_comparison import FILE_CHANGES, SideRows
 from workbench.workspace.comparing import ComparedRun, SideChoice, source_of, spec_fault
@@ -25,10 +26,11 @@ class SidePicker(Sheet):
     OFFERED: ClassVar[tuple[str, ...]] = (
         "list.open",
         "sides.first",
-        "sides.swap",
+        "sides.sweep",
         "sides.write",
-        "sheet.find",
+        "sides.swap",
         "sheet.close",
+        "sheet.find",
     )
     WORDS: ClassVar[Mapping[str, str]] = {"list.open": "compare with A"}
     PALETTE: ClassVar[tuple[str, ...]] = ("sides", "sheet", "list")
@@ -108,6 +110,10 @@ class SidePicker(Sheet):
         self.ask(
             "sides", value=value, placeholder=placeholder, words=lambda: words, between=" vs ", check=check, done=done
         )
+
+    def action_sweep(self) -> None:
+        """Ask for strategies and try them all on the run of side A; the one that is taken becomes B."""
+        ask_for_sweep(self, self._project, self.a.run, lambda spec: self._take(self.a, ComparedRun(self.a.run, spec)))
 
     def _take(self, a: ComparedRun, b: ComparedRun) -> None:
         self.dismiss()

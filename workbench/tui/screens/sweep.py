@@ -22,6 +22,7 @@ from workbench.models.repricing import PricesError, lifetime_of
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError
 from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.sheet import Sheet
@@ -334,3 +335,14 @@ class SweepSheet(Sheet):
             label = self.rows.sweep.rows[event.index].label
             self.dismiss()
             self._take(label)
+
+
+def ask_for_sweep(screen: WorkbenchScreen[None], project: Project, run: str, take: Callable[[str], None]) -> None:
+    """Ask on a screen for strategies, and try them all on a run; ``take`` gets the one that is chosen."""
+
+    def done(text: str) -> str | None:
+        screen.app.push_screen(SweepSheet(project, run, asked_for(text), take))
+        return None
+
+    words = "strategies with ranges and lists, ' ; ' between them; also 'runs FILTER', 'provider NAME', 'cache-ttl 1h'"
+    screen.ask("sweep", value="selective+mask(after=1..6)", placeholder=words, done=done)

@@ -3,10 +3,11 @@ and keys in the order in which they were typed, for all that is written in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.widgets import Input
+from textual.widgets.input import Selection
 
 from workbench.language.clean import clean_line
 
@@ -33,10 +34,24 @@ class InOrder(Widget):
 
 
 class LineInput(InOrder, Input):
-    """An input whose value is always one clean line."""
+    """An input whose value is always one clean line. A text that is longer than the field shows its beginning, until
+    the cursor is moved.
+    """
+
+    def __init__(self, value: str | None = None, **options: Any) -> None:
+        super().__init__(value, select_on_focus=False, **options)
 
     def validate_value(self, value: str) -> str:
         return clean_line(value)
 
     def on_mount(self) -> None:
         self.cursor_blink = self.app.animation_level != "none"
+        self.cursor_position = 0
+
+    def on_focus(self, event: events.Focus) -> None:
+        """Select the whole text, for what is typed to replace it."""
+        if not event.from_app_focus:
+            self.selection = Selection(len(self.value), 0)
+
+    def on_blur(self) -> None:
+        self.cursor_position = 0

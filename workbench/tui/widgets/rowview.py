@@ -184,6 +184,12 @@ class RowView(LineView, can_focus=True):
         return 1 + len(self._shown.heads(self.inner_width))
 
     @property
+    def wanted(self) -> int:
+        """Lines that show all of it, the title and what an empty list says included."""
+        rows = len(self.rows)
+        return self.head_count + (rows or len(explained(self.rows.empty, self.inner_width - 3)) + 1)
+
+    @property
     def page(self) -> int:
         """Rows that show at once."""
         return max(1, self.size.height - self.head_count)
