@@ -20,7 +20,7 @@ import httpx
 from msgspec import Struct
 
 from workbench import __version__
-from workbench.models.collect import sound
+from workbench.models.collect import Fields, sound
 from workbench.models.tape import Tape, Unreached, Unusable, current
 
 IDLE = 5.0
@@ -32,9 +32,6 @@ a server that took the request and then failed, which usually takes longer.
 
 
 MEGABYTE = 1 << 20
-_TOGETHER = 5
-"""Requests of one httpx client at a time. At the beginning and the end of each request its pool looks through all of
-its connections: a hundred requests in one pool cost each of them over a millisecond."""
 _PIECE = MEGABYTE
 """Bytes that are unpacked at a time."""
 
@@ -153,7 +150,7 @@ class RecordingClient(httpx.AsyncClient):
         super().__init__(**self._settings)
         self._of_loops: dict[asyncio.AbstractEventLoop, list[_Lane]] = {}
 
-    async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
+    async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> EventStreamResponse:
         """As httpx does. With a tape it raises Unreached where httpx raises an HTTPError, and NotSent for a second
         request: the engine makes retries, and litellm's client would add its own.
         """
@@ -204,7 +201,7 @@ class RecordingClient(httpx.AsyncClient):
         server, and is sent again on another: RFC 9112, section 9.3.1; curl does the same.
         """
         lane = self._free_lane()
-        lane.requests += 1
+        lane.busy = True
         try:
             while True:
                 journey = _Journey()
@@ -215,17 +212,19 @@ class RecordingClient(httpx.AsyncClient):
                     if not journey.met_nobody:
                         raise
         except BaseException:
-            lane.requests -= 1
+            lane.busy = False
             raise
 
     def _free_lane(self) -> _Lane:
-        """The first client of this event loop that has room for a request, with the connections that were used last."""
+        """The first client of this event loop without a request, with the connection that was used last. Each request
+        has a client for itself: at the beginning and the end of a request a pool of httpx looks through all of its
+        connections, and a hundred requests in one pool cost each of them over a millisecond."""
         loop = asyncio.get_running_loop()
         if loop not in self._of_loops:
             for stale in [known for known in self._of_loops if known.is_closed()]:
                 del self._of_loops[stale]
         lanes = self._of_loops.setdefault(loop, [])
-        free = next((lane for lane in lanes if lane.requests < _TOGETHER), None)
+        free = next((lane for lane in lanes if not lane.busy), None)
         if free is None:
             free = _Lane(httpx.AsyncClient(**self._settings))
             lanes.append(free)
@@ -243,10 +242,10 @@ def _settings() -> dict[str, Any]:
 
 
 class _Lane(Struct):
-    """A client of httpx, and the number of its requests whose answers are not fully read."""
+    """A client of httpx, and whether it has a request whose answer is not fully read."""
 
     client: httpx.AsyncClient
-    requests: int = 0
+    busy: bool = False
 
 
 class _Journey:
@@ -287,6 +286,18 @@ class EventStreamResponse(httpx.Response):
         is_stream = "event-stream" in self.headers.get("content-type", "")
         async for line in self._lines():
             yield readable_line(line) if is_stream and line.startswith("data:") else line
+
+    async def events(self) -> AsyncIterator[Any]:
+        """The objects of a stream of events in JSON, and an object that tells an error in the place of a stream. Raises
+        JSONDecodeError."""
+        async for line in self._lines():
+            is_event = line.startswith("data:")
+            value = line.removeprefix("data:").strip()
+            if not value or value == "[DONE]" or not (is_event or value.startswith('{"error"')):
+                continue
+            event = json.loads(value, object_hook=Fields)
+            if isinstance(event, Fields):
+                yield event
 
     async def _lines(self) -> AsyncIterator[str]:
         if self.is_stream_consumed or "charset" in self.headers.get("content-type", "").lower().replace(
@@ -367,7 +378,7 @@ class _Body(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         """Close a connection whose answer was not fully read."""
         if self._lane is not None:
-            self._lane.requests -= 1
+            self._lane.busy = False
             self._lane = None
         with suppress(httpx.StreamClosed):
             await self._answer.aclose()

@@ -173,18 +173,18 @@ class Environment:
         reach = NetworkReach(tuple(project.settings.allow_hosts))
         trusted = self.trusted(folder, code=code)
         browser, commands = self._allowed(Manifest((BROWSER,))), self.granted(folder, code=code)
-        variables = project.variables(trusted=trusted)
+        variables, store = project.variables(trusted=trusted), project.store_folder
 
         def made() -> Toolbox:
             return Toolbox.of(
                 workspace,
-                Sandbox(workspace.root, level=level, also_hidden=(project.store_folder,)),
+                Sandbox(workspace.root, level=level, also_hidden=(store,)),
                 code.python,
                 trusted=trusted,
                 beside=folder,
                 tool_files=code.tool_files,
                 browser=browser,
-                artefacts=project.store_folder / "browser",
+                artefacts=store / "browser",
                 redact=lambda text: redactor()(text)[0],
                 reach=reach,
                 allowed=lambda name: self._allowed(Manifest((function_named(name, elsewhere),))),

@@ -47,6 +47,7 @@ def model_for(
         env=env,
         timeout_s=settings.timeout,
         stream=settings.stream,
+        base_url=choice.base_url,
     )
 
 

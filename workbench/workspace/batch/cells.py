@@ -76,6 +76,10 @@ class Ledger(Protocol):
         """A call came back. ``cost`` in US dollars, None where it is not known."""
         ...
 
+    def over(self, cell: str) -> None:
+        """Nothing of the cell is asked for any more: it is only written down. Need not be told."""
+        ...
+
     def corrected(self, cell: str, cost: float) -> None:
         """What a run cost beside the calls that were told, in US dollars: embeddings, or calls of a process that was
         killed. Nothing of the cell is on its way any more."""
@@ -234,12 +238,17 @@ class Cells:
                     raise
             return await gate(stop)
 
-        observe = partial(self._event, cell, expected)
         return RunAttachments(
             gate=within,
-            observe=observe,
-            observe_child=observe,
+            observe=partial(self._run_event, cell, expected),
+            observe_child=partial(self._event, cell, expected),
         )
+
+    def _run_event(self, cell: str, expected: dict[str, float], event: Event) -> None:
+        self._event(cell, expected, event)
+        is_success = event.kind == "run_finished" and event.data["status"] == "success"
+        if is_success and not self._batch.plan.scorers:
+            self._ledger.over(cell)
 
     def _event(self, cell: str, expected: dict[str, float], event: Event) -> None:
         match event.kind:

@@ -133,6 +133,8 @@ class BatchRun:
         """US dollars that calls may cost which are on their way, by cell and place."""
         self._answered = asyncio.Event()
         """Set when one of these has come back."""
+        self._answering: dict[str, asyncio.Future[None]] = {}
+        """By cell that is going on: set when it asks for nothing any more."""
         self._begun: list[str] = []
         """The first cells of this command."""
         self._reasons: dict[str, str] = {}
@@ -209,21 +211,38 @@ class BatchRun:
         return [key for key in self._batch.plan.cells if not self._is_complete(key)]
 
     async def _work(self, waiting: Iterator[str], lane: int) -> None:
-        for key in waiting:
-            if self._stopping:
-                return
-            if len(self._begun) < FIRST:
-                self._begun.append(key)
-            self.progress.running += 1
-            try:
-                await self._ran(self._task(key), lane)
-            except asyncio.CancelledError:
-                if not self._stopping:
-                    raise
-            finally:
-                self._told.pop(key, None)
-                self.progress.running -= 1
-                self._observe(self.progress)
+        """Run one cell after the other. The next one begins while the disk writes the last one down."""
+        going: list[asyncio.Future[None]] = []
+        try:
+            for key in waiting:
+                if self._stopping:
+                    break
+                if len(self._begun) < FIRST:
+                    self._begun.append(key)
+                answered = self._answering[key] = asyncio.get_running_loop().create_future()
+                going.append(asyncio.ensure_future(self._one(key, lane)))
+                await asyncio.wait([answered, going[-1]], return_when=asyncio.FIRST_COMPLETED)
+                if len(going) > 1:
+                    await going.pop(0)
+            await asyncio.gather(*going)
+        except BaseException:
+            for one in going:
+                one.cancel()
+            await asyncio.gather(*going, return_exceptions=True)
+            raise
+
+    async def _one(self, key: str, lane: int) -> None:
+        self.progress.running += 1
+        try:
+            await self._ran(self._task(key), lane)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+        finally:
+            self._told.pop(key, None)
+            self._answering.pop(key, None)
+            self.progress.running -= 1
+            self._observe(self.progress)
 
     def _task(self, key: str) -> CellTask:
         return CellTask(key, *self._batch.plan.cells[key], self.results.get(key), self._limits.retry)
@@ -322,6 +341,11 @@ class BatchRun:
             self.progress.unknown_costs += cost is None
         self._came_back(lambda key: key == (cell, place))
         self._observe(self.progress)
+
+    def over(self, cell: str) -> None:
+        waiting = self._answering.get(cell)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
     def corrected(self, cell: str, cost: float) -> None:
         self.progress.spent += cost

@@ -24,6 +24,7 @@ from msgspec import Struct, convert, to_builtins
 
 from workbench.engine.gate import RunStopped
 from workbench.models import calls
+from workbench.models.chat_server import is_chat_server
 from workbench.models.encodings import encodings
 from workbench.store.faults import StoreError
 from workbench.workspace.batch.cells import Cells, CellTask, Ledger
@@ -64,9 +65,10 @@ class WorkSetup(Struct, frozen=True):
     rerun_tools: bool
 
     @property
-    def is_live(self) -> bool:
-        """Whether a provider is called."""
-        return any(not one.choice.offline for one in self.batch.setups)
+    def needs_litellm(self) -> bool:
+        """Whether calls go through litellm."""
+        choices = [one.choice for one in self.batch.setups]
+        return any(not one.offline and not is_chat_server(one.base_url) for one in choices)
 
 
 class WorkerProcesses:
@@ -102,7 +104,7 @@ class WorkerProcesses:
 
     def _load(self) -> None:
         """Load what every cell needs, here and once."""
-        if self._setup.is_live:
+        if self._setup.needs_litellm:
             calls.rehearse()
         for setup in self._setup.batch.setups:
             encodings().text("", setup.choice.default_model)
@@ -241,6 +243,8 @@ class Worker:
                 self._ledger.write(record)
             case ["answered", cell, place, cost, succeeded]:
                 self._ledger.answered(cell, place, cost, succeeded=succeeded)
+            case ["over", cell]:
+                self._ledger.over(cell)
             case ["corrected", cell, cost]:
                 self._ledger.corrected(cell, cost)
             case ["afford", number, cell, place, cost]:
@@ -373,6 +377,9 @@ class _Link:
 
     def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
         self.send("answered", cell, place, cost, succeeded)
+
+    def over(self, cell: str) -> None:
+        self.send("over", cell)
 
     def corrected(self, cell: str, cost: float) -> None:
         self.send("corrected", cell, cost)
