@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from tests.attach.support import session as attached
 from tests.support.command import Cli, run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import until
@@ -24,6 +25,7 @@ from workbench.views.numbers import count, spent_cell, spent_in_full, spent_word
 from workbench.views.run import figures_words, totals_line
 from workbench.views.timeline import Timeline
 from workbench.views.tree import TreeRows, TreeView
+from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -43,9 +45,31 @@ phases:
 """
 TWO = "cascade_id: two\nphases:\n  - {name: a, instructions: A.}\n  - {name: b, instructions: B.}\n"
 REPLIES = "replies: {a: [{text: one}], b: [{text: two}]}\n"
+GRAPH = """\
+digraph graph {
+  start [shape=Mdiamond]
+  exit [shape=Msquare]
+  write [prompt="Write."]
+  check [prompt="Check.", retry_policy="standard"]
+  start -> write -> check -> exit
+}
+"""
 LIVE = "openai/gpt-4.1-mini"
 Table = dict[str, dict[str, Any]]
-MODES = ["live", "offline", "retried", "silent", "resumed", "forked", "paused", "stopped", "nested"]
+MODES = [
+    "live",
+    "offline",
+    "retried",
+    "silent",
+    "resumed",
+    "forked",
+    "paused",
+    "stopped",
+    "nested",
+    "graph",
+    "attached",
+    "rows.r1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +78,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("numbers")
     for name, text in (("inner", INNER), ("outer", OUTER), ("two", TWO)):
         (folder / f"{name}.yaml").write_text(text)
+    (folder / "graph.dot").write_text(GRAPH)
+    (folder / "rows.jsonl").write_text("{}\n")
     (folder / "two.replies.yaml").write_text(REPLIES)
     with pytest.MonkeyPatch.context() as patch, Loopback(lambda asked: Reply('{"winner": 1}')) as provider:
         at(folder, patch)
@@ -67,6 +93,11 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("WORKBENCH_TRIES", "1")
         assert run_cli("run", "two.yaml", "-m", "openai/500@1", "--session", "resumed").code == 4
         assert run_cli("resume", "resumed").code == 0
+        assert run_cli("run", "graph.dot", "-m", LIVE, "--session", "graph").code == 0
+        assert run_cli("batch", "two.yaml", "-i", "rows.jsonl", "-m", LIVE, "--name", "rows", "-q").code == 0
+        with attached(Project.at(folder), provider.url, AttachOptions(session="attached")) as recorded:
+            assert recorded.chat("How many?").status_code == 200
+            assert recorded.chat("How many?", "3", "And now?", stream=True).status_code == 200
         assert run_cli("fork", "live", "--at", "second", "--session", "forked").code == 0
         project = Project.at(folder)
         stepped(project, "paused", stop=False)
