@@ -130,6 +130,14 @@ def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:
     assert rows.whole(6, 200) == ()
 
 
+@pytest.mark.parametrize("width", [60, 66, 68, 78])
+def test_a_narrow_pane_leaves_out_what_a_sign_tells_before_it_cuts_a_reason(width: int) -> None:
+    lines = shown(ContextRows(last_call(triage_story()), View()), width)
+    assert "age 2 > 1 " in lines[6]
+    assert "read_log " in lines[6]
+    assert lines[9].split()[:2] == ["overhead", "message"]
+
+
 def test_what_the_strategy_says_of_the_whole_context_comes_first() -> None:
     call = replace(last_call(triage_story()), notes=("auto (llm, m): 2 of 9 messages selected", "m: \x1b[2Jwhy"))
     lines = shown(ContextRows(call, View()))

@@ -39,7 +39,7 @@ def test_a_value_in_a_sentence_is_taken_as_it_is() -> None:
 async def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None:
     keys = {"run.start": "ctrl+k", "run.over": "f8", "view.clear": "ctrl+l", "run.fork": "f6"}
     async with bench(tmp_path, keys=keys) as it:
-        assert "f8 runs to the first call and pauses before it is sent; ^k runs to the end." in it.pane("context")
+        assert "f8 runs to the first call and pauses, ^k runs to the end." in it.pane("context")
         assert "f8 runs to the first call" in it.text()
         it.screen.tree_pane.filter_by("nowhere")
         assert "^l shows all again" in it.pane("tree")

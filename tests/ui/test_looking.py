@@ -384,6 +384,10 @@ async def test_a_plain_note_takes_the_place_of_the_one_before_but_not_of_a_fault
         assert " one\n" not in it.text()
         await it.pilot.click("#footer")
         assert "n step" in it.text().splitlines()[-1], "a click brings the keys back"
+        it.app.say("word " * 18 + "end", "error")
+        await it.until(lambda: it.text().endswith(" end\n"), "the message is not there")
+        await it.pilot.resize_terminal(60, 24)
+        await it.until(lambda: it.text().endswith(" end\n"), "in a narrower terminal the message is cut")
 
 
 async def test_a_click_in_the_header_does_what_the_key_does_and_shows_where(tmp_path: Path) -> None:

@@ -484,7 +484,7 @@ def test_what_is_counted_from_an_estimate_has_its_sign_everywhere(project: Proje
     call = state_of(project, "s").calls[-1]
     told = ContextRows(call, Looking()).heads(200)
     words = "\n".join(row.text for row in told)
-    assert re.search(r"fresh ~\d", words), words
+    assert re.search(r"sends ~\d", words), words
     assert re.search(r"cached 0\b", words), words
     for kind in (RunView, CallView, CandidatesView):
         for table in (block for block in EXAMPLES[kind](project).view.blocks() if isinstance(block, Table)):

@@ -191,7 +191,7 @@ class WorkbenchApp(ThemedApp):
         if event.worker.group == "open":
             self.last_words = words
             self.exit(2, return_code=2)
-        elif event.worker.group == "switch":
+        elif event.worker.group == "switch" or type(fault).__module__.startswith("workbench."):
             self.say(words, "error")
         else:
             self.say(f"{type(fault).__name__}: {fault}", "error")

@@ -18,6 +18,9 @@ from workbench.views.numbers import UNPRICED, count, money, seconds
 from workbench.views.run import GOOD, parts
 from workbench.views.signs import sign
 
+ANSWER = "the answer"
+"""The origin of what a model said."""
+
 
 class LiveCall(Struct, frozen=True):
     """What a call in progress is doing: paused, waiting for the provider, or answering."""
@@ -95,7 +98,7 @@ def answer_row(columns: Columns, call: CallState) -> Row:
     text = "calls " + ", ".join(c.name for c in calls) if calls else answer.text if answer is not None else ""
     text = f"cut off: {text}" if call.partial else text
     return _result(
-        columns, "assistant", BLANK, "the answer", text, "warning" if call.partial else "dim", count(call.usage.output)
+        columns, "assistant", BLANK, ANSWER, text, "warning" if call.partial else "dim", count(call.usage.output)
     )
 
 

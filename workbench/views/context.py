@@ -357,8 +357,12 @@ class ContextRows(Rows):
         told = [self._told(index) for index in ends]
         most = max((max(one.tokens_full, one.tokens_sent) for one in entries), default=0)
         most = max(most, self.call.tools_tokens, abs(self.overhead.full), abs(self.overhead.sent))
+        sources = [flat(origin(one)).removeprefix("↪ ") for one, _, _ in told]
+        sources += [entry.OVERHEAD] if any(self.overhead) else []
+        sources += [entry.DEFINITIONS] if self.call.tools_tokens else []
+        sources += [answer.ANSWER] if self.call.answer is not None else []
         return Needs(
-            max((cell_len(flat(origin(one)).removeprefix("↪ ")) for one, _, _ in told), default=0),
+            max(map(cell_len, sources), default=0),
             max((cell_len(flat(broken[0].message if broken else why)) for _, why, broken in told), default=0),
             len(count(most, self.call.grade)),
         )
@@ -439,7 +443,8 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
         parts.append([sign("broken"), (rules, "error")])
     if call.forecast is not None:
         parts.append([("cached ", "dim"), (count(predicted.cached, call.grade), "cached")])
-        parts.append([("fresh ", "dim"), (count(predicted.fresh, call.grade), "plain")])
+        if predicted.cached:  # All of it is, if not.
+            parts.append([("fresh ", "dim"), (count(predicted.fresh, call.grade), "plain")])
         if predicted.cost is None:
             parts.append([(UNPRICED, "dim")])
         else:

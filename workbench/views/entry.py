@@ -26,6 +26,7 @@ ACTION_SIGN = {
     Action.DROPPED: "dropped",
 }
 BLANK: Span = (" ", "plain")
+OVERHEAD, DEFINITIONS = "overhead", "tool definitions"
 NARROWEST = 40
 """Cells before the numbers below which nothing is wrapped."""
 
@@ -51,7 +52,7 @@ def entry_row(
     """One entry. ``change`` is ``new`` or ``altered`` compared with the call before, or empty."""
     base = "faint" if entry.sent is None else ""
     mark: list[Span] = [BLANK, sign(change) if change else BLANK] if columns.marked else []
-    source = fit(origin(entry).removeprefix("↪ "), columns.source - 1) + " "
+    source = _fit_without(("turn ",), origin(entry).removeprefix("↪ "), columns.source - 1) + " "
     left: list[Span] = [
         BLANK,
         (fit(str(index + 1), columns.number, "right"), "faint"),
@@ -147,7 +148,15 @@ def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant
         return (fit(f"✗ {broken[0].message}", width - 1) + " ", "error")
     shortened = entry.sent is not None and entry.sent != entry.item.message and entry.action is not Action.INJECTED
     token = "faint" if entry.sent is None else "masked" if shortened else "dim"
-    return (fit(reason, width - 1) + " ", token)
+    return (_fit_without((f"{entry.action}: ", "calls "), reason, width - 1) + " ", token)
+
+
+def _fit_without(words: Sequence[str], text: str, cells: int) -> str:
+    """A text in so many cells; one that does not fit begins behind one of the ``words``, which its sign or its role
+    tells, too."""
+    if cell_len(text) > cells:
+        text = next((text.removeprefix(word) for word in words if text.startswith(word)), text)
+    return fit(text, cells)
 
 
 def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
@@ -174,7 +183,7 @@ def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
 
 def tools_row(columns: Columns, call: CallState) -> Row:
     """The native tool definitions, which are sent beside the messages."""
-    what = fit("tool definitions", columns.source) + fit("native tool schemas", columns.why + LINE)
+    what = fit(DEFINITIONS, columns.source - 1) + " " + fit("native tool schemas", columns.why + LINE)
     tokens = count(call.tools_tokens, call.grade)
     left: list[Span] = [(f"{columns.indent}{fit('tools', ROLE)}   {what}", "dim")]
     return columns.row(left, (tokens, "faint"), (tokens, "plain"))
@@ -184,7 +193,7 @@ def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
     """Tokens that belong to no message: with them the rows add up to the request."""
     scaled = overhead.sent != call.overhead_tokens
     why = "framing, calibration" if scaled else "message framing"
-    what = fit("overhead", columns.source) + fit(why, columns.why + LINE)
+    what = fit(OVERHEAD, columns.source - 1) + " " + fit(why, columns.why + LINE)
     full, sent = count(overhead.full, call.grade), count(overhead.sent, call.grade)
     left: list[Span] = [(f"{columns.indent}{' ' * ROLE}   {what}", "dim")]
     return columns.row(left, (full, "faint"), (sent, "plain"))

@@ -16,6 +16,8 @@ from workbench.views.words import ended_words
 
 ROOMY = 100
 """Cells from which nothing has to be abbreviated."""
+NAMES = "› "
+"""Stands between a cascade and the name of its run."""
 
 
 BRIEF = 12
@@ -58,6 +60,8 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     begun: list[Span] = [(Target(fit(called, BRIEF).rstrip(), "view.edit"), "bold")]
     status, model = _status(run, facts, brief=True), flat(facts.model)
     told_why = _status(run, facts, brief=False) if width >= ROOMY else status
+    gap = "   " if width >= ROOMY else "  "
+    titled = joined((name, told_why), " " if told_why[0][0] == NAMES else gap)
     doing = _doing(run, facts) if run is not None and run.run_id else status
     server, brand = flat(facts.base_url), model.partition(" as ")[0].rpartition("/")[2]
     where: list[Span] = [("at ", "faint"), (Target(server, "app.settings"), "dim")] if server else []
@@ -69,9 +73,9 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     whole, fewer, cost = _totals(run, facts.inside)
     spans: tuple[Span, ...] = ()
     for parts, right in (
-        ((name, told_why, file, long, where), whole),
-        ((name, told_why, file, short), whole),
-        ((name, told_why, brief, short), whole),
+        ((titled, file, long, where), whole),
+        ((titled, file, short), whole),
+        ((titled, brief, short), whole),
         ((name, status, file, long, where), whole),
         ((name, status, file, long), whole),
         ((name, status, file, short), whole),
@@ -90,10 +94,10 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         ((doing, who), ()),
         ((doing,), ()),
     ):
-        spans = joined(parts, "   " if width >= ROOMY else "  ")
-        gap = width - 2 - width_of(spans) - width_of(right)
-        if gap >= (2 if right else 1):
-            return ((" ", "plain"), *spans, (" " * gap, "plain"), *right, (" ", "plain"))
+        spans = joined(parts, gap)
+        room = width - 2 - width_of(spans) - width_of(right)
+        if room >= (2 if right else 1):
+            return ((" ", "plain"), *spans, (" " * room, "plain"), *right, (" ", "plain"))
     return ((" ", "plain"), *crop(spans, width - 1))
 
 
@@ -124,7 +128,7 @@ def _status(run: RunState | None, facts: HeaderState, *, brief: bool) -> list[Sp
     if run is None or not run.run_id:
         return [(" NOT RUN ", "idle-badge")]
     name = Target(run_label(run), "app.runs")
-    return [("" if brief else "› ", "faint"), (name, "plain"), ("  ", "plain"), *_doing(run, facts, brief=brief)]
+    return [("" if brief else NAMES, "faint"), (name, "plain"), ("  ", "plain"), *_doing(run, facts, brief=brief)]
 
 
 BADGES = {

@@ -50,7 +50,7 @@ def of_call(call: CallState, file: str) -> Iterator[Problem]:
 class ProblemRows(Rows):
     """Problems of the file, then what the run warned of: ``L22:5  error  message (hint)``."""
 
-    empty = ("No problems.",)
+    empty = ("The file has no problems, and the run has no warnings.",)
     spreads = True
 
     def __init__(self, problems: Sequence[Problem]) -> None:

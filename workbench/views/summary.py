@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from rich.cells import cell_len
+
 from workbench.context.place import Place
 from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.figures import Figures
@@ -19,12 +21,14 @@ from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 from workbench.views.timeline import place_words
-from workbench.views.tree import fitted, inside_it, is_candidate, sum_cells
+from workbench.views.tree import COLUMNS, fitted, inside_it, is_candidate, label_width, sum_cells
 
 FACT = 16
 """Cells of the names of facts."""
 NAME = 24
-"""Cells of the names of phases and children."""
+"""Cells up to which a name is whole, whatever has no room beside it."""
+INDENT = 4
+"""Cells before the name of a phase: its sign, and for a child run its indentation."""
 START = 0.5
 """Seconds before the first phase from which on they are told."""
 
@@ -51,6 +55,10 @@ class SummaryRows(Rows):
     def __len__(self) -> int:
         return len(self._lines)
 
+    def heads(self, width: int) -> Sequence[Row]:
+        names = {name: (name, "head") for name in COLUMNS}
+        return (Row(crop(((" " + fit("phase", self._room(width) - 1), "head"), *fitted(names, width)), width)),)
+
     def row(self, index: int, width: int) -> Row:
         self.lay_out(width)
         return Row(crop(self._lines[index][0], width))
@@ -74,10 +82,7 @@ class SummaryRows(Rows):
 
     def _phases(self, width: int) -> Iterator[Line]:
         """Tokens, cost and time of each phase, of the child runs that it started, and of the whole."""
-        heads = {"calls": "calls", "in": "in", "cached": "cached", "out": "out", "cost": "cost", "time": "time"}
-        room = max(NAME, min(width - 46, 40))
-        columns = max(44, width - room)
-        yield ((" " + fit("phase", room - 1), "head"), *_named(heads, columns)), None, ""
+        room = self._room(width)
         own = {(visit.phase, visit.visit) for visit in self.run.visits if not is_candidate(visit)}
         below: dict[tuple[str, int], list[VisitState]] = {}
         for visit in filter(is_candidate, self.run.visits):
@@ -86,15 +91,22 @@ class SummaryRows(Rows):
             key = (visit.phase, visit.visit)
             if not is_candidate(visit):
                 candidates = below.pop(key, [])
-                yield from self._visit(visit, [visit, *candidates], visit_name(visit), room, columns)
+                yield from self._visit(visit, [visit, *candidates], visit_name(visit), room, width)
                 for one in candidates:
-                    yield from self._visit(one, [one], f"  candidate {flat(one.branch)}", room, columns)
+                    yield from self._visit(one, [one], f"  candidate {flat(one.branch)}", room, width)
             elif key not in own:  # Whole walks of the cascade: no visit stands above them.
-                yield from self._visit(visit, [visit], visit_name(visit), room, columns)
-        yield ((" " + fit("total", room - 1), "bold"), *self._total(self.run, columns)), None, ""
+                yield from self._visit(visit, [visit], visit_name(visit), room, width)
+        yield ((" " + fit("total", room - 1), "bold"), *self._total(self.run, width)), None, ""
+
+    def _room(self, width: int) -> int:
+        """Cells of the names: the numbers stand near the longest."""
+        names = [visit_name(visit) + "  " * is_candidate(visit) for visit in self.run.visits]
+        names += ["↳ " + (flat(one.cascade_id) or flat(one.session_id)) for one in self.children.values()]
+        longest = max(map(cell_len, names), default=0) + INDENT
+        return max(label_width(longest, width, whole=True), min(longest + 1, NAME))
 
     def _visit(
-        self, visit: VisitState, together: Sequence[VisitState], name: str, room: int, columns: int
+        self, visit: VisitState, together: Sequence[VisitState], name: str, room: int, width: int
     ) -> Iterator[Line]:
         """A visit with what is counted together with it, as in the tree, and the runs that it started."""
         indent = len(name) - len(name.lstrip())
@@ -103,18 +115,18 @@ class SummaryRows(Rows):
             status_sign(visit.status),
             (" " + fit(name.lstrip(), room - 3 - indent), "plain"),
         )
-        numbers = sum_cells(self.run.figures_of(together, self.known), visit.calls, visit.seconds, columns)
+        numbers = sum_cells(self.run.figures_of(together, self.known), visit.calls, visit.seconds, width)
         yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
         for child in visit.children:
-            yield from self._child(str(child.get("run_id", "")), room, columns)
+            yield from self._child(str(child.get("run_id", "")), room, width)
 
-    def _child(self, run_id: str, room: int, columns: int) -> Iterator[Line]:
+    def _child(self, run_id: str, room: int, width: int) -> Iterator[Line]:
         child = self.children.get(run_id)
         if child is not None:
             name = fit(f" ↳ {flat(child.cascade_id) or flat(child.session_id)}", room - 3)
             place = child.calls[-1].place if child.calls else None
             left: tuple[Span, ...] = (("   ", "plain"), status_sign(child.status), (name[: room - 4], "dim"))
-            yield (*left, *self._total(child, columns)), place, run_id
+            yield (*left, *self._total(child, width)), place, run_id
 
     def _facts(self) -> Iterator[tuple[str, tuple[Span, ...], CallState | None]]:
         run = self.run
@@ -154,8 +166,8 @@ class SummaryRows(Rows):
         """What the runs inside it took."""
         return inside_it(self.children)
 
-    def _total(self, run: RunState, columns: int) -> Sequence[Span]:
-        return sum_cells(run.figures(self.known), run.calls, run.seconds, columns, "bold")
+    def _total(self, run: RunState, width: int) -> Sequence[Span]:
+        return sum_cells(run.figures(self.known), run.calls, run.seconds, width, "bold")
 
     @cached_property
     def dearest(self) -> CallState | None:
@@ -166,8 +178,3 @@ class SummaryRows(Rows):
             key=lambda call: (self.run.figures_of_calls([call]).spent.total or 0.0, call.tokens_in),
             default=None,
         )
-
-
-def _named(names: Mapping[str, str], columns: int) -> Sequence[Span]:
-    from_tree = {name: (text, "head") for name, text in names.items()}
-    return fitted(from_tree, columns)

@@ -261,8 +261,8 @@ class Presenter:
         if self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
             return told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         if self.file is not None and self.file.graph is not None and self.file.graph.format != "cascade":
-            return told("{run.over} runs to the first node and pauses before it; {run.start} runs to the end.")
-        return told("{run.over} runs to the first call and pauses before it is sent; {run.start} runs to the end.")
+            return told("{run.over} runs to the first node and pauses, {run.start} runs to the end.")
+        return told("{run.over} runs to the first call and pauses, {run.start} runs to the end.")
 
     def _card_source(self) -> Source | None:
         """The text that the shown cascade comes from; None where the file has a newer one that cannot be shown."""

@@ -100,6 +100,7 @@ class Footer(SpanLine):
         self._fixed: tuple[Hint, ...] = ()
         self._note = ""
         self._stretches: list[tuple[range, str]] = []
+        self._messages: tuple[tuple[str, str], ...] = ()
         self._told: tuple[tuple[Span, ...], ...] = ()
         """The lines of the messages."""
 
@@ -117,6 +118,7 @@ class Footer(SpanLine):
 
     def tell(self, messages: Sequence[tuple[str, str]], width: int) -> None:
         """Show messages with their severity, wrapped to a width, in the place of the keys; the keys again for none."""
+        self._messages = tuple(messages)
         lines: list[tuple[Span, ...]] = []
         for text, severity in messages:
             mark, token = MARKS[severity]
@@ -142,6 +144,7 @@ class Footer(SpanLine):
 
     def on_resize(self) -> None:
         self._lay_out()
+        self.tell(self._messages, self.size.width)
 
     def _lay_out(self) -> None:
         width = self.size.width
@@ -152,7 +155,7 @@ class Footer(SpanLine):
             spans.append((f"{flat(self._note)} ", "warning"))
         self._stretches = []
         x = width_of(spans)
-        first, second = self._fitting(room - x)
+        first, second = self._fitting(room - x + 1)  # One blank behind the last is enough.
         for number, hint in enumerate((*first, *second)):
             if first and number == len(first):
                 spans.append(BETWEEN)
