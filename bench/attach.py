@@ -207,6 +207,7 @@ async def _table(sides: dict[str, tuple[str, int]], calls: int) -> None:
         base = median(taken["no proxy"])
         for name, (url, _) in sides.items():
             large = median([await _call(client, url, "x" * 10_000_000) for _ in range(3)])
+            await _quiet(sides[name][1])
             streams = await asyncio.gather(*(_stream(client, url) for _ in range(STREAMS)))
             p50, p95 = median(taken[name]), quantiles(taken[name], n=20)[-1]
             told = f"{name:14} {p50 * 1e3:8.2f} {p95 * 1e3:8.2f} {cpu.get(name, 0) * 1e3:8.2f} {large * 1e3:9.0f}"

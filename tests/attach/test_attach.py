@@ -55,6 +55,26 @@ def test_bytes_pass_unchanged_and_the_calls_of_a_conversation_are_one_context(pr
     assert (state.status, state.output, state.own.tokens_in) == ("success", "two", 22)
 
 
+def test_a_long_request_passes_while_it_comes_and_is_recorded_whole(project: Project) -> None:
+    text = "Some words. " * 30_000
+    with Loopback([Reply("one"), Reply("two")]) as provider:
+        with session(project, provider.url) as attached:
+            attached.chat(text)
+            attached.chat(text, "one", "And now?")
+        first, second = provider.requests
+    assert (first.raw, second.raw) == tuple(
+        json.dumps(one.body, ensure_ascii=False, separators=(",", ":")).encode() for one in (first, second)
+    )
+    state = attached.state()
+    assert [(call.place.visit, call.place.turn) for call in state.calls] == [(1, 1), (1, 2)]
+    assert [entry.item.message.text for entry in state.calls[1].entries] == [text, "one", "And now?"]
+    with session(project) as alone:
+        gone = alone.chat(text)
+    assert gone.status_code == 502
+    (failed,) = alone.state().calls
+    assert (failed.status, failed.entries[0].item.message.text) == ("failed", text)
+
+
 @pytest.mark.parametrize(
     ("provider_name", "path", "body"),
     [

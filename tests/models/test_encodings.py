@@ -259,6 +259,17 @@ def test_a_million_blanks_are_counted_in_pieces_and_called_an_estimate() -> None
     assert grade is Grade.ESTIMATE
 
 
+def test_a_text_of_millions_of_characters_is_estimated_from_pieces_of_it() -> None:
+    """A word of 10 million letters took a minute."""
+    word, text = "x" * 3_000_000, "A sentence of eleven tokens or thereabouts. " * 50_000
+
+    for one, every in ((word, word[:80_000]), (text, text[:44_000])):
+        tokens, grade = COUNTER.message(Message("user", one), "gpt-4o")
+        whole = COUNTER.text(every, "gpt-4o") * len(one) / len(every)
+        assert tokens == pytest.approx(whole, rel=0.02)
+        assert grade is Grade.ESTIMATE
+
+
 def test_a_message_is_counted_once_per_encoding() -> None:
     counter = Encodings()
     message = Message("user", "A sentence of eleven tokens or thereabouts. " * 5_000)

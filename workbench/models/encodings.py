@@ -22,6 +22,9 @@ UNSIZED = (1024, 1024)
 T = TypeVar("T")
 _PIECE = 100_000
 """Characters: o200k refuses a run of blanks near a million; such a text is counted in pieces of this size."""
+_LONG, _SAMPLES = 1_000_000, 10
+"""Characters from which on a text is counted by this many pieces of it. A word of 10 million letters took 60 s: the
+time of an encoding grows faster than the length of a word."""
 _REMEMBERED = 500_000
 _EXACT, _ESTIMATE = Grade.EXACT, Grade.ESTIMATE
 
@@ -126,6 +129,10 @@ class Encodings:
         encoder = self._encoders.get(kind.encoding) or self._encoder(kind.encoding)
         if len(text) <= _PIECE:
             return len(encoder.encode_ordinary(text)), True
+        if len(text) > _LONG:
+            sampled = [text[at : at + _PIECE] for at in range(0, len(text), len(text) // _SAMPLES)]
+            found = sum(len(encoder.encode_ordinary(piece)) for piece in sampled)
+            return round(found * len(text) / sum(map(len, sampled))), False
         try:
             return len(encoder.encode(text, disallowed_special=())), True
         except ValueError:

@@ -264,11 +264,11 @@ async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) 
     return _Ended(code if code >= 0 else 128 - code, bool(ended))
 
 
-async def _until_signal(name: str, variables: Mapping[str, str]) -> _Ended:
+async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
-    talk(f"recording {name}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
+    talk(f"recording {session}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
     stop, loop, ended = asyncio.Event(), asyncio.get_running_loop(), list[int]()
 
     def end(number: int) -> None:
@@ -300,7 +300,11 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     if isinstance(run.answers, RecordedAnswers) and run.answers.drawn:
         kinds = ", ".join(sorted({one.kind for one in run.answers.drawn}))
         talk(f"not compared, as programs draw it anew at each start: {kinds}; warnings of the run say where", "dim")
-    talk(totals_line(summary), "dim")
+    if totals := totals_line(summary):
+        talk(totals, "dim")
+    else:
+        count = "the only model call" if run.recorder.calls == 1 else f"all {run.recorder.calls} model calls"
+        talk(f"{count} failed: workbench show {run.session} says why", "warning")
     if (other := run.recorder.other) is not None:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
         talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
