@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from workbench.attach.contexts import OpenContext, OpenContexts
 from workbench.attach.identity import Drawn, Surroundings, canonical_request, digest
 from workbench.attach.pricing import OtherStrategy
+from workbench.attach.record_thread import RecordThread
 from workbench.attach.traffic import BY_HAND, Ask, Placed, Reply
 from workbench.context.edits import AddMessage, ChangeMessage
 from workbench.context.message import TextPart
@@ -36,7 +37,6 @@ from workbench.importers.journal import (
 )
 from workbench.importers.streams import as_messages
 from workbench.importers.values import mapping
-from workbench.language.clean import clean_line
 
 FORMAT = "attach"
 """What ``ports.imported`` of such a run says."""
@@ -120,52 +120,54 @@ class Recorder:
         self._waiting: dict[int, _Waiting] = {}
         self._answered: dict[int, _Waiting] = {}
         """Calls whose answers their clients have not got yet."""
-        self._thread = ThreadPoolExecutor(1, "recorder")
-        self._closed = False
+        self._thread = RecordThread("recorder")
         self.calls = 0
-        self.fault = ""
+
+    @property
+    def fault(self) -> str:
         """Why nothing is recorded any more; empty while all is well."""
+        return self._thread.fault
 
     # -- what the proxy tells ------------------------------------------------------------------------------------------
 
     def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
-        return self._thread.submit(self._guarded, self._asked, ask, sent)
+        return self._thread.record(self._asked, ask, sent)
 
     def replied(self, ask: Ask, reply: Reply) -> None:
-        self._thread.submit(self._guarded, self._replied, ask, reply)
+        self._thread.record(self._replied, ask, reply)
 
     def sent(self, placed: Placed) -> None:
         """A request that was kept back is sent now."""
-        self._thread.submit(self._guarded, placed.context.started)
+        self._thread.record(placed.context.started)
 
     def edit(self, placed: Placed, edits: Sequence[Edit]) -> Future[Placed]:
         """Make edits of a request that is kept back. The future raises EditError."""
-        return self._thread.submit(self._edit, placed, edits)
+        return self._thread.ask(self._edit, placed, edits)
 
     def paused(self, placed: Placed, stop: StopKind, seconds: float) -> None:
         """A person paused a call until now."""
-        self._thread.submit(self._guarded, placed.context.paused, stop, seconds)
+        self._thread.record(placed.context.paused, stop, seconds)
 
     def by_hand(self, placed: Placed, edit: SetAnswer) -> None:
         """A person answers a request, which is not sent."""
-        self._thread.submit(self._guarded, placed.context.answered_by_hand, edit)
+        self._thread.record(placed.context.answered_by_hand, edit)
 
     def answered(self, ask: Ask, reply: Reply) -> Future[ImportedMessage | None]:
         """A reply came that is not handed on yet; the answer in it, None where it holds none."""
-        return self._thread.submit(self._guarded, self._read_reply, ask, reply)
+        return self._thread.record(self._read_reply, ask, reply)
 
     def edit_answer(self, ask: Ask, edit: SetAnswer) -> Future[ImportedMessage]:
         """Take the model to have answered otherwise; the answer as it stands now."""
-        return self._thread.submit(self._edit_answer, ask, edit)
+        return self._thread.ask(self._edit_answer, ask, edit)
 
     def handed(self, ask: Ask, reply: Reply) -> None:
         """Its client has got this for a reply that was ``answered``."""
-        self._thread.submit(self._guarded, self._handed, ask, reply)
+        self._thread.record(self._handed, ask, reply)
 
     def warn(self, message: str, placed: Placed | None, code: str) -> None:
         """Journal that something was not done as it was asked for."""
         place = placed.place if placed is not None else Place()
-        self._thread.submit(self._guarded, lambda: self._run.warn(message, place, code=code))
+        self._thread.record(lambda: self._run.warn(message, place, code=code))
 
     def secret(self, value: str) -> None:
         if value not in self._secrets:
@@ -174,23 +176,9 @@ class Recorder:
 
     def close(self, status: str, reason: str = "") -> None:
         """Journal the end of the run, once all that was told is journaled. A second call changes nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._thread.submit(self._guarded, self._close, status, reason).result()
-        self._thread.shutdown()
+        self._thread.close(self._close, status, reason)
 
     # -- in the thread -------------------------------------------------------------------------------------------------
-
-    def _guarded(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """A fault of the record ends the record, not the traffic, and is said."""
-        if self.fault:
-            return None
-        try:
-            return work(*arguments)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the client's call goes on
-            self.fault = clean_line(f"{type(fault).__name__}: {fault}", 300)
-            return None
 
     def _redact(self, text: str) -> tuple[str, int]:
         text, count = self._outside_redact(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from workbench.attach.contexts import OpenContexts, own_parameters
 from workbench.attach.pricing import OtherStrategy
+from workbench.attach.record_thread import RecordThread
 from workbench.context.strategy import Strategy
 from workbench.engine.journal.event import Event
 from workbench.importers.conversation import ImportedMessage, Remarks
@@ -31,7 +31,6 @@ from workbench.importers.journal import FileClock, JournalServices, Origin, RunJ
 from workbench.importers.spans import Span, each_span, logged_span, records_of, with_records
 from workbench.importers.threads import ObservedCall, attempted
 from workbench.importers.values import as_text
-from workbench.language.clean import clean_line
 
 FORMAT = "otlp"
 """What ``ports.imported`` of such a run says."""
@@ -213,8 +212,7 @@ class SpanRuns:
         self._records: dict[str, list[Mapping[str, Any]]] = {}
         """Log records whose spans have not come, by span."""
         self._waiting: dict[str, _Waiting] = {}
-        self._thread = ThreadPoolExecutor(1, "spans")
-        self._closed = False
+        self._thread = RecordThread("spans")
         self.sessions: list[str] = []
         """The runs that were begun, by name."""
         self.run_ids: list[str] = []
@@ -226,8 +224,11 @@ class SpanRuns:
         """Spans of calls that came without messages."""
         self._times = deque[tuple[str, str]](maxlen=MOST_SPANS)
         """When the calls that are written began and ended."""
-        self.fault = ""
+
+    @property
+    def fault(self) -> str:
         """Why nothing is recorded any more; empty while all is well."""
+        return self._thread.fault
 
     @property
     def silent(self) -> int:
@@ -239,30 +240,17 @@ class SpanRuns:
 
     def take(self, body: Any) -> None:
         """Spans or log records in the JSON form of OTLP."""
-        self._thread.submit(self._guarded, self._take, body)
+        self._thread.record(self._take, body)
 
     def settle(self) -> None:
         """Read what has waited long enough, and end runs that are over. To be called about once a second."""
-        self._thread.submit(self._guarded, self._settle)
+        self._thread.record(self._settle)
 
     def close(self, status: str, reason: str = "") -> None:
         """Read all that waits, and end all runs. A second call changes nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._thread.submit(self._guarded, self._close, status, reason).result()
-        self._thread.shutdown()
+        self._thread.close(self._close, status, reason)
 
     # -- in the thread -------------------------------------------------------------------------------------------------
-
-    def _guarded(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """A fault of the record ends the record, not the program, and is said."""
-        if self.fault:
-            return
-        try:
-            work(*arguments)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the program goes on
-            self.fault = clean_line(f"{type(fault).__name__}: {fault}", 300)
 
     def _take(self, body: Any) -> None:
         ready = list[Span]()
