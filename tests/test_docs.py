@@ -56,12 +56,12 @@ def test_the_front_page_tells_what_the_page_on_masking_measured() -> None:
     assert f"{measured[1]} fewer tokens, {measured[2]} more money" in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_every_room_has_its_place_on_the_page_on_architecture() -> None:
+def test_every_package_has_its_place_on_the_page_on_architecture() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     package = ROOT / "workbench"
-    rooms = [f"{folder.parent.relative_to(package)}/" for folder in package.glob("*/**/__init__.py")]
+    packages = [f"{folder.parent.relative_to(package)}/" for folder in package.glob("*/**/__init__.py")]
     modules = [module.name for module in package.glob("*.py") if module.name != "__main__.py"]
-    assert [name for name in [*rooms, *modules] if f"`{name}`" not in page] == []
+    assert [name for name in [*packages, *modules] if f"`{name}`" not in page] == []
 
 
 def test_every_module_that_the_page_on_architecture_names_is_there() -> None:

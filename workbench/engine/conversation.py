@@ -1,6 +1,6 @@
 """What the parts of a run need of an execution of a phase, as Protocols, and what a visit sets up for its executions.
 
-``run/execution.py`` implements them. The rooms for people, candidates and selection know these alone.
+``run/execution.py`` implements them. The packages for people, candidates and selection import only these.
 """
 
 from __future__ import annotations

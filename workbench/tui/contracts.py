@@ -1,6 +1,6 @@
 """What screens, panes and controllers may ask of the app: its services, and its navigation.
 
-They import this module in the place of the app and of each other's rooms, so that imports run one way.
+They import this module in place of the app and of each other, so that imports run one way.
 """
 
 from __future__ import annotations
