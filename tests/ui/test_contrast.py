@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.ui.support import triage_story
 from tests.ui.test_forms import REVIEW
 from tests.ui.test_snapshots import HELD
 from workbench.engine.journal.event import Event
+from workbench.exporters.html import COLOURS
 from workbench.resources import folder
 from workbench.themes import Themes, load_themes, theme_of
 from workbench.tui.palette import FAINT, PAINTS, READABLE, TONES, Palette, contrast
@@ -115,3 +117,14 @@ async def test_selected_text_can_be_read_in_every_theme(tmp_path: Path) -> None:
                 assert style.bgcolor is not None
                 ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
                 assert ratio >= READABLE, f"{name}: {ratio:.2f}"
+
+
+def test_the_text_of_pages_can_be_read_in_a_light_and_in_a_dark_browser() -> None:
+    light, dark = COLOURS.split("@media (prefers-color-scheme: dark)")
+    schemes = [dict(re.findall(r"--(\w+): (#\w+);", text)) for text in (light, dark)]
+    assert schemes[0].keys() - schemes[1].keys() == {"line"}
+    for scheme in schemes:
+        for ground in ("ground", "raised"):
+            for token in ("text", "dim", "warn", "good", "bad", "link"):
+                ratio = contrast(Color.parse(scheme[token]), Color.parse(scheme[ground]))
+                assert ratio >= READABLE, f"{token} on {scheme[ground]} has a contrast of {ratio:.2f}"

@@ -27,8 +27,18 @@ MAX_TEXT = 100_000
 SAME = 12
 """More entries in a row than these that are as in the call before are one line: a long run stays readable."""
 
+COLOURS = """
+:root { color-scheme: light dark; --ground: #ffffff; --text: #1b1f24; --line: #88888844; --raised: #f2f3f5; }
+:root { --dim: #5f6670; --warn: #8a4f00; --good: #116b32; --bad: #b01f1f; --link: #0b57c2; }
+@media (prefers-color-scheme: dark) {
+:root { --ground: #10141b; --text: #e3e7ee; --raised: #1b212b; }
+:root { --dim: #9aa4b2; --warn: #e5a550; --good: #62c681; --bad: #f28b82; --link: #8ab4f8; }
+}
+body { background: var(--ground); color: var(--text); }
+@media (max-width: 700px) { body { margin: 1rem auto; padding: 0 .6rem; } }
+"""
+"""The colours of every page, by the scheme of the browser, and its margins."""
 STYLE = """
-:root { color-scheme: light dark; --dim: #777; --line: #8884; --warn: #b56a00; --good: #17803d; --bad: #c02626; }
 body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 1300px; padding: 0 1rem; }
 h1 { font-size: 1.35rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
 h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; } a { color: inherit; }
@@ -39,7 +49,9 @@ tr.masked, tr.truncated, tr.summarized { color: var(--warn); } tr.dropped, .dim 
 .success { color: var(--good); } .failed, .blocked, .bad { color: var(--bad); }
 .stopped, .interrupted { color: var(--warn); } .said { font-weight: 600; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; max-height: 28rem; overflow: auto;
-      background: #8881; padding: .5rem .7rem; }
+      background: var(--raised); padding: .5rem .7rem; }
+p, td:nth-child(n+3), .tree { overflow-wrap: anywhere; }
+@media (max-width: 700px) { th, td { padding: .2rem .25rem; } }
 summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: block; margin: .3rem 0; }
 ol.tree, ol.tree ol { list-style: none; padding-left: 1.2rem; } ol.tree { padding-left: 0; }
 """
@@ -70,8 +82,9 @@ class _Page:
         state = self.state
         title = text(state.session_id or state.run_id)
         yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        yield '<meta name="viewport" content="width=device-width">'
         yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        yield f"<title>{title}</title><style>{STYLE}</style></head><body>"
+        yield f"<title>{title}</title><style>{STYLE}{COLOURS}</style></head><body>"
         yield f'<h1>{title} <span class="{text(state.status)}">{text(state.status)}</span></h1>'
         yield f'<p class="dim">{text(" · ".join(self._facts()))}</p>'
         if state.reason:

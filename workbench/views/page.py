@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup
 from msgspec import Struct
 
+from workbench.exporters.html import COLOURS
 from workbench.language.clean import clean
 from workbench.views.figure import can_draw
 from workbench.views.picture import CannotDraw, scaled
@@ -101,7 +102,7 @@ def page(title: str, about: str, blocks: Iterable[Block], images: Mapping[str, T
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_finalized)
     environment.globals |= {"kind": _kind, "field": _field, "fields": _fields, "svg": _svg, "drawn": _drawn}
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
-    return template.render(title=title, about=about, blocks=blocks, images=images or {})
+    return template.render(title=title, about=about, blocks=blocks, images=images or {}, colours=Markup(COLOURS))
 
 
 def _finalized(value: object) -> object:

@@ -8,6 +8,7 @@ from html import escape
 from aiohttp import web
 
 from workbench.cli.serving.api import ReadApi, in_thread
+from workbench.exporters.html import COLOURS
 from workbench.language.clean import clean_line
 from workbench.store.faults import StoreError
 from workbench.store.summary import RunSummary
@@ -19,10 +20,15 @@ from workbench.workspace.project import Project
 MOST = 200
 """Runs of the list."""
 STYLE = """
-body { background: #10141b; color: #d8dee9; font: 14px/1.5 monospace; margin: 2rem; }
-a { color: #8ab4f8; } td, th { padding: 0 1rem 0 0; text-align: left; }
-.n { text-align: right; } .dim { color: #8b95a5; }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1300px; padding: 0 1rem; }
+h1 { font-size: 1.35rem; } a { color: var(--link); } table { border-collapse: collapse; width: 100%; }
+td, th { padding: .25rem .8rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line); }
+th, .dim { color: var(--dim); font-weight: 500; } .n { text-align: right; font-variant-numeric: tabular-nums; }
+.success { color: var(--good); } .failed, .blocked { color: var(--bad); } .stopped, .interrupted { color: var(--warn); }
+.n, .when { white-space: nowrap; }
+@media (max-width: 700px) { .wide { display: none; } td, th { padding-right: .4rem; } }
 """
+"""With ``COLOURS``; where there is little room the cascade, the calls and the time are left out."""
 
 
 class RunPages:
@@ -41,12 +47,16 @@ class RunPages:
         """The newest runs, each with a link to its page and one that opens it in the app."""
         found = await in_thread(self._project.store.runs)
         rows = "".join(map(_row, found[:MOST]))
-        head = '<tr><th>run<th>cascade<th>status<th>started<th class="n">calls<th class="n">cost<th></tr>'
+        head = (
+            '<tr><th>run<th class="wide">cascade<th>status<th class="wide">started<th class="n wide">calls'
+            '<th class="n">cost<th></tr>'
+        )
         title = escape(f"Runs of {self._project.root.name}")
         body = f"<table>{head}{rows}</table>" if rows else '<p class="dim">There are no runs yet.</p>'
         return web.Response(
             text=f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{body}</body></html>",
+            '<meta name="viewport" content="width=device-width">'
+            f"<style>{STYLE}{COLOURS}</style></head><body><h1>{title}</h1>{body}</body></html>",
             content_type="text/html",
         )
 
@@ -65,10 +75,11 @@ class RunPages:
 
 def _row(run: RunSummary) -> str:
     name = escape(clean_line(run.session_id or run.run_id, 80))
+    status = escape(run.status)
     address = escape(run.run_id)
     return (
-        f'<tr><td><a href="/runs/{address}">{name}</a><td>{escape(clean_line(run.cascade_id, 60))}'
-        f"<td>{escape(run.status)}<td>{escape(day_and_time(run.started))}"
-        f'<td class="n">{count(run.calls)}<td class="n">{escape(cost_words(run))}'
+        f'<tr><td><a href="/runs/{address}">{name}</a><td class="wide">{escape(clean_line(run.cascade_id, 60))}'
+        f'<td class="{status}">{status}<td class="when wide">{escape(day_and_time(run.started))}'
+        f'<td class="n wide">{count(run.calls)}<td class="n">{escape(cost_words(run))}'
         f'<td><a href="/?run={address}">open in the app</a></tr>'
     )
