@@ -319,7 +319,8 @@ def _fields_of(kind: str) -> dict[str, Any]:
     return {**_FIELDS, **_EXCEPTIONS.get(kind, {})}
 
 
-_shapes: dict[tuple[str, frozenset[str]], type[Struct]] = {}
+_shapes: dict[tuple[str, ...], type[Struct]] = {}
+"""By kind and names of fields, as they follow each other."""
 _MOST_SHAPES = 500
 """Programs write some hundred; a journal with more is made to cost."""
 
@@ -327,15 +328,20 @@ _MOST_SHAPES = 500
 def _shape_of(kind: str, data: Mapping[str, Any]) -> type[Struct]:
     """What data of a kind must be, for the fields that these have: msgspec looks for every field of a structure, and
     of all that a kind may hold an event has a tenth."""
-    fields = _fields_of(kind)
-    names = frozenset(fields.keys() & data.keys())
-    shape = _shapes.get((kind, names))
+    key = (kind, *data)
+    shape = _shapes.get(key)
     if shape is None:
         if len(_shapes) >= _MOST_SHAPES:
-            names = frozenset(fields)
-        shape = defstruct(kind, [(name, type_, None) for name, type_ in fields.items() if name in names])
-        _shapes[kind, names] = shape
+            return _whole_shape_of(kind)
+        fields = [(name, type_, None) for name, type_ in _fields_of(kind).items() if name in data]
+        shape = _shapes[key] = defstruct(kind, fields)
     return shape
+
+
+@cache
+def _whole_shape_of(kind: str) -> type[Struct]:
+    """The same with all fields that a kind may hold."""
+    return defstruct(kind, [(name, type_, None) for name, type_ in _fields_of(kind).items()])
 
 
 def problem_of(event: Event) -> str:

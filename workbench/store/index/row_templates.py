@@ -45,7 +45,7 @@ class RowTemplates:
         self._branches = branches
         self.phases: dict[str, str] = {}
         """Hashes of phases by name."""
-        self._last_of_place: tuple[tuple[Place, Branch], MessageRow] | None = None
+        self._last_of_place: tuple[Place, Branch, MessageRow] | None = None
 
     def message(
         self, event: Event, node_type: str, index: int = 0, *, node: Sequence[object] = (), **said: Any
@@ -68,9 +68,8 @@ class RowTemplates:
     def _of_place(self, place: Place) -> MessageRow:
         """What is equal in all rows of a place, as things are now; to copy it costs a third of making a row anew."""
         state, branch = self._state, self._branches.of(place)
-        key = (place, branch)
-        if self._last_of_place is not None and self._last_of_place[0] == key:
-            return self._last_of_place[1]
+        if (last := self._last_of_place) is not None and last[0] == place and last[1] is branch:
+            return last[2]
         trace, parent = self._traces(place)
         row = MessageRow(
             timestamp="",
@@ -101,7 +100,7 @@ class RowTemplates:
             visit=small(place.visit),
             call=small(place.call),
         )
-        self._last_of_place = (key, row)
+        self._last_of_place = (place, branch, row)
         return row
 
     def _traces(self, place: Place) -> tuple[str, str | None]:

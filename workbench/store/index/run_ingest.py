@@ -6,6 +6,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -67,6 +68,9 @@ NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Recursi
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of records that are read at once: their rows are in memory until they are sent."""
+TOGETHER = 64
+"""Records that are parsed before rows are made of them. In turns, record by record, both take a tenth longer: the
+processor's caches hold one of the two."""
 
 
 class OtherJournal(Exception):
@@ -129,22 +133,22 @@ class RunIngest:
             raise OtherJournal  # The file was exchanged: rows of a higher version would stand for ever.
         self._maker.annotated, self._maker.state.annotations = said.size, said.annotations
         count, size, rows, more, last, refused = 0, 0, list[Row](), False, None, ""
-        for line in self._tail.lines() if not self.ingested.refused else ():
-            try:
-                made = self._maker.apply(line.event, data_of(line.raw)) if line.event is not None else []
-            except NONSENSE as error:
-                refused = f"record {line.seq}: {type(error).__name__}: {error}"
-                break
-            further = self._further.take(line) if self._further is not None else []
-            if self._behind is not None:
-                self._recognize(line, self._behind)
-                continue
-            rows += made
-            rows += further
-            count, size, last = count + 1, size + len(line.raw), line
-            if count >= most or size >= MOST_BYTES:
-                more = True
-                break
+        lines = self._tail.lines() if not self.ingested.refused else iter(())
+        while not (more or refused) and (some := list(islice(lines, min(TOGETHER, max(most - count, 1))))):
+            for line in some:
+                try:
+                    made = self._maker.apply(line.event, data_of(line.raw)) if line.event is not None else []
+                except NONSENSE as error:
+                    refused = f"record {line.seq}: {type(error).__name__}: {error}"
+                    break
+                further = self._further.take(line) if self._further is not None else []
+                if self._behind is not None:
+                    self._recognize(line, self._behind)
+                    continue
+                rows += made
+                rows += further
+                count, size, last = count + 1, size + len(line.raw), line
+            more = count >= most or size >= MOST_BYTES
         if last is not None:
             self.ingested = replace(
                 self.ingested,
