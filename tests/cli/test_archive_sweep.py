@@ -105,7 +105,7 @@ def test_the_same_command_goes_on_where_it_was_cut_off(
         patch.setattr(command, "workers_of", lambda processes, dask: CutOff(3))
         ended = stored("sweep", *SPEC, "--json", "--processes", "1")
     assert (ended.code, ended.out) == (130, "")
-    assert f"3 of {RUNS} runs done; the same command goes on" in ended.err
+    assert f"3 of {RUNS} runs done; the same command continues" in ended.err
     stored("import", write_lines(workspace / "later.jsonl", 1))
     with monkeypatch.context() as patch:
         patch.setattr(command, "workers_of", lambda processes, dask: CutOff(RUNS - 3))

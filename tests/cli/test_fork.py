@@ -178,7 +178,7 @@ def test_a_run_that_was_cut_off_is_forked_as_far_as_it_came(stored: Cli) -> None
     assert (ended.code, ended.err) == (2, "error: a: phase 'answer' made no call in this run; look did\n")
     frozen = stored("test", "freeze", "a", "--name", "half")
     assert (frozen.code, frozen.out) == (2, "")
-    assert "this run has not ended: it cannot be frozen (workbench resume goes on with it)" in frozen.err
+    assert "this run has not ended: it cannot be frozen (workbench resume continues it)" in frozen.err
 
 
 def test_a_run_whose_cascade_is_gone_is_forked_with_its_recorded_text(stored: Cli, workspace: Path) -> None:

@@ -51,7 +51,7 @@ def starts(folder: Path) -> int:
 def test_a_server_that_nobody_has_allowed_is_not_started(cli: Cli, clock: Path) -> None:
     ended = cli("run", "clock.yaml", "-m", "offline", "--session", "s")
     assert ended.code == 3, ended.err
-    assert "MCP server 'time': nobody has allowed it to start here" in ended.err
+    assert "MCP server 'time': it is not allowed to start here yet" in ended.err
     assert starts(clock) == 0
     asked = cli("trust", "clock.yaml")
     assert asked.code == 3

@@ -20,8 +20,8 @@ def alias_bomb() -> str:
 HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     "alias bomb": (alias_bomb(), "f.yaml", "aliases expand beyond the limit"),
     "many aliases": ("a: &a x\nb: [" + "*a," * 200_000 + "]", "f.yaml", "aliases expand beyond the limit"),
-    "recursive alias": ("a: &a\n  b: *a", "f.yaml", "an alias stands inside the value it names"),
-    "recursive merge": ("&a {<<: *a}", "f.yaml", "an alias stands inside the value it names"),
+    "recursive alias": ("a: &a\n  b: *a", "f.yaml", "an alias is inside the value that it names"),
+    "recursive merge": ("&a {<<: *a}", "f.yaml", "an alias is inside the value that it names"),
     "brackets": ("[" * 100_000, "f.yaml", "too deep"),
     "brackets in JSON": ('{"a":' * 100_000, "f.json", "too deep"),
     "dashes": ("- " * 50_000, "f.yaml", "too deep"),

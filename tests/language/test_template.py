@@ -190,7 +190,7 @@ def test_output_is_capped_at_one_megabyte() -> None:
         ("{% if x %}{# {% for #}{% endif %}\n b {%- for i in x %}\nc", 2, 8, "'{% for %}' is never closed"),
         ("{% set a = 1 %}{% raw %}{% for %}{% endraw %}{% set b %}c", 1, 49, "{% endset %} is missing"),
         ("{{ x }} {% endif %}", 1, 12, "'{% endif %}' closes nothing"),
-        ("{% if x %}{% for a in x %}{% endif %}", 1, 30, "stands where '{% for %}' is still open"),
+        ("{% if x %}{% for a in x %}{% endif %}", 1, 30, "comes while '{% for %}' is still open"),
         ("a\n  {{ 'b }}", 2, 6, "unexpected char"),
         ("a\n{{ x|nope }}", 2, 6, "No filter named 'nope'"),
         ("{{ x is nope }}", 1, 6, "No test named 'nope'"),

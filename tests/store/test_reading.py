@@ -76,7 +76,7 @@ def test_any_exchange_of_two_records_is_told(tmp_path_factory: pytest.TempPathFa
     lines = list(LINES)
     lines[one], lines[other] = lines[other], lines[one]
     _, health = read_run(_run(tmp_path_factory.mktemp("order"), b"".join(lines)))
-    assert "stands behind record" in " ".join(health.problems)
+    assert "comes after record" in " ".join(health.problems)
 
 
 def test_a_record_that_was_changed_behind_a_right_checksum_is_told(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_record_that_was_changed_behind_a_right_checksum_is_told(tmp_path: Pat
     lines = [*LINES[:3], encoded(other, crc_of(LINES[2])), *LINES[4:]]
     _, health = read_run(_run(tmp_path, b"".join(lines)))
     assert [fault.reason for fault in health.damaged] == [
-        "record 5 does not go on from record 4 as it is here: one of them was changed"
+        "record 5 does not continue record 4: one of them was changed"
     ]
 
 

@@ -120,9 +120,9 @@ def test_a_phrase_decides_only_when_somebody_has_looked_for_it() -> None:
         ("model>x", 6, "model has no order", "model:x"),
         ('a text:"rate', 8, "the quote is not closed", ""),
         ("a - b", 3, "'-' means not, and stands right before what it denies", "as in -status:failed"),
-        ("or b", 1, "'or' stands between two conditions", ""),
-        ("a or", 3, "'or' stands between two conditions", ""),
-        ("a or or b", 6, "'or' stands between two conditions", ""),
+        ("or b", 1, "'or' needs a condition on both sides", ""),
+        ("a or", 3, "'or' needs a condition on both sides", ""),
+        ("a or or b", 6, "'or' needs a condition on both sides", ""),
     ],
 )
 def test_a_mistake_is_named_with_its_column_and_what_would_be_right(

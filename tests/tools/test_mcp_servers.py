@@ -172,7 +172,7 @@ def test_a_server_that_is_none_is_a_fault_that_says_why(run: Run, command: list[
 @pytest.mark.parametrize(
     ("keys", "allowed", "words"),
     [
-        ({}, False, "nobody has allowed it to start here"),
+        ({}, False, "it is not allowed to start here yet"),
         ({"env": {"A": "${ABSENT}"}}, True, "the variable ABSENT is not set"),
         ({"cwd": "../.."}, True, "its folder: "),
         (

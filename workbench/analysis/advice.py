@@ -80,8 +80,8 @@ REMEDIES: Mapping[str, FaultAdvice] = {
     ),
     "too_large": FaultAdvice(
         "the answer is larger than any that is read",
-        "No model answers like that: check the base URL, and what stands between here and the provider. The beginning "
-        "is kept with the failed call.",
+        "No model answers like that: check the base URL, and any proxy between this machine and the provider. The "
+        "beginning is kept with the failed call.",
     ),
     "stream_cut": FaultAdvice(
         "the answer broke off",

@@ -149,8 +149,8 @@ class PhaseAnalysis(Struct, frozen=True):
 
 def analysed(states: Iterable[RunState], phase: str = "") -> list[PhaseAnalysis]:
     """The soundings of each phase, or of one, in the order in which they first ran. Steps of reforge are left out: an
-    incumbent stands in them that the others had to beat. Rounds without a winner are, too, and those whose winner
-    nobody chose."""
+    incumbent stands in them that the others had to beat. Rounds without a winner are, too, and those without
+    a decision."""
     rounds: dict[str, list[_RoundOfRun]] = defaultdict(list)
     undecided: Counter[str] = Counter()
     for state in states:

@@ -244,8 +244,8 @@ class Sweep(Struct, frozen=True):
         return next((row for row in self.at(pricing) if row.is_cheapest), None)
 
     def rivals(self, pricing: str) -> tuple[StrategyResult, ...]:
-        """The valid strategies of which nobody can say for certain that they cost more than the cheapest: they cost
-        less where the provider counts otherwise what is a guess."""
+        """The valid strategies that may cost less than the cheapest, if the provider counts the guessed tokens
+        otherwise."""
         least = self.cheapest(pricing)
         if least is None or least.cost_sum is None:
             return ()

@@ -218,7 +218,7 @@ class _Comparison:
             return None, "it was not taken"
         if self._step == STEPS.index(PREFERRED):
             same = normal_label(edge.label) == normal_label(self._wanted)
-            return 2, "another edge with this label stands before it" if same else f"its label is not '{self._wanted}'"
+            return 2, "another edge with this label comes before it" if same else f"its label is not '{self._wanted}'"
         if self._step == STEPS.index(SUGGESTED):
             return 3, "'" + "', '".join(self._suggested) + "' was suggested"
         return (4 if edge.weight != winner.weight else 5), self._behind(edge, winner)
@@ -229,4 +229,4 @@ class _Comparison:
             return f"weight {edge.weight} is less than {winner.weight}"
         if edge.dst != winner.dst:
             return f"of equal weight, '{edge.dst}' comes after '{winner.dst}' by its id"
-        return "another edge to the same node stands before it"
+        return "another edge to the same node comes before it"

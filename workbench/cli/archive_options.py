@@ -64,10 +64,12 @@ def cut_off(done: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Failure(int(Exit.INTERRUPTED), f"stopped: {done() or 'nothing'} done; the same command goes on") from None
+        raise Failure(
+            int(Exit.INTERRUPTED), f"stopped: {done() or 'nothing'} done; the same command continues"
+        ) from None
     except WorkersFault as fault:
         did = done()
-        raise Failure(Exit.FAILED, f"{fault}; {did} done, the same command goes on" if did else str(fault)) from None
+        raise Failure(Exit.FAILED, f"{fault}; {did} done, the same command continues" if did else str(fault)) from None
 
 
 def done_words(progress: ArchiveProgress) -> str:
@@ -88,5 +90,5 @@ def archive_words(progress: ArchiveProgress) -> str:
 def going_on(progress: ArchiveProgress, began: str) -> None:
     """Say that the command goes on with what an earlier one did."""
     if progress.earlier:
-        told = f"goes on with what began at {began}: {progress.earlier:,} of {plural(progress.total, progress.noun)}"
+        told = f"continues what began at {began}: {progress.earlier:,} of {plural(progress.total, progress.noun)}"
         talk(f"{told} are done (--anew begins again)", "dim")

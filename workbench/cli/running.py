@@ -114,7 +114,7 @@ class Until(Struct):
 
 def in_doubt(gate: Gate) -> Gate:
     """A gate that ends a resumed run before a tool that was started and whose result never came: running it twice may
-    do harm, and nobody is there to say."""
+    do harm, and there is no person to decide."""
 
     async def doubting(stop: Stop) -> Decision:
         if stop.answered_by == "maybe":

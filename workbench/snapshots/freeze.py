@@ -161,9 +161,9 @@ def _settled(kept: RecordedRun) -> RecordedRun:
     """The run as it came to its end: faults that a resumed run went past do not count. Raises SnapshotError."""
     ends = [e for e in kept.events if e.kind == "run_finished"]
     if not ends or kept.events[-1].kind == "run_resumed":
-        raise SnapshotError("this run has not ended: it cannot be frozen", hint="workbench resume goes on with it")
+        raise SnapshotError("this run has not ended: it cannot be frozen", hint="workbench resume continues it")
     if ends[-1].data.get("status") == "stopped":
-        raise SnapshotError("this run was stopped: it cannot be frozen", hint="workbench resume goes on with it")
+        raise SnapshotError("this run was stopped: it cannot be frozen", hint="workbench resume continues it")
     resumed = max((e.seq for e in kept.events if e.kind == "run_resumed"), default=0)
     if not resumed:
         return kept

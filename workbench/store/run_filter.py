@@ -436,13 +436,13 @@ def parse_filter(text: str, now: datetime) -> Filter:
     for piece in _pieces(text):
         if piece.joint == "or":
             if not alternatives[-1]:
-                raise FilterError("'or' stands between two conditions", piece.column, 'the word itself is "or"')
+                raise FilterError("'or' needs a condition on both sides", piece.column, 'the word itself is "or"')
             alternatives.append([])
             dangling = piece.column
         elif not piece.joint:
             alternatives[-1].append(_term(piece, now))
     if not alternatives[-1] and len(alternatives) > 1:
-        raise FilterError("'or' stands between two conditions", dangling, 'the word itself is "or"')
+        raise FilterError("'or' needs a condition on both sides", dangling, 'the word itself is "or"')
     return Filter(text.strip(), tuple(tuple(terms) for terms in alternatives if terms))
 
 

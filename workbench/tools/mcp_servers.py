@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
 
-NOT_ALLOWED = "nobody has allowed it to start here; `workbench trust FILE` lists it and asks"
+NOT_ALLOWED = "it is not allowed to start here yet; `workbench trust FILE` lists it and asks"
 OUTSIDE = "mcp server"
 """``sandbox`` of its results: a server runs outside the sandbox, or elsewhere."""
 CLOSING_S = 10.0

@@ -31,7 +31,7 @@ LONGEST_COMMAND_S = 7 * 86_400.0
 """Of a command of a pipeline, whatever time it is given."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FUNCTION_NOT_ALLOWED = (
-    "nobody has allowed that a cascade of this folder calls this function; `workbench trust FILE` lists it and asks"
+    "a cascade of this folder is not allowed to call this function yet; `workbench trust FILE` lists it and asks"
 )
 _ANY: Mapping[str, Any] = {"type": "object", "properties": {}}
 

@@ -103,7 +103,7 @@ class BatchView(View):
         left = self.matrix.left
         if left:
             why = f"{self._stopped}: " if self._stopped else ""
-            yield (Cell(f"{why}{plural(left, 'run')} left; the same command goes on with it", "warning"),)
+            yield (Cell(f"{why}{plural(left, 'run')} left; the same command continues with it", "warning"),)
         faults = [
             (self.matrix.plan.rows[row].name, name, score.fault)
             for row, _, _, one in self.matrix.all()

@@ -210,7 +210,7 @@ def _head(state: RunState) -> Iterator[Line]:
     if (embeddings := Embeddings.of(state.embedded)) is not None:
         failed = f"   {plural(embeddings.failed, 'request')} failed" if embeddings.failed else ""
         yield (
-            f"embedded {plural(embeddings.texts, 'text')}   by {embeddings.by or 'nobody'}",
+            f"embedded {plural(embeddings.texts, 'text')}   by {embeddings.by or 'an unnamed model'}",
             f"   in {count(embeddings.tokens)}   cost {money(embeddings.cost)}",
             Cell(" (in the cost above)" if embeddings.cost else "", "dim"),
             Cell(failed, "warning"),

@@ -122,7 +122,7 @@ def main(address: str) -> None:
 
 
 def _ends_with(line: socket.socket, child: subprocess.Popen[bytes]) -> None:
-    """End a program once nobody records it any more."""
+    """End a program whose session of attach has ended."""
     with suppress(OSError):
         line.recv(1)
     if child.poll() is not None:

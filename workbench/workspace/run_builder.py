@@ -162,7 +162,7 @@ def from_checkpoint(
     context = {**state.state, **{name: value for name, value in said.items() if value}}
     context = {key: value for key, value in context.items() if not key.startswith("graph.")}
     session = new_session_id(state.cascade_id)
-    # A failed phase runs again: what comes after it, nobody chose yet.
+    # A failed phase runs again: no person has chosen yet what comes after it.
     options = replace(
         new_options(project, state.cascade_id, choice, session),
         start=last.phase,

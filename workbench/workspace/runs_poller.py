@@ -103,7 +103,7 @@ class RunsPoller:
                 shown = wanted
             self._asked.wait(LOOK_EVERY)
             while "text:" in self._wanted.text and self._asked.is_set() and not self._over:
-                self._asked.clear()  # Journals are searched when nobody has written for a moment.
+                self._asked.clear()  # Journals are searched once the filter has not changed for a moment.
                 self._asked.wait(WRITING)
 
     def _show_early(self, wanted: RunsRequest) -> bool:

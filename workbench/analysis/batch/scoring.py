@@ -40,10 +40,12 @@ class Scorer(Struct, frozen=True):
         name, equals, kind = head.rpartition("=")
         kind, name, argument = kind.strip(), name.strip() if equals else "", argument.strip()
         if kind not in KINDS:
-            raise ScorerError(f"'{text[:80]}' is no scorer: {', '.join(KINDS)}, with what it needs behind a colon")
+            raise ScorerError(
+                f"'{text[:80]}' is no scorer: use {', '.join(KINDS)}, most with an argument after a colon"
+            )
         if not argument and kind in ("regex", "schema", "validator", "cascade", "python"):
             needs = {"regex": "PATTERN", "schema": "FILE", "cascade": "FILE"}.get(kind, "NAME")
-            raise ScorerError(f"'{kind}' needs {needs} behind a colon: {kind}:{needs}")
+            raise ScorerError(f"'{kind}' needs {needs} after a colon: {kind}:{needs}")
         if kind == "regex" and (wrong := bad_pattern(argument)) is not None:
             raise ScorerError(f"'{argument[:80]}' is no regular expression: {wrong[0]}")
         return cls(kind, argument, name or _named(kind, argument))

@@ -246,7 +246,7 @@ def _drive(run: BatchRun, line: ProgressLine[BatchProgress]) -> int:
 
 
 def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool, offline: bool) -> None:
-    """What the table does not say. Of calls that are all ``offline`` nobody sends a bill, so none is missed."""
+    """Figures that the table lacks. Offline calls are not billed, so no cost of theirs is missing."""
     progress = run.progress
     if not quiet:
         earlier = f", {progress.earlier:,} were there already" if progress.earlier else ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Look at the health of the store and of this machine.")
 @click.option("--fix", is_flag=True, help="Put back what was kept elsewhere, move torn ends of journals aside.")
-@click.option("--rebuild", is_flag=True, help="Make the SQL tables anew from the journals.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the SQL tables from the journals.")
 @as_json
 @plain
 @click.pass_context

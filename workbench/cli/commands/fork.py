@@ -26,7 +26,7 @@ from workbench.cli.shell_completion import PlaceOfRun
 )
 @click.option("--tool", metavar="N", type=click.IntRange(1), default=1, help="Which tool call of the turn. Default: 1.")
 @click.option("--set", "state", multiple=True, metavar="state.KEY=VALUE", help="Set a state value there. Repeatable.")
-@click.option("--edit", "edits", multiple=True, metavar="EDIT", help="Edit what stands there; see below. Repeatable.")
+@click.option("--edit", "edits", multiple=True, metavar="EDIT", help="Edit the messages there; see below. Repeatable.")
 @click.option("--pin", "pins", multiple=True, metavar="PLACE", help="Keep the recorded answers of these calls.")
 @click.option(
     "--definition",

@@ -76,7 +76,7 @@ def command(
     but not replayed. Of a folder every file in it is taken, a checkpoint's folder (export --as checkpoint) as one
     run; - is standard input. A URL (s3://…, https://…) is opened by fsspec.
 
-    More than 50 files or 32 MB are read by processes or a cluster; after Ctrl+C or a crash the same command goes on,
+    More than 50 files or 32 MB are read by processes or a cluster; after Ctrl+C or a crash the same command continues,
     and no run is there twice.
 
     \b
@@ -140,7 +140,7 @@ def _import_all(
     progress = work.progress
     if not quiet and progress.earlier:
         there = plural(progress.runs, "run")
-        talk(f"goes on with what began at {work.began}: {there} are there (--anew begins again)", "dim")
+        talk(f"continues what began at {work.began}: {there} are there (--anew begins again)", "dim")
     with (
         cut_off(lambda: f"{plural(progress.runs, 'run')} imported" if progress.runs else ""),
         _ends_orderly(),

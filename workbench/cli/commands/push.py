@@ -13,7 +13,7 @@ from workbench.views.numbers import plural
 
 
 @click.command(short_help="Ship the runs of this workspace to the team's server.")
-@click.option("--upgrade", is_flag=True, help="Make tables of an older version anew first; the journals there stay.")
+@click.option("--upgrade", is_flag=True, help="First rebuild tables of an older version; the journals there stay.")
 @as_json
 def command(upgrade: bool, json: bool) -> None:
     """Ship all runs of this workspace, also older ones, to the ClickHouse server of the settings. Runs are shipped by
@@ -31,7 +31,7 @@ def command(upgrade: bool, json: bool) -> None:
         if index.progress.fault == "" and index.notice:
             raise Failure(Exit.STORE, index.notice)
         if upgrade and index.upgrade():
-            talk("the tables are made anew; they fill as each machine ships its runs")
+            talk("the tables are rebuilt; they fill as each machine ships its runs")
         index.catch_up()
         if index.notice:
             raise Failure(Exit.STORE, index.notice)

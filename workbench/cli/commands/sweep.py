@@ -140,7 +140,7 @@ def command(
     twice that unless --max-cost names another.
 
     More than 200 runs, and those of --at, --sample, --output, --processes and --dask, are done by processes or a
-    cluster; after Ctrl+C or a crash the same command goes on. --at takes all runs of that store but with --filter.
+    cluster; after Ctrl+C or a crash the same command continues. --at takes all runs of that store but with --filter.
 
     \b
     Examples:

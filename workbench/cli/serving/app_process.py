@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def _follow(server: int) -> None:
-    """A server that was killed ends nobody: without it no key comes in any more, and no picture goes out."""
+    """End with the server: if it was killed, it ended no process, and without it the app gets no key."""
     while os.getppid() == server:
         time.sleep(LOOK_AGAIN)
     os.kill(os.getpid(), signal.SIGHUP)

@@ -53,7 +53,7 @@ async def ask_person(
             raise RunStopped(f"no one is there to answer: {question.question}") from None
         except TimeoutError:
             if timeout is None:
-                raise RunStopped(f"nobody answers, and no time-out says what then: {question.question}") from None
+                raise RunStopped(f"no person answers, and the question has no time-out: {question.question}") from None
             journal.emit("human_answered", place, index=index, answer=None, timed_out=True)
             raise TimedOut from None
         answer, _ = services.ports.redact(answer)

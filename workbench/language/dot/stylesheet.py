@@ -134,7 +134,7 @@ def _declarations(text: str, at: int, faults: list[Fault]) -> tuple[tuple[Declar
             at = _past(text, _end(text, at))
             continue
         if text[colon] == "=":
-            faults.append(Fault("a ':' stands between property and value", colon, 1))
+            faults.append(Fault("a ':' separates property and value", colon, 1))
         start = _past(text, colon + 1)
         end = _end(text, start)
         value = text[start:end].strip()

@@ -134,7 +134,7 @@ def _candidates(source: Source, path: Path, value: Any) -> Iterator[str]:
         yield from _inserted(source, parent, path[len(parent)], value)
         return
     if spot.shared:
-        raise EditError(f"{path_text(path)} is shared through an alias; change it where the anchor stands")
+        raise EditError(f"{path_text(path)} is shared through an alias; change it at the anchor")
     start, end = _bare(source, spot)
     if source.format == "yaml" and spot.style == "block" and spot.key is not None:
         yield from _moved_up(source, spot, value)
@@ -269,7 +269,7 @@ def _inserted(source: Source, parent: Path, part: str | int, value: Any) -> Iter
     spot = source.spot(parent)
     assert spot is not None
     if spot.shared:
-        raise EditError(f"{path_text(parent)} is shared through an alias; change it where the anchor stands")
+        raise EditError(f"{path_text(parent)} is shared through an alias; change it at the anchor")
     if spot.kind == "scalar":
         whole = {part: value} if isinstance(part, str) else [value]
         yield from _filled(source, parent, spot, whole)

@@ -150,7 +150,7 @@ def _strings(value: Any, path: Path, name: str) -> Iterator[Path]:
 def _scalar_use(source: Source, path: Path, *, is_definition: bool = False) -> PhaseUse:
     spot = source.spot(path)
     if spot is None or spot.shared:
-        raise EditError("the name is shared through an alias; change it where the anchor stands")
+        raise EditError("the name is shared through an alias; change it at the anchor")
     value = _value(source, path)
     offsets = value_offsets(source.text, spot.start, spot.end, spot.style, value, source.format)
     if offsets is None:
@@ -168,7 +168,7 @@ def _value(source: Source, path: Path) -> str:
 def _key_use(source: Source, path: Path) -> PhaseUse:
     spot = source.spot(path)
     if spot is None or spot.key is None or spot.shared:
-        raise EditError("the name is shared through an alias; change it where the anchor stands")
+        raise EditError("the name is shared through an alias; change it at the anchor")
     start, end = spot.key
     quoted = source.text[start : start + 1] in ("'", '"')
     return PhaseUse(start + quoted, end - quoted, plain=not quoted)
@@ -195,7 +195,7 @@ def _template_use(source: Source, path: Path, text: str, use: NameUse, shift: in
     if accessed is None or spot is None:
         raise EditError(f"{use.text} is written in a form that cannot be changed")
     if spot.shared:
-        raise EditError("a template that names it is shared through an alias; change it where the anchor stands")
+        raise EditError("a template that names it is shared through an alias; change it at the anchor")
     offsets = value_offsets(source.text, spot.start, spot.end, spot.style, text, source.format)
     if offsets is None:
         raise EditError(f"{use.text} is written in a form that cannot be changed")

@@ -392,7 +392,7 @@ _DOT = (
     Lint("dot_group_edge", E, "an edge to a group of nodes is not read", "a -> {b c}", "write an edge for each"),
     Lint("bad_id", E, "'{name}' is no id", "an id with other characters than letters, digits and _", "use a label"),
     Lint("dot_tolerated", I, "read all the same", "missing commas, several [..], ids in quotes, # lines; once a file"),
-    Lint("declared_twice", I, "node '{name}' is declared again; what is later wins", "two declarations of a node"),
+    Lint("declared_twice", I, "node '{name}' is declared again; the later value wins", "two declarations of a node"),
     Lint("key_twice", W, "'{name}' is written twice; the later value wins", "an attribute twice in one [..]"),
     Lint("implicit_node", W, "node '{name}' is named only by an edge", "a node without a declaration"),
     Lint("alias", I, "'{written}' is read as '{meant}'", "a spelling of another program; once a file"),

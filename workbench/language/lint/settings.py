@@ -119,7 +119,7 @@ def idle_marks(facts: Facts) -> Iterator[Finding]:
         if idle[-1]:
             reason = f"{', '.join(_models(at.phase))} caches by itself or not at all, whatever is marked"
         elif known and all(known) and (size := _most_marked(facts, at, marks)) is not None and size < min(known):
-            reason = f"what is marked has fewer than the {min(known):,} tokens from which the provider caches"
+            reason = f"the marked part has fewer than the {min(known):,} tokens from which the provider caches"
         if reason:
             yield facts.report("L726", (*at.path, "cache_control"), at_key=True, reason=reason)
     if whole is not None and whole.at and idle and all(idle):

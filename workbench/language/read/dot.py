@@ -571,7 +571,7 @@ class _Reader:
         if not node.declared:
             node.declared, node.start, node.end, node.defaults = True, start, end, scope.node
         elif own:
-            again = f"node '{name}' is declared again; what is later wins"
+            again = f"node '{name}' is declared again; the later value wins"
             self.say(Fault(Severity.INFO, "declared_twice", again, start, end))
         node.own = {**node.own, **own}
 
@@ -660,7 +660,7 @@ class _Reader:
     # -- attributes ---------------------------------------------------------------------------------------------------
 
     def _attributes(self, own: Attributes) -> None:
-        """One ``[..]``; what is later wins."""
+        """One ``[..]``; the later value wins."""
         text, opened = self.text, self.at
         at = self.at + 1
         seen: set[str] = set()

@@ -168,7 +168,7 @@ class _Builder:
             raise TooMuch("aliases expand beyond the limit of 100,000 values")
         if depth > MAX_DEPTH:
             self.at = _marks(node)
-            raise TooMuch("an alias stands inside the value it names")
+            raise TooMuch("an alias is inside the value that it names")
         if type(node) is ScalarNode:
             return self._scalar(node)
         if node.tag and node.tag not in (_PREFIX + "map", _PREFIX + "seq"):
@@ -244,7 +244,7 @@ def _marks(node: Node) -> tuple[int, int]:
 _WORDINGS: dict[tuple[str, str], tuple[str, bool]] = {
     ("found character that cannot start any token", ""): ("this character cannot start a value", False),
     ("mapping values are not allowed in this context", ""): ("a ':' cannot stand here", False),
-    ("did not find expected key", ""): ("the indentation does not fit what stands above", False),
+    ("did not find expected key", ""): ("the indentation does not match the lines above", False),
     ("did not find expected '-' indicator", ""): ("the indentation does not fit the list above", False),
     ("did not find expected <document start>", ""): ("nothing may follow the value", False),
     ("could not find expected ':'", ""): ("a ':' must follow this key", True),

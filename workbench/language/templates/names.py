@@ -49,7 +49,7 @@ def syntax_fault(fault: TemplateSyntaxError, template: str) -> TemplateFault:
         return opened
     if match := _WRONG_END.match(message):
         end, still = f"'{{% end{match['end']} %}}'", match["open"]
-        message = f"{end} stands where '{{% {still} %}}' is still open" if still else f"{end} closes nothing"
+        message = f"{end} comes while '{{% {still} %}}' is still open" if still else f"{end} closes nothing"
     line = int(fault.lineno)
     column = getattr(fault.lineno, "column", 0) or first_tag(template, line)
     return TemplateFault(clean_line(message, 300), line, column)

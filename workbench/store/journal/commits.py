@@ -1,5 +1,5 @@
-"""Brings the journals of this process to the device: by the clock what nobody waits for, and together what somebody
-does. Runs of one event loop that end together share a group commit, and none of them holds up the others."""
+"""Writes the journals of this process to the device: by the clock, and at once where a caller waits for it. Runs of one
+event loop that end together share a group commit, and none of them holds up the others."""
 
 from __future__ import annotations
 

@@ -193,13 +193,13 @@ class Tail:
             return None
         if seq <= self._seq:
             if not self._repeats:
-                self._damaged.append(Fault(name, start, len(raw), f"record {seq} stands behind record {self._seq}"))
+                self._damaged.append(Fault(name, start, len(raw), f"record {seq} comes after record {self._seq}"))
             return None
         self._repeats = False
         if seq > self._seq + 1:
             self._missing.append((self._seq + 1, seq - 1))
         elif (link := record.link_of(raw)) and self.last_crc and link != self.last_crc:
-            reason = f"record {seq} does not go on from record {seq - 1} as it is here: one of them was changed"
+            reason = f"record {seq} does not continue record {seq - 1}: one of them was changed"
             self._damaged.append(Fault(name, start, len(raw), reason))
         self.last_crc = record.crc_of(raw)
         self._seq = seq

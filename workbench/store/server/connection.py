@@ -231,7 +231,7 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
     if found.code:
         return found
     if "CERTIFICATE" in said.upper():
-        hint = "WORKBENCH_CLICKHOUSE_CA_CERT names the file of who vouches for it"
+        hint = "WORKBENCH_CLICKHOUSE_CA_CERT names a file with the certificates to trust"
         return DatabaseError(f"the certificate of {server.url} cannot be trusted; {hint}")
     if "SSL" in said.upper():
         return DatabaseError(f"{server.url} does not speak TLS: check WORKBENCH_CLICKHOUSE_TLS and the port")

@@ -45,7 +45,7 @@ def prepare(database: Database, server: TeamServer) -> None:
         raise OtherSchema(f"{said}: they are only read, and runs wait here; update the workbench")
     if 0 < known < SERVER_VERSION:
         said = f"{server.url} has tables of version {known}, this program has {SERVER_VERSION}"
-        raise OtherSchema(f"{said}: they are only read; 'workbench push --upgrade' makes them anew from the journals")
+        raise OtherSchema(f"{said}: they are only read; 'workbench push --upgrade' rebuilds them from the journals")
     if not known:
         _make(database, server)
     for statement in retention_statements(server):

@@ -51,7 +51,7 @@ def read_command(text: str) -> Command:
 
 def _none(name: str, arguments: Sequence[Any]) -> Command:
     if arguments:
-        hint = "; move the mouse first, a click is where it stands" if "click" in name else ""
+        hint = "; move the mouse first, a click happens where it is" if "click" in name else ""
         raise _wrong(name, "takes no arguments" + hint)
     return Command(name)
 

@@ -147,7 +147,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-NOT_ALLOWED = "nobody has allowed that a browser opens pages here; `workbench trust FILE` lists it and asks"
+NOT_ALLOWED = "a browser is not allowed to open pages here yet; `workbench trust FILE` lists it and asks"
 TIMEOUT_S = 120.0
 
 

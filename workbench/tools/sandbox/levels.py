@@ -76,8 +76,8 @@ def counted(limits: Limits) -> Iterator[cgroup.Groups | None]:
 
 
 def unprivileged() -> int | None:
-    """A user id for one command where root runs the workbench: nobody else's, so that the processes of that user are
-    those of the command. None for all others, who have no rights to lose."""
+    """A user id for one command if root runs the workbench: unused, so that all processes of that user are those of the
+    command. None for other users, who have no rights to lose."""
     if not is_root():
         return None
     try:

@@ -1,4 +1,4 @@
-"""The previous question a run whose tools could act outside the sandbox: all that they could do, and three answers."""
+"""The question before a run whose tools could act outside the sandbox: all that they could do, and three answers."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def trust_dialog(root: Path, capabilities: Sequence[Capability]) -> ChoiceDialog
 
 
 def asks_for_trust(services: Services, session: Session, begin: Callable[[], None]) -> bool:
-    """Ask what nobody was asked since the app began, and ``begin`` again unless the answer is not to run; False where
-    there is nothing to ask."""
+    """Ask about what the folder could do, unless that was asked since the app began; then ``begin`` again, unless the
+    answer is not to run. False if there is nothing to ask."""
     files = (session.file,)
     try:
         missing = frozenset(not_allowed(session.project, files))

@@ -75,7 +75,7 @@ class Cluster:
 
 
 def _require_open(address: str) -> None:
-    """Raises OSError where nobody listens: dask would try again until its time is over."""
+    """Raises OSError if no server listens there: dask would try again until its time is over."""
     where = urlsplit(address)
     if where.scheme == "tcp" and where.hostname and where.port:
         socket.create_connection((where.hostname, where.port), _SECONDS).close()
