@@ -252,6 +252,7 @@ def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server, folder: P
     status, body, _ = server.get("/runs", token)
     assert status == 200
     assert "first-run" in body
+    assert ">input<" in body
     cost = spent_cell(Project.at(folder).store.runs()[0].spent)
     assert f'<td class="n">{cost}<' in body, "as the list of runs in the app says it"
     status, body, _ = server.get("/?run=first-run", token)

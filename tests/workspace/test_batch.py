@@ -154,6 +154,10 @@ def test_every_row_is_a_stored_run_and_the_same_command_runs_nothing_again(folde
     runs = store.run_ids()
     assert sorted(one["run"] for one in body["results"]) == runs
     assert batch("--score", "exact") == body
+    assert [(one["row"], one["session"].rpartition(".r")[2]) for one in body["results"]] == [(1, "1"), (2, "2"), (3, "3")]
+    table = run_cli("batches", batch_names(store.root)[0], "--plain").out.splitlines()
+    names = [one["name"] for one in body["results"]]
+    assert [line.split()[:2] for line in table[-3:]] == [[str(at), name] for at, name in enumerate(names, 1)]
     assert batch("--score", "exact", "--score", "hit=regex:^bad")["results"][2]["score_hit"] == 1
     assert store.run_ids() == runs
 
@@ -165,7 +169,8 @@ def test_a_predicted_cost_is_marked_as_in_the_list_of_runs(folder: Path) -> None
     store = Project.at(folder).store
     shown = spent_cell(store.runs()[0].spent)
     assert shown.startswith("~$0.0")
-    assert f"{shown} · " in run_cli("batches", batch_names(store.root)[0], "--row", "1", "--plain").out
+    name = batch_names(store.root)[0]
+    assert f"{shown} · " in run_cli("batches", name, "--row", "1", "--plain").out
     assert shown in run_cli("batches", "--plain").out
     told = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--repeat", "2").err
     assert "1 run ended" in told or "2 runs ended" in told, told

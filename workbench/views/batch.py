@@ -105,7 +105,7 @@ class BatchView(View):
             why = f"{self._stopped}: " if self._stopped else ""
             yield (Cell(f"{why}{plural(left, 'run')} left; the same command continues with it", "warning"),)
         faults = [
-            (self.matrix.plan.rows[row].name, name, score.fault)
+            (self.matrix.plan.rows[row].label, name, score.fault)
             for row, _, _, one in self.matrix.all()
             for name, score in one.scores.items()
             if score.fault
@@ -184,14 +184,17 @@ class BatchView(View):
 
     def _table(self) -> Table:
         plan = self.matrix.plan
+        named = [row.name for row in self._shown() if row.name != str(row.number)]
         columns = [
             Column("row", right=True),
+            *([Column("name")] if named else []),
             Column("input", flexible=True, least=16),
             *(Column(clean_line(one.label, 60), flexible=True, least=16) for one in plan.variants),
         ]
         rows: list[Sequence[Piece]] = [
             (
-                clean_line(row.name, 24),
+                str(row.number),
+                *([clean_line(row.name, 24)] if named else []),
                 input_words(row),
                 *(cell_words(self.matrix.at(at, index), self._names) for index in range(len(plan.variants))),
             )
@@ -324,7 +327,7 @@ class CellView(View):
     def blocks(self) -> Iterator[Block]:
         plan = self.matrix.plan
         row = plan.rows[self.row]
-        yield Heading(f"row {row.name} · {plan.variants[self.variant].label}")
+        yield Heading(f"row {row.label} · {plan.variants[self.variant].label}")
         yield (Cell(row.where, "dim"),)
         for key, value in row.columns.items():
             yield (Cell(clean_line(str(key), 80), "head"),)
@@ -522,7 +525,7 @@ class BatchRows(Rows):
         input, variants, cell = self._shown(width)
         spans: list[Span] = [
             (" ", "plain"),
-            (fit(one.name, NAMES - 1), "dim"),
+            (fit(one.label, NAMES - 1), "dim"),
             (" ", "plain"),
             (fit(input_words(one), input), "plain"),
         ]
@@ -537,7 +540,7 @@ class BatchRows(Rows):
         assert self.matrix is not None
         at = self.rows[index]
         row = self.matrix.plan.rows[at]
-        parts = [row.name, *(shown(value) for value in row.columns.values())]
+        parts = [row.label, *(shown(value) for value in row.columns.values())]
         for variant in range(self._count):
             for one in self.matrix.at(at, variant):
                 parts += [WORDS.get(one.status, one.status), one.reason, one.output, one.session]
@@ -574,7 +577,7 @@ def diff_rows(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> DiffRow
     for row, variant in (a, b):
         one = matrix.at(row, variant)[0]
         scores = [f"{name} {score_text(score.value)}" for name, score in _scores(matrix.plan, one) if score is not None]
-        name, label = matrix.plan.rows[row].name, matrix.plan.variants[variant].label
+        name, label = matrix.plan.rows[row].label, matrix.plan.variants[variant].label
         labels.append(clean_line(f"row {name} · {label}: {' · '.join([*scores, _took(one)])}", 400))
         texts.append(one.output if one.status in DONE else one.reason)
     return DiffRows((texts[0], texts[1]), (labels[0], labels[1]), (("Two cells", "title"),), copy="\n\n".join(texts))

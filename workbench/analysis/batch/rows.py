@@ -37,6 +37,11 @@ class Row(Struct, frozen=True):
         return str(found).strip() or str(self.number)
 
     @property
+    def label(self) -> str:
+        """Its number, which stands in the session ids of its runs, and its name where it has one."""
+        return str(self.number) if self.name == str(self.number) else f"{self.number} ({self.name})"
+
+    @property
     def expected(self) -> Any:
         """The expected output; None if unknown."""
         return self.columns.get(EXPECTED)

@@ -50,7 +50,8 @@ def command(
         else:
             Printer(plain).show(view.blocks())
     else:
-        at = next((at for at, one in enumerate(matrix.plan.rows) if row in (one.name, str(one.number))), None)
+        numbered = {str(one.number): at for at, one in enumerate(matrix.plan.rows)}
+        at = numbered.get(row, next((at for at, one in enumerate(matrix.plan.rows) if row == one.name), None))
         if at is None:
             raise Failure(Exit.USAGE, f"batch {name} has no row '{row}'", hint=f"it has {len(matrix.plan.rows):,} rows")
         cells = [CellView(matrix, at, variant) for variant in range(len(matrix.plan.variants))]

@@ -13,7 +13,7 @@ from workbench.language.clean import clean_line
 from workbench.store.faults import StoreError
 from workbench.store.summary import RunSummary
 from workbench.views.numbers import count, day_and_time
-from workbench.views.runs import cost_words
+from workbench.views.runs import cost_words, given_words
 from workbench.workspace.exporting import text_of
 from workbench.workspace.project import Project
 
@@ -48,7 +48,7 @@ class RunPages:
         found = await in_thread(self._project.store.runs)
         rows = "".join(map(_row, found[:MOST]))
         head = (
-            '<tr><th>run<th class="wide">cascade<th>status<th class="wide">started<th class="n wide">calls'
+            '<tr><th>run<th class="wide">cascade<th>status<th class="wide">started<th class="wide">input<th class="n wide">calls'
             '<th class="n">cost<th></tr>'
         )
         title = escape(f"Runs of {self._project.root.name}")
@@ -80,6 +80,7 @@ def _row(run: RunSummary) -> str:
     return (
         f'<tr><td><a href="/runs/{address}">{name}</a><td class="wide">{escape(clean_line(run.cascade_id, 60))}'
         f'<td class="{status}">{status}<td class="when wide">{escape(day_and_time(run.started))}'
+        f'<td class="wide">{escape(clean_line(given_words(run), 60))}'
         f'<td class="n wide">{count(run.calls)}<td class="n">{escape(cost_words(run))}'
         f'<td><a href="/?run={address}">open in the app</a></tr>'
     )

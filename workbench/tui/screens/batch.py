@@ -142,7 +142,7 @@ class BatchScreen(WorkbenchScreen[None]):
 
     def _words(self, row: int) -> str:
         assert self.matrix is not None
-        return f"row {self.matrix.plan.rows[row].name} · {self.matrix.plan.variants[self._column].label}"
+        return f"row {self.matrix.plan.rows[row].label} · {self.matrix.plan.variants[self._column].label}"
 
     def _row(self) -> int | None:
         """The row of the plan under the cursor."""

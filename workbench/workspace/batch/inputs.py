@@ -102,7 +102,7 @@ def _json(text: str, shown: str) -> Iterator[tuple[str, Any]]:
         except (ValueError, RecursionError):
             whole = None  # Lines that are lists: each is reported as no object.
         if isinstance(whole, list):
-            yield from ((f"{shown}[{number}]", record) for number, record in enumerate(whole))
+            yield from ((f"{shown}, row {number}", record) for number, record in enumerate(whole, 1))
             return
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
