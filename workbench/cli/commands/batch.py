@@ -182,7 +182,7 @@ def command(
                     number = _drive(run, line)
                     finish_spans()
         except NeedsTrust as fault:
-            raise Failure(Exit.TRUST, str(fault), hint="workbench trust") from None
+            raise Failure(Exit.TRUST, str(fault)) from None
         except ScorerError as fault:
             raise Failure(Exit.USAGE, f"--score: {fault}") from None
     matrix = stored_matrix(project.store, batch.plan.name, batch.plan)

@@ -36,6 +36,7 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 """Reasons in the library's messages for which no server answers."""
+_NO_CLUSTER = 701
 _REFUSED = frozenset({192, 193, 194, 497, 516})
 """Codes of users and rights."""
 
@@ -227,7 +228,10 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
     if found.code in _REFUSED:
         told = f"{server.url} refuses user '{server.user}'"
         hint = "check WORKBENCH_CLICKHOUSE_USER and WORKBENCH_CLICKHOUSE_PASSWORD, and what this user may do"
-        return DatabaseError(f"{told}: {found.args[0]}; {hint}", found.code)
+        return DatabaseError(f"{told}: {str(found.args[0]).rstrip('.')}; {hint}", found.code)
+    if found.code == _NO_CLUSTER:
+        told = f"{found.args[0]}; set WORKBENCH_CLICKHOUSE_CLUSTER to one that system.clusters of {server.url} names"
+        return DatabaseError(told, found.code)
     if found.code:
         return found
     if "CERTIFICATE" in said.upper():
@@ -236,9 +240,9 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
     if "SSL" in said.upper():
         return DatabaseError(f"{server.url} does not speak TLS: check WORKBENCH_CLICKHOUSE_TLS and the port")
     reason = _REASON.search(said)
-    return DatabaseError(
-        f"the server {server.url} does not answer as a ClickHouse: {reason[0] if reason else said[:300]}"
-    )
+    told = f"the server {server.url} does not answer as a ClickHouse: {reason[0] if reason else said[:300]}"
+    where = "WORKBENCH_CLICKHOUSE_HOST and WORKBENCH_CLICKHOUSE_PORT"
+    return DatabaseError(f"{told}; check {where} (its HTTP port: 8123, with TLS 8443), or try again later")
 
 
 def _insert(client: Any, **given: Any) -> None:
