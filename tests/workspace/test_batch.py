@@ -154,7 +154,11 @@ def test_every_row_is_a_stored_run_and_the_same_command_runs_nothing_again(folde
     runs = store.run_ids()
     assert sorted(one["run"] for one in body["results"]) == runs
     assert batch("--score", "exact") == body
-    assert [(one["row"], one["session"].rpartition(".r")[2]) for one in body["results"]] == [(1, "1"), (2, "2"), (3, "3")]
+    assert [(one["row"], one["session"].rpartition(".r")[2]) for one in body["results"]] == [
+        (1, "1"),
+        (2, "2"),
+        (3, "3"),
+    ]
     table = run_cli("batches", batch_names(store.root)[0], "--plain").out.splitlines()
     names = [one["name"] for one in body["results"]]
     assert [line.split()[:2] for line in table[-3:]] == [[str(at), name] for at, name in enumerate(names, 1)]

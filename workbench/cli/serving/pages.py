@@ -48,8 +48,8 @@ class RunPages:
         found = await in_thread(self._project.store.runs)
         rows = "".join(map(_row, found[:MOST]))
         head = (
-            '<tr><th>run<th class="wide">cascade<th>status<th class="wide">started<th class="wide">input<th class="n wide">calls'
-            '<th class="n">cost<th></tr>'
+            '<tr><th>run<th class="wide">cascade<th>status<th class="wide">started<th class="wide">input'
+            '<th class="n wide">calls<th class="n">cost<th></tr>'
         )
         title = escape(f"Runs of {self._project.root.name}")
         body = f"<table>{head}{rows}</table>" if rows else '<p class="dim">There are no runs yet.</p>'
