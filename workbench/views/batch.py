@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
+
+from rich.cells import cell_len
 
 from workbench.analysis.batch.grid import shown
 from workbench.analysis.batch.matrix import DONE, MEASURES, OPEN, UNFIT, CellResult, Matrix
@@ -13,7 +16,7 @@ from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import Score
 from workbench.language.clean import clean_line
 from workbench.views.cells import Row as ScreenRow
-from workbench.views.cells import Span, crop, fit, flat
+from workbench.views.cells import Span, crop, fit, flat, whole_parts
 from workbench.views.diffs import DiffRows
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
@@ -432,8 +435,10 @@ def _failed(counts: Mapping[str, int]) -> int:
 
 # The screen: rows and variants as a list with a column of its own under the cursor.
 
-NAMES, LEAST_CELL = 12, 18
-"""Columns of row names, and the least of a variant: variants without room are left out."""
+NAMES, LEAST_CELL = 11, 18
+"""Cells of the names of rows, at most, and of a variant, at least: variants without room are left out."""
+MEASURED = 200
+"""Rows at the beginning whose texts decide how wide their columns are."""
 ORDERS = ("row", "score", "worst", "cost", "time", "status")
 """What rows are sorted by: all but the first by the variant under the cursor."""
 
@@ -484,12 +489,20 @@ class BatchRows(Rows):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def _needs(self) -> tuple[int, int]:
+        """Cells of the names of the first rows, and of their inputs."""
+        assert self.matrix is not None
+        first = self.matrix.plan.rows[:MEASURED]
+        names = max((cell_len(flat(row.label)) for row in first), default=0)
+        return max(len("row"), min(NAMES, names)) + 1, max((cell_len(input_words(row)) for row in first), default=0) + 2
+
     def _shown(self, width: int) -> tuple[int, list[int], int]:
         """Cells of the input, the variants that show, and cells of each."""
         assert self.matrix is not None
         count = len(self.matrix.plan.variants)
-        room = width - NAMES - 2
-        input = max(LEAST_CELL, min(40, room // (count + 1)))
+        room = width - self._needs[0] - 2
+        input = max(LEAST_CELL, min(40, room // (count + 1), self._needs[1]))
         fitting = max(1, min(count, (room - input) // LEAST_CELL))
         first = max(0, min(self.column - fitting // 2, count - fitting))
         return input, list(range(first, first + fitting)), (room - input) // fitting
@@ -499,8 +512,9 @@ class BatchRows(Rows):
             return ()
         input, variants, cell = self._shown(width)
         more = f" ({len(variants)} of {len(self.matrix.plan.variants)})" if len(variants) < self._count else ""
-        labels: list[Span] = [(" ", "plain"), (fit("row", NAMES), "head"), (fit(f"input{more}", input), "head")]
-        sums: list[Span] = [(" " * (NAMES + 1 + input), "plain")]
+        names = self._needs[0]
+        labels: list[Span] = [(" ", "plain"), (fit("row", names), "head"), (fit(f"input{more}", input), "head")]
+        sums: list[Span] = [(" " * (names + 1 + input), "plain")]
         for index in variants:
             one = self.matrix.totals(index)
             means = [f"{name} {score_text(mean[0])}" for name, mean in one.scores.items() if mean is not None]
@@ -508,7 +522,8 @@ class BatchRows(Rows):
             told = " · ".join([*means, *failed, _spent(one.cost, one.predicted, one.unpriced), seconds(one.seconds)])
             here = index == self.column
             labels += [self._edge(index), (fit(one.label, cell - 1), "title-focus" if here else "name")]
-            sums += [self._edge(index), (fit(told, cell - 1), "dim")]
+            kept = whole_parts(((flat(told), "dim"),), cell - 1)
+            sums += [self._edge(index), (fit("".join(text for text, _ in kept), cell - 1), "dim")]
         return (ScreenRow(crop(labels, width)), ScreenRow(crop(sums, width)))
 
     @property
@@ -525,7 +540,7 @@ class BatchRows(Rows):
         input, variants, cell = self._shown(width)
         spans: list[Span] = [
             (" ", "plain"),
-            (fit(one.label, NAMES - 1), "dim"),
+            (fit(one.label, self._needs[0] - 1), "dim"),
             (" ", "plain"),
             (fit(input_words(one), input), "plain"),
         ]
