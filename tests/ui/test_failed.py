@@ -52,6 +52,15 @@ async def test_a_context_that_is_too_long_points_to_its_largest_messages(tmp_pat
         await check_sizes(it, "failed", picture=True)
 
 
+async def test_the_problems_say_why_a_run_failed_that_failed_while_they_stood_there(tmp_path: Path) -> None:
+    *before, last = story({"kind": "other", "message": "m"}).events
+    async with bench(tmp_path, events=before) as it:
+        await it.press("2")
+        assert "the run failed" not in it.pane("dock")
+        await it.feed([last])
+        assert "the run failed: x" in it.pane("dock")
+
+
 async def test_a_call_without_a_scripted_reply_leads_to_the_file_of_replies(tmp_path: Path) -> None:
     replies = "replies:\n  intake: [{text: x}]\n"
     error = {"kind": "unscripted", "message": "no reply is scripted for phase 'triage'"}

@@ -436,7 +436,7 @@ class Presenter:
     def problems(self) -> tuple[Problem, ...]:
         """Of the file, then what the run warned of, then broken rules of the selected call."""
         run, call = self.state.run, self.state.call
-        key = (self.file and id(self.file), len(run.warnings), id(call), run.run_id)
+        key = (self.file and id(self.file), len(run.warnings), id(call), run.run_id, run.status)
         if self._problems is None or self._problems[0] != key:
             found = list(self.file.problems) if self.file else []
             if self.file and self.file.gone:
