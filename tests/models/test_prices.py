@@ -55,6 +55,8 @@ MAP = {
         "output_cost_per_token": 1.5e-06,
         "cache_read_input_token_cost": 5e-08,
     },
+    "eu.anthropic.claude-3-opus-20240229-v1:0": {"litellm_provider": "bedrock_converse", "input_cost_per_token": 2e-05},
+    "anthropic.claude-3-opus-20240229-v1:0": {"litellm_provider": "bedrock_converse", "input_cost_per_token": 1.5e-05},
     "vercel_ai_gateway/xai/grok-4": {
         "litellm_provider": "vercel_ai_gateway",
         "input_cost_per_token": 3e-06,
@@ -98,6 +100,14 @@ def test_a_routed_name_takes_the_native_price_as_an_estimate(table: PriceTable, 
 
     assert price.input is not None
     assert (price.source, price.grade) == (f"litellm map, as {source}", "estimate")
+
+
+@pytest.mark.parametrize("name", ["claude-3-opus-20240229", "litellm_proxy/claude-3-opus-20240229"])
+def test_a_model_that_its_maker_retired_has_the_price_of_who_still_sells_it(table: PriceTable, name: str) -> None:
+    price = table.price(name)
+    assert (price.input, price.grade) == (1.5e-05, "estimate")
+    assert price.source == "litellm map, as anthropic.claude-3-opus-20240229-v1:0"
+    assert table.price("ollama/claude-3-opus-20240229").input is None, "a local server sells nothing"
 
 
 def test_who_answers_decides_the_grade(tmp_path: Path) -> None:

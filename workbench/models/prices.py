@@ -20,10 +20,13 @@ from workbench.engine.journal.usage import Usage
 from workbench.engine.model_name import split_effort, unescaped
 from workbench.models.bundled import parsed_in_pieces, price_map
 from workbench.models.cache_rules import rule_for, stated_rule
+from workbench.models.families import bare_name
 from workbench.models.providers import Provider, split
 
 MILLION = 1_000_000
 _THRESHOLD = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_EDITION = re.compile(r"(?:-v\d+)?(?:@.*)?$")
+"""End of a name at Bedrock and at Vertex AI."""
 _FIELDS = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -76,6 +79,8 @@ class PriceTable:
         """By model name."""
         self._flat: dict[str, Price] = {}
         """Prices that hold for requests of any length: each call asks twice."""
+        self._sellers: dict[str, str] | None = None
+        """Keys of the map by the model's name as its maker writes it; made when it is needed."""
         self.problem = ""
         """Why the map could not be read: then every price is unknown."""
 
@@ -173,8 +178,20 @@ class PriceTable:
         if name not in self._found:
             table = self._loaded()
             known = (Entry(k, table[k], provider, own) for k, provider, own in _candidates(name) if k in table)
-            self._found[name] = next(known, None)
+            self._found[name] = next(known, None) or self._sold(name)
         return self._found[name]
+
+    def _sold(self, name: str) -> Entry | None:
+        """A reseller's entry for a model that its maker's own list has no more, since it is retired there."""
+        provider, model = split(unescaped(name).removeprefix("litellm_proxy/").removeprefix("openrouter/"))
+        if provider is None or not provider.families or name.endswith(":free"):
+            return None
+        if self._sellers is None:
+            self._sellers = dict[str, str]()
+            for key in sorted(self._loaded(), key=lambda key: (key.count("."), len(key)), reverse=True):
+                self._sellers[_EDITION.sub("", bare_name(key))] = key
+        key = self._sellers.get(bare_name(model), "")
+        return Entry(key, self._loaded()[key], provider, False) if key else None
 
     def _loaded(self) -> Mapping[str, Mapping[str, Any]]:
         if self._map is None:
