@@ -49,6 +49,15 @@ def test_a_model_that_answered_such_a_request_has_a_larger_window(answered: int 
     assert bool(shown.seen[0].problems) == (answered is None)
 
 
+def test_what_a_provider_adds_to_a_live_request_is_named_and_opens_its_interval() -> None:
+    asked = {**LONG, "parameters": {"extra_body": {"plugins": [{"id": "web"}]}}}
+    (plain,), (added,) = (play(body, [Answer("done")]).state.calls for body in (LONG, asked))
+    assert plain.unstated == ""
+    assert added.unstated == "the provider adds to the request, or leaves out: plugins"
+    assert added.forecast is not None
+    assert added.forecast.high is None
+
+
 def test_the_calls_of_a_branch_begin_with_what_the_main_line_knew_and_learn_apart() -> None:
     first, second, third = growing(3)
     main = Forecaster("m", Words(), FlatPrices())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -106,6 +106,7 @@ class Forecaster:
         """The forecast of a request about to be sent at ``now`` (seconds). ``unknown``: parts of the request are not
         visible here.
         """
+        unknown = unknown or bool(added_by_provider(assembly.request.model, assembly.request.parameters))
         share = self._counter.range(self._model)
         unseen = unseen_of(assembly, self._counter, self._model)
         seed = assembly.prefix_digests[0]
@@ -126,6 +127,33 @@ class Forecaster:
         calibration.said(answer, usage)
         self._cache.answered(assembly, usage.cached, usage.written)
         self._largest = max(self._largest, usage.input or 0)
+
+
+_ADDING = (
+    "web_search_options",
+    "plugins",
+    "preset",
+    "context_management",
+    "search_parameters",
+    "connectors",
+    "documents",
+)
+"""Fields by which a provider adds to the messages of a request, or leaves some of them out: searches, plugins and
+presets of OpenRouter, edits of the context.
+"""
+
+
+def added_by_provider(model: str, fields: Mapping[str, Any]) -> str:
+    """That a provider adds to a request what nobody here sees, or leaves out some of it, in words; else empty.
+
+    ``fields``: those of the request, or its parameters.
+    """
+    inner = fields.get("extra_body")
+    given = {**fields, **inner} if isinstance(inner, Mapping) else fields
+    adding = [name for name in _ADDING if given.get(name)]
+    if model.endswith(":online") or "-search-preview" in model or "@preset/" in model:
+        adding.append(f"the model {model[:60]}")
+    return f"the provider adds to the request, or leaves out: {', '.join(adding)}" if adding else ""
 
 
 def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, int]:

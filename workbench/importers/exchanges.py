@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from workbench.context.marks import Marks
+from workbench.engine.forecasting import added_by_provider
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.messages import ROLES, read_message, read_messages, tool_schemas
 from workbench.importers.parts import mark_of
@@ -53,18 +54,6 @@ IN_CONFIG = {
 }
 _KEPT = ("conversation", "container", "mcp_servers")
 """Fields that refer to data stored at a provider: messages of a conversation, files, tools of servers."""
-_ADDING = (
-    "web_search_options",
-    "plugins",
-    "preset",
-    "context_management",
-    "search_parameters",
-    "connectors",
-    "documents",
-)
-"""Fields by which a provider adds to the messages of a request, or leaves some of them out: searches, plugins and
-presets of OpenRouter, edits of the context.
-"""
 _RUN = ("server_tool_use", "mcp_tool_use", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 _CALLERS = ("function_call", "custom_tool_call", "tool_call")
 _MOST_KEPT = 2_000
@@ -375,18 +364,13 @@ class Exchanges:
         """Which parts of a request the file does not show, in words."""
         key = _goes_on_from(request)
         kept = [f"{name} that the provider keeps" for name in _KEPT if request.get(name)]
-        adding = [name for name in _ADDING if request.get(name)]
         if isinstance(request.get("prompt"), dict):
             kept.append("a prompt that the provider keeps")
         if key and key not in self._kept:
             kept.append("messages that the provider keeps")
         if url.endswith("/compact"):
-            adding.append("how it asks for a compaction")
-        model = string(request.get("model"))
-        if model.endswith(":online") or "-search-preview" in model or "@preset/" in model:
-            adding.append(f"the model {model[:60]}")
-        parts = [served_by(_declared(request))]
-        parts += [f"the provider adds to the request, or leaves out: {', '.join(adding)}"] if adding else []
+            kept.append("how the provider asks for a compaction")
+        parts = [served_by(_declared(request)), added_by_provider(string(request.get("model")), request)]
         ran = dict.fromkeys(filter(None, map(_run_by_provider, given_of(request) or ())))
         parts += [f"a provider may count otherwise what it ran or keeps: {', '.join(ran)}"] if ran else []
         parts += [f"the request names what the file does not show: {', '.join(kept)}"] if kept else []

@@ -18,7 +18,7 @@ from workbench.engine.calls.call_records import record_answer, record_context
 from workbench.engine.contracts import NODE_TIMEOUT, Answer, ModelFault, Notice
 from workbench.engine.edits import Edit, SetAnswer
 from workbench.engine.faults import PhaseFailed
-from workbench.engine.forecasting import Prediction
+from workbench.engine.forecasting import Prediction, added_by_provider
 from workbench.engine.gate import Decision, Stop, StopKind
 from workbench.engine.services import Services
 from workbench.engine.world import World
@@ -139,6 +139,7 @@ def _journal_assembly(sender: Sender, place: Place, assembly: Assembly, purpose:
         prediction=prediction,
         beside=sender.beside,
         edited=edited,
+        unstated=added_by_provider(assembly.request.model, assembly.request.parameters),
     )
     return prediction
 
