@@ -288,6 +288,29 @@ def test_a_cascade_judges_and_a_person_does(folder: Path) -> None:
     assert [one["score_person"] for one in again["results"]] == [None, 4, None]
 
 
+def test_a_scoring_run_that_a_kill_cut_off_is_not_begun_again(folder: Path) -> None:
+    """The first had ended, and only its score was not written down; of the second and the third not even that."""
+    (folder / "judge.yaml").write_text("cascade_id: judge\nphases: [{name: p, instructions: Rate}]\n")
+    (folder / "judge.replies.yaml").write_text("""replies: {p: [{text: '{"score": 0.5}'}]}\n""")
+    body = batch("--score", "cascade:judge.yaml")
+    store = Project.at(folder).store
+    runs = store.run_ids()
+    file = store.root / "batches" / body["name"] / "records.jsonl"
+    records = {line: json.loads(line) for line in file.read_text().splitlines(keepends=True)}
+    begun = [one["run"] for one in records.values() if one["kind"] == "judging"]
+    assert len(begun) == 3
+    file.write_text("".join(line for line, one in records.items() if one["kind"] != "scored"))
+    for run in begun[1:]:
+        segment = store.folder(run) / "000001.jsonl"
+        lines = segment.read_bytes().splitlines(keepends=True)
+        segment.write_bytes(b"".join(lines[: next(at for at, line in enumerate(lines) if b"call_finished" in line)]))
+        for kept in store.folder(run).glob("summary*"):
+            kept.unlink()
+    again = batch("--score", "cascade:judge.yaml")
+    assert [one["score_judge"] for one in again["results"]] == [0.5] * 3
+    assert store.run_ids() == runs
+
+
 def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> None:
     with Loopback([Reply("good")]) as provider:
         where = ("--base-url", provider.url, "-c", "1")

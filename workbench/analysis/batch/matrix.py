@@ -71,6 +71,8 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     calls: int = 0
     scores: Mapping[str, Score] = field(default_factory=dict)
     """By the name of the scorer."""
+    judged_by: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """The run that began to judge it and what its score depends on, by the name of a scorer that is a cascade."""
     before: float = 0.0
     """US dollars known of what the newest run and its scores have replaced: runs that were repeated, other scores."""
     predicted: float = 0.0
@@ -231,6 +233,9 @@ def folded(
             case "ended":
                 ended = convert(record["result"], CellResult)
                 found[key] = replace(ended, before=old.before if old is not None else 0.0)
+            case "judging" if old is not None:
+                by = str(record["run"]), str(record.get("by", ""))
+                found[key] = replace(old, judged_by={**old.judged_by, str(record["scorer"]): by})
             case "scored" if old is not None:
                 found[key] = _scored(old, str(record["scorer"]), convert(record["score"], Score))
             case "unscored" if old is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,9 +14,10 @@ from msgspec.structs import replace
 from workbench.analysis.batch.matrix import DONE, CellResult, Plan
 from workbench.analysis.batch.rows import Row, canonical
 from workbench.analysis.batch.scoring import Scorer
-from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
-from workbench.store.faults import StoreBusy, StoreError, UnknownRun
-from workbench.workspace.batch.judging import Judges
+from workbench.engine.gate import Decision, RunStopped, Stop, StopKind, open_gate
+from workbench.store.faults import StoreError
+from workbench.workspace.batch.judging import JudgedCell, Judges
+from workbench.workspace.batch.resuming import going_on, in_doubt, once_resumed, output_of, settled
 from workbench.workspace.model_ports import model_for
 from workbench.workspace.run_builder import (
     CommonPorts,
@@ -25,21 +25,16 @@ from workbench.workspace.run_builder import (
     RunAttachments,
     Start,
     common_ports,
-    resume,
     run_new,
 )
 from workbench.workspace.system import SystemIds
 
 if TYPE_CHECKING:
     from workbench.engine.contracts import Model
-    from workbench.engine.definition import Outcome
     from workbench.engine.journal.event import Event
     from workbench.store.summary import RunSummary
     from workbench.workspace.batch.planning import PreparedBatch
     from workbench.workspace.project import Project
-
-_BUSY_TRIES, _BUSY_PAUSE = 50, 0.2
-"""How often a run is tried whose last process is still about to end, and the seconds in between."""
 
 
 class CellTask(Struct, frozen=True):
@@ -157,7 +152,7 @@ class Cells:
         session = _session(plan, task)
         run_id, stored = "", None
         if known is not None and known.run and known.status not in DONE:
-            run_id, stored = known.run, await self._settled(known.run)
+            run_id, stored = known.run, await settled(self._project, known.run)
             session = known.session or session
         if known is not None and stored is not None:  # What a killed process spent is counted before more is spent.
             self._ledger.corrected(key, stored.cost - known.spent)
@@ -175,12 +170,11 @@ class Cells:
             if stored is None:
                 run_id = SystemIds().run_id()
                 self._ledger.write({"kind": "begun", "cell": key, "run": run_id, "session": session})
-                attached = self._attached(task, found.append, open_gate)
+                attached = self._attached(task, found.append)
                 outcome = await run_new(self._project, start, attached, run_id=run_id)
             else:
-                gate = open_gate if self._rerun_tools else _in_doubt
-                attached = self._attached(task, found.append, gate, resumed=True)
-                outcome = await self._resumed(run_id, start, attached)
+                attached = self._attached(task, found.append, resumed=True)
+                outcome = await going_on(self._project, run_id, start, attached)
         except StoreError as fault:
             if stored is None:
                 raise
@@ -189,43 +183,19 @@ class Cells:
         took = found[-1] if found else self._project.store.summary(run_id)
         return self._ended(key, took, session, status, outcome.reason, outcome.output)
 
-    async def _settled(self, run_id: str) -> RunSummary | None:
-        """The run as it is stored, once no dying process writes it any more; None where it is gone."""
-        for _ in range(_BUSY_TRIES):
-            try:
-                found = self._project.store.summary(run_id)
-            except UnknownRun:
-                return None
-            if found.status != "running":
-                return found
-            await asyncio.sleep(_BUSY_PAUSE)
-        return found
-
-    async def _resumed(self, run_id: str, start: Start, attached: RunAttachments) -> Outcome:
-        for _ in range(_BUSY_TRIES):
-            try:
-                return await resume(self._project, run_id, start, attached)
-            except StoreBusy:
-                await asyncio.sleep(_BUSY_PAUSE)
-        return await resume(self._project, run_id, start, attached)
-
     def _attached(
-        self, task: CellTask, summarized: Callable[[RunSummary], None], gate: Gate, *, resumed: bool = False
+        self, task: CellTask, summarized: Callable[[RunSummary], None], *, resumed: bool = False
     ) -> RunAttachments:
-        attached, (model, common) = self._watch(task.key, gate), self._ports[task.variant]
-        return replace(
-            attached,
-            observe=_once_resumed(attached.observe) if resumed else attached.observe,
-            model=model,
-            common=common,
-            summarized=summarized,
-        )
+        model, common = self._ports[task.variant]
+        return replace(self._watch(task.key, resumed), model=model, common=common, summarized=summarized)
 
-    def _watch(self, cell: str, gate: Gate = open_gate) -> RunAttachments:
+    def _watch(self, cell: str, resumed: bool) -> RunAttachments:
         """Attachments that tell the ledger what the calls of a run cost, and ask it before each. A run that goes on
         while the batch is stopped ends before its next call or tool: what was paid for is not asked again."""
         expected: dict[str, float] = {}
         """US dollars that calls may cost, by place."""
+        gate = in_doubt if resumed and not self._rerun_tools else open_gate
+        observe = partial(self._run_event, cell, expected)
 
         async def within(stop: Stop) -> Decision:
             if self._stopping and stop.kind in (StopKind.BEFORE_CALL, StopKind.BEFORE_TOOL):
@@ -240,7 +210,7 @@ class Cells:
 
         return RunAttachments(
             gate=within,
-            observe=partial(self._run_event, cell, expected),
+            observe=once_resumed(observe) if resumed else observe,
             observe_child=partial(self._event, cell, expected),
         )
 
@@ -267,7 +237,7 @@ class Cells:
     ) -> CellResult:
         """Write down how a run ended, from its journal."""
         if not output and status == "success":
-            output = self._output(took.run_id)
+            output = output_of(self._project, took.run_id)
         unknown = took.unknown_costs or took.missing
         result = CellResult(
             status,
@@ -288,18 +258,19 @@ class Cells:
         self._ledger.write({"kind": "ended", "cell": key, "result": to_builtins(result)})
         return result
 
-    def _output(self, run_id: str) -> str:
-        """The whole output of a stored run."""
-        last = [event.data for event in self._project.store.events(run_id) if event.kind == "run_finished"]
-        return str(last[-1].get("output", "")) if last else ""
-
     async def _score(self, key: str, scorer: Scorer, known: CellResult, row: Row) -> None:
-        found = await self.judges.score(scorer, known.output, row, key)
+        about = {"cell": key, "scorer": scorer.name, "by": score_depends(scorer, row)}
+        run, by = known.judged_by.get(scorer.name, ("", ""))
+
+        def begun(run_id: str) -> None:
+            self._ledger.write({"kind": "judging", **about, "run": run_id})
+
+        cell = JudgedCell(key, known.output, row, run if by == about["by"] else "", begun)
+        found = await self.judges.score(scorer, cell)
         if found is None or (self._stopping and found.fault):
             return
         self._ledger.corrected(key, (found.cost or 0.0) - self._counted.pop(key, 0.0))
-        about = {"kind": "scored", "cell": key, "scorer": scorer.name, "by": score_depends(scorer, row)}
-        self._ledger.write({**about, "score": to_builtins(found)})
+        self._ledger.write({"kind": "scored", **about, "score": to_builtins(found)})
 
 
 def _ports_of(project: Project, batch: PreparedBatch) -> list[tuple[Model, CommonPorts]]:
@@ -322,24 +293,3 @@ def _session(plan: Plan, task: CellTask) -> str:
     name = f"{plan.name}.r{plan.rows[task.row].number}"
     name += f".v{task.variant + 1}" if len(plan.variants) > 1 else ""
     return name + (f".n{task.repetition + 1}" if plan.repeat > 1 else "")
-
-
-def _once_resumed(observe: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Passes on what is new of a run that goes on: its journal is told again from the start."""
-    told = math.inf
-
-    def observing(event: Event) -> None:
-        nonlocal told
-        if event.kind == "run_resumed":
-            told = event.seq
-        if event.seq >= told:
-            observe(event)
-
-    return observing
-
-
-async def _in_doubt(stop: Stop) -> Decision:
-    """Ends a resumed run before a tool that may have run already."""
-    if stop.answered_by == "maybe":
-        raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
-    return await open_gate(stop)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.analysis.batch.matrix import DONE
 from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import PURE, Score, Scorer, ScorerError, checked_schema, read_score, score
 from workbench.context.place import Place
@@ -19,6 +20,7 @@ from workbench.engine.validators import as_cascade
 from workbench.files import read_given
 from workbench.store.faults import StoreError
 from workbench.tools.calling import call_function
+from workbench.workspace.batch.resuming import going_on, output_of, settled
 from workbench.workspace.cascade_library import CascadeLibrary
 from workbench.workspace.model_choice import choose_model
 from workbench.workspace.model_ports import model_for
@@ -43,6 +45,18 @@ class NeedsTrust(ScorerError):
     """A function of a folder that no person has trusted."""
 
 
+class JudgedCell(Struct, frozen=True):
+    """The output of a cell, and what a scorer may know beside it."""
+
+    key: str
+    output: str
+    row: Row
+    earlier: str = ""
+    """The run that an earlier command began to score it by, if it did."""
+    begun: Callable[[str], None] = lambda run_id: None
+    """Told of a run before it begins."""
+
+
 class Judges:
     """The scorers of one batch, ready to be asked. Every fault of a scorer is a score without a value."""
 
@@ -51,12 +65,12 @@ class Judges:
         project: Project,
         scorers: tuple[Scorer, ...],
         setup: VariantSetup,
-        watch: Callable[[str], RunAttachments],
+        watch: Callable[[str, bool], RunAttachments],
         model: str = "",
     ) -> None:
         """``setup`` is the variant whose folder has the functions and cascades that scorers name; ``watch`` gives what
-        watches and holds the scoring runs of a cell, for they cost money, too. Raises ScorerError for a scorer that
-        cannot work."""
+        watches and holds the scoring runs of a cell, new or resumed, for they cost money, too. Raises ScorerError for
+        a scorer that cannot work."""
         self._project = project
         self._scorers = scorers
         self._folder = setup.file.parent
@@ -135,15 +149,16 @@ class Judges:
         """End what functions and validators have left running."""
         await self._toolbox.aclose()
 
-    async def score(self, one: Scorer, output: str, row: Row, cell: str = "") -> Score | None:
+    async def score(self, one: Scorer, cell: JudgedCell) -> Score | None:
         """The scorer's verdict on the output of a cell; None if a person scores."""
+        output, row = cell.output, cell.row
         if one.kind == "person":
             return None
         if one.kind in PURE:
             return score(one, output, row, self._schemas.get(one.name))
         try:
             if one.name in self._cascades:
-                return await self._by_cascade(one, output, row, cell)
+                return await self._by_cascade(one, cell)
             if one.name in self._functions:
                 return read_score(await self._by_function(self._functions[one.name], output, row))
             return await self._by_validator(one, output, row)
@@ -176,16 +191,28 @@ class Judges:
             verdict = await validators.judge(one.argument, output, row.input, {}, Place(), 0)
         return Score(float(verdict.valid) if verdict.score is None else verdict.score, verdict.reason)
 
-    async def _by_cascade(self, one: Scorer, output: str, row: Row, cell: str) -> Score:
-        judge = self._cascades[one.name]
-        given = {"content": output, "original_input": dict(row.input), "expected": row.expected}
-        options = new_options(self._project, judge.definition.cascade.cascade_id, judge.choice)
-        file = judge.file or self._folder / _INLINE
-        run_id = SystemIds().run_id()
-        start = Start(judge.definition, file, given, judge.choice, options)
+    async def _by_cascade(self, one: Scorer, cell: JudgedCell) -> Score:
+        """By the run of an earlier command, where it succeeded or can go on, else by a new one."""
+        judge, project = self._cascades[one.name], self._project
+        given = {"content": cell.output, "original_input": dict(cell.row.input), "expected": cell.row.expected}
+        options = new_options(project, judge.definition.cascade.cascade_id, judge.choice)
+        stored = await settled(project, cell.earlier) if cell.earlier else None
+        if stored is not None and stored.status == "success":
+            return replace(read_score(output_of(project, stored.run_id)), run=stored.run_id, cost=stored.cost)
+        goes_on = stored is not None and stored.status not in DONE
+        if stored is not None and goes_on:
+            run_id, options = stored.run_id, replace(options, session_id=stored.session_id)
+        else:
+            run_id = SystemIds().run_id()
+            cell.begun(run_id)
+        start = Start(judge.definition, judge.file or self._folder / _INLINE, given, judge.choice, options)
         ended: list[RunSummary] = []
-        attached = replace(self._watch(cell), model=judge.model, common=judge.common, summarized=ended.append)
-        outcome = await run_new(self._project, start, attached, run_id=run_id)
+        attached = self._watch(cell.key, goes_on)
+        attached = replace(attached, model=judge.model, common=judge.common, summarized=ended.append)
+        run = (
+            going_on(project, run_id, start, attached) if goes_on else run_new(project, start, attached, run_id=run_id)
+        )
+        outcome = await run
         if outcome.status != "success":
             found = Score(fault=f"the scoring run is {outcome.status}: {outcome.reason}"[:500])
         else:
