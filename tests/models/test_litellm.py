@@ -237,27 +237,6 @@ def test_the_fast_route_sends_what_the_default_route_sends(start: Start, monkeyp
     assert fast.body == default.body
 
 
-@pytest.mark.parametrize(
-    ("model", "parameters", "sent"),
-    [
-        ("gpt-5", {"max_tokens": 5}, {"max_completion_tokens": 5}),
-        ("o3", {"max_tokens": 5}, {"max_completion_tokens": 5}),
-        ("some-model", {"tool_choice": "auto"}, {}),
-        ("some-model", {"max_tokens": 5, "top_k": 3, "own": [1]}, {"max_tokens": 5, "own": [1], "top_k": 3}),
-    ],
-)
-def test_a_server_at_an_address_is_sent_what_litellm_would_send_it(
-    start: Start, model: str, parameters: Mapping[str, Any], sent: Mapping[str, Any]
-) -> None:
-    session = start()
-    with suppress(ModelFault):
-        session.ask(model, parameters=parameters)
-    body = json.loads(session.sent)
-    usual = ("model", "messages", "stream", "stream_options")
-    assert {name: value for name, value in body.items() if name not in usual} == sent
-    assert body["model"] == model
-
-
 RICH = (
     Message("system", "Sé brief, \ud800"),
     Message("user", (TextPart("Look at "), Image("ab" * 32, "image/png", 3))),
@@ -398,16 +377,15 @@ def test_an_unknown_model_costs_nobody_knows_what(start: Start) -> None:
         ("short", "stream_cut", 200, "broke off"),
     ],
 )
-@pytest.mark.parametrize(("via", "stream"), [("", True), ("", False), ("nebius", True)])
+@pytest.mark.parametrize("stream", [True, False])
 def test_a_fault_has_its_kind_and_the_providers_words(
-    start: Start, model: str, kind: str, status: int | None, said: str, via: str, stream: bool
+    start: Start, model: str, kind: str, status: int | None, said: str, stream: bool
 ) -> None:
-    """Asked without litellm at a server's address, and through litellm for a provider."""
     session = start()
-    fault = session.fault(model, via=via, stream=stream)
+    fault = session.fault(model, stream=stream)
 
     assert (fault.kind, fault.status) == (kind, status)
-    assert said.replace("WORKBENCH", via.upper() or "WORKBENCH") in fault.message
+    assert said in fault.message
     assert len(session.provider.requests) == 1
     assert fault.wire == session.provider.requests[0].body
 

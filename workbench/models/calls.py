@@ -32,37 +32,25 @@ _LOOK_AGAIN = 1.0
 """Seconds after which a call that waits for the variables of others looks whether these calls still live."""
 
 _client: RecordingClient | None = None
-_is_known = False
-"""Whether litellm sends with it."""
 _client_lock = threading.Lock()
 
 
-def sender() -> RecordingClient:
-    """What every request is sent with. Does not import litellm."""
-    global _client
-    if _client is None:
-        with _client_lock:
-            _client = _client or RecordingClient()
-    return _client
-
-
 def client() -> RecordingClient:
-    """The same, with every route of litellm told of it. The first call imports litellm."""
-    made = sender()
+    """What every route of litellm sends with. The first call imports litellm."""
     with _client_lock:
-        return made if _is_known else send_with(made)
+        return send_with(RecordingClient()) if _client is None else _client
 
 
 async def ready() -> None:
-    """Tell litellm of the client, in a thread if that imports litellm."""
-    if not _is_known:
+    """Make the client, in a thread if that imports litellm."""
+    if _client is None:
         await asyncio.to_thread(client)
 
 
 def send_with(recording: RecordingClient) -> RecordingClient:
     """Let every route of litellm send with this client: those through OpenAI's SDK take ``aclient_session``, all others
     ask the cache of clients for a handler."""
-    global _client, _is_known
+    global _client
     litellm = imported()
     handler = litellm.llms.custom_httpx.http_handler.AsyncHTTPHandler()
     handler.client = recording
@@ -76,7 +64,7 @@ def send_with(recording: RecordingClient) -> RecordingClient:
     litellm.aclient_session = recording
     litellm.module_level_aclient = handler
     litellm.in_memory_llm_clients_cache = Clients()
-    _client, _is_known = recording, True
+    _client = recording
     return recording
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from msgspec import Struct, field
@@ -224,20 +225,20 @@ def _counts(usage: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-class Fields(dict[str, Any]):
-    """An object of JSON whose fields are attributes, too; missing ones are None."""
+class _Loose(SimpleNamespace):
+    """An object of JSON; missing fields are None."""
 
-    def __getattr__(self, name: str) -> Any:
-        return self.get(name)
+    def __getattr__(self, name: str) -> None:
+        return None
 
 
 def loose(text: str) -> Any:
     """An OpenAI-style JSON object, as ``Collector.add`` takes it; None for other values."""
     try:
-        body = json.loads(text, object_hook=Fields)
-    except (ValueError, RecursionError):
+        body = json.loads(text, object_hook=lambda fields: _Loose(**fields))
+    except (ValueError, RecursionError, TypeError):
         return None
-    return body if isinstance(body, Fields) and isinstance(body.choices, list) else None
+    return body if isinstance(body, _Loose) and isinstance(body.choices, list) else None
 
 
 def _merge(fields: dict[str, Any], key: str, value: Any) -> None:

@@ -20,7 +20,7 @@ import httpx
 from msgspec import Struct
 
 from workbench import __version__
-from workbench.models.collect import Fields, sound
+from workbench.models.collect import sound
 from workbench.models.tape import Tape, Unreached, Unusable, current
 
 IDLE = 5.0
@@ -286,18 +286,6 @@ class EventStreamResponse(httpx.Response):
         is_stream = "event-stream" in self.headers.get("content-type", "")
         async for line in self._lines():
             yield readable_line(line) if is_stream and line.startswith("data:") else line
-
-    async def events(self) -> AsyncIterator[Any]:
-        """The objects of a stream of events in JSON, and an object that tells an error in the place of a stream. Raises
-        JSONDecodeError."""
-        async for line in self._lines():
-            is_event = line.startswith("data:")
-            value = line.removeprefix("data:").strip()
-            if not value or value == "[DONE]" or not (is_event or value.startswith('{"error"')):
-                continue
-            event = json.loads(value, object_hook=Fields)
-            if isinstance(event, Fields):
-                yield event
 
     async def _lines(self) -> AsyncIterator[str]:
         if self.is_stream_consumed or "charset" in self.headers.get("content-type", "").lower().replace(

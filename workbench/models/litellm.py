@@ -1,7 +1,6 @@
 """Answers requests through litellm: one try, one deadline, every fault typed, and the body exactly as sent.
 
-The import takes seconds, so it happens in a worker thread at the first call, or at ``warm``. Servers with OpenAI's chat
-interface at an address that a person named are asked without it, where nothing would be translated (``chat_server``).
+The import takes seconds, so it happens in a worker thread at the first call, or at ``warm``.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from workbench.context.place import Place
 from workbench.context.wire import MissingImage
 from workbench.engine.contracts import Answer, Images, ModelFault
 from workbench.engine.journal.usage import Usage
-from workbench.models import calls, chat_server
-from workbench.models.chat_server import is_chat_server, is_plain
+from workbench.models import calls
 from workbench.models.collect import Collector, loose, usage_of
 from workbench.models.destinations import located
 from workbench.models.faults import build, fault_of, unreadable
@@ -39,8 +37,7 @@ class LiteLLM:
 
     ``resolve`` says how a model name is sent, and raises NoKey. In ``env`` (default: the process's environment)
     litellm looks for keys and addresses. ``timeout_s`` is the deadline of one call in seconds,
-    from the request to the last byte of the answer. ``stream`` is for servers that cannot. ``base_url`` is the address
-    to which ``resolve`` sends every model, if it does.
+    from the request to the last byte of the answer. ``stream`` is for servers that cannot.
     """
 
     name = "litellm"
@@ -53,11 +50,8 @@ class LiteLLM:
         env: Mapping[str, str] | None = None,
         timeout_s: float = 300.0,
         stream: bool = True,
-        base_url: str = "",
     ) -> None:
         self._resolve = resolve
-        self._apart = is_chat_server(base_url)
-        """Whether litellm is not needed to find out who is asked."""
         self._env = os.environ if env is None else env
         self._prices = prices
         self._timeout = timeout_s
@@ -70,15 +64,14 @@ class LiteLLM:
 
     async def warm(self) -> None:
         """Load litellm now, with what it loads only at its first call, so that the first call need not wait for it."""
-        await asyncio.to_thread(calls.sender if self._apart else calls.rehearse)
+        await asyncio.to_thread(calls.rehearse)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await calls.sender().close_here()
+        await calls.client().close_here()
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
-        if not self._apart:
-            await calls.ready()
+        await calls.ready()
         try:
             resolved = await self._located(self._resolve(request.model))
             arguments = self._arguments(request, images, resolved)
@@ -124,10 +117,6 @@ class LiteLLM:
         }
 
     async def _exchange(self, arguments: Mapping[str, Any], resolved: Resolved, tape: Tape, answer: Collector) -> None:
-        if is_plain(resolved, arguments):
-            async for piece in chat_server.pieces(calls.sender(), tape, arguments):
-                answer.add(piece)
-            return
         response = await calls.completion(self._env, tape, direct=resolved.direct, **arguments)
         if not self._stream:
             answer.add(response)

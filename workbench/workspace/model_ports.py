@@ -47,7 +47,6 @@ def model_for(
         env=env,
         timeout_s=settings.timeout,
         stream=settings.stream,
-        base_url=choice.base_url,
     )
 
 

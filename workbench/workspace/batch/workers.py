@@ -24,7 +24,6 @@ from msgspec import Struct, convert, to_builtins
 
 from workbench.engine.gate import RunStopped
 from workbench.models import calls
-from workbench.models.chat_server import is_chat_server
 from workbench.models.encodings import encodings
 from workbench.store.faults import StoreError
 from workbench.workspace.batch.cells import Cells, CellTask, Ledger
@@ -65,10 +64,9 @@ class WorkSetup(Struct, frozen=True):
     rerun_tools: bool
 
     @property
-    def needs_litellm(self) -> bool:
-        """Whether calls go through litellm."""
-        choices = [one.choice for one in self.batch.setups]
-        return any(not one.offline and not is_chat_server(one.base_url) for one in choices)
+    def is_live(self) -> bool:
+        """Whether a provider is called."""
+        return any(not one.choice.offline for one in self.batch.setups)
 
 
 class WorkerProcesses:
@@ -104,7 +102,7 @@ class WorkerProcesses:
 
     def _load(self) -> None:
         """Load what every cell needs, here and once."""
-        if self._setup.needs_litellm:
+        if self._setup.is_live:
             calls.rehearse()
         for setup in self._setup.batch.setups:
             encodings().text("", setup.choice.default_model)
