@@ -154,11 +154,22 @@ def test_one_connection_serves_all_that_ask_at_once_with_the_tools_that_the_defi
         (["/no/such/program"], "there is no program '/no/such/program'"),
         ([sys.executable, "-c", "import sys; sys.exit('no licence')"], "its stderr ends: no licence"),
         (["sh", "-c", "echo hello; sleep 1"], "it said 'hello'"),
+        (["sh", "-c", "exec 0<&-; echo hello"], "it said 'hello'"),
+        (["sh", "-c", "tr '\\0' x < /dev/zero"], "it said a line of more than 33,554,432 bytes"),
         (["sh", "-c", 'yes \'{"jsonrpc": "2.0"}\' | head -n 2000'], "it said"),
         (["sh", "-c", f"read x; echo '{WRONG}'"], "it ended before"),
         (["sh", "-c", "cat > /dev/null"], "it did not answer as an MCP server within 0.5 s"),
     ],
-    ids=["no program", "dies at once", "says something else", "floods", "wrong answer", "silent"],
+    ids=[
+        "no program",
+        "dies at once",
+        "says something else",
+        "says it and ends",
+        "says a line without end",
+        "floods",
+        "wrong answer",
+        "silent",
+    ],
 )
 def test_a_server_that_is_none_is_a_fault_that_says_why(run: Run, command: list[str], words: str) -> None:
     async def work(pool: Pool) -> Listing:

@@ -11,10 +11,13 @@ import base64
 import binascii
 import json
 import logging
+import os
 import re
+import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -53,6 +56,10 @@ MAX_SCHEMA = 50_000
 """Of one listing: tools, pages, characters of a description and of a schema as JSON."""
 MAX_NAME = 64
 """Characters of a tool's name that providers take."""
+MAX_LINE = 32 * 1024 * 1024
+"""Bytes of one message of a program: images are in it, as base64."""
+_GRACE_S = 2.0
+"""Seconds that a program gets to end before it is made to."""
 _TAIL = 400
 """Characters of what a server wrote to stderr that a fault repeats."""
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}\Z")
@@ -63,6 +70,7 @@ def _sdk() -> Any:
     # It takes 800 ms of CPU to import, and most runs have no server.
     import mcp.client.stdio
     import mcp.client.streamable_http
+    import mcp.shared.message
 
     return mcp
 
@@ -338,15 +346,16 @@ class _Connection:
                 event_hooks={"request": [self._asks], "response": [self._answered]},
             )
             return sdk.client.streamable_http.streamable_http_client(settled.url, http_client=client)
-        program, *arguments = settled.argv
-        parameters = sdk.StdioServerParameters(command=program, args=arguments, env=dict(settled.env), cwd=settled.cwd)
-        return sdk.client.stdio.stdio_client(parameters, errlog=self._errors)
+        return _program(settled, self._errors, self._wrong)
 
     async def _heard(self, message: object) -> None:
         """Takes a message that answers no request; text outside the protocol is kept for a fault."""
-        if isinstance(message, Exception) and not self._nonsense:
+        if isinstance(message, Exception):
             found = re.search(r"input_value=(.*), input_type", str(message))
-            self._nonsense = clean_line(found[1] if found else str(message), 120)
+            self._wrong(found[1] if found else str(message))
+
+    def _wrong(self, said: str) -> None:
+        self._nonsense = self._nonsense or clean_line(said, 120)
 
     async def _asks(self, request: Any) -> None:
         """Each request, also one to which an answer led."""
@@ -377,6 +386,99 @@ class _Connection:
         """The same, for a program that has just ended: it may still be writing."""
         await asyncio.sleep(0.05)
         return self._said()
+
+
+@asynccontextmanager
+async def _program(settled: _ResolvedServer, errors: IO[str], wrong: Callable[[str], None]) -> AsyncIterator[Any]:
+    """Start a server, as the transport of a client: the streams of messages from it and to it. ``wrong`` is told lines
+    that are no message. Raises OSError if it cannot be started.
+
+    The transport of the SDK (2.3) takes lines of any length, and loses what a server said before it ended when a
+    request comes too late.
+    """
+    # A pipe of our own, which can be closed although something that the program started still holds its other end.
+    own, its = os.pipe()
+    source = asyncio.StreamReader(limit=MAX_LINE)
+    output, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(source), os.fdopen(own, "rb", buffering=0)
+    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *settled.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=its,
+            stderr=errors,
+            env=_sdk().client.stdio.get_default_environment() | dict(settled.env),
+            cwd=settled.cwd,
+            start_new_session=True,
+        )
+    except BaseException:
+        output.close()
+        raise
+    finally:
+        os.close(its)
+    assert process.stdin is not None
+    arrived, incoming = anyio.create_memory_object_stream[Any](0)
+    outgoing, requests = anyio.create_memory_object_stream[Any](0)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_listen, source, arrived, wrong)
+            tasks.start_soon(_speak, process.stdin, requests)
+            try:
+                yield incoming, outgoing
+            finally:
+                incoming.close()
+                outgoing.close()
+                with anyio.CancelScope(shield=True):
+                    await _ended(process)
+                tasks.cancel_scope.cancel()
+    finally:
+        output.close()
+
+
+async def _listen(source: asyncio.StreamReader, arrived: Any, wrong: Callable[[str], None]) -> None:
+    """Hand on the messages of a server, until its last word: what it says when the client has gone is read as well, or
+    it could not end."""
+    types, message = _sdk().types, _sdk().shared.message.SessionMessage
+    async with arrived:
+        try:
+            while line := await source.readline():
+                try:
+                    parsed = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    wrong(repr(line.decode("utf-8", "replace").strip()))
+                else:
+                    await arrived.send(message(parsed))
+        except ValueError:
+            wrong(f"a line of more than {MAX_LINE:,} bytes")
+        except anyio.BrokenResourceError:
+            pass
+    while await source.read(65_536):
+        pass
+
+
+async def _speak(target: asyncio.StreamWriter, requests: Any) -> None:
+    """Hand on the messages to a server, until there are no more or it takes none; what it said is still read then."""
+    try:
+        async with requests:
+            async for message in requests:
+                target.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await target.drain()
+    except OSError:
+        pass
+    finally:
+        target.close()
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """End a program that gets no more requests, and all that it started: by the end of its input, then by signals."""
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+        with anyio.move_on_after(_GRACE_S):
+            await process.wait()
+            return
 
 
 def _transport_faults() -> tuple[type[Exception], ...]:
