@@ -33,7 +33,7 @@ def passages(old: str, new: str) -> list[Passage]:
         a, b = _LINE.findall(old), _LINE.findall(new)
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     found = [
-        Passage(tag == "equal", _joined(a[a1:a2]), _joined(b[b1:b2])) for tag, a1, a2, b1, b2 in matcher.get_opcodes()
+        Passage(tag == "equal", "".join(a[a1:a2]), "".join(b[b1:b2])) for tag, a1, a2, b1, b2 in matcher.get_opcodes()
     ]
     shared = sum(len(passage.old.strip()) for passage in found if passage.same)
     if shared < ALIKE * max(len(old), len(new)):
@@ -51,7 +51,3 @@ def _merged(found: Sequence[Passage]) -> list[Passage]:
         else:
             merged.append(one)
     return merged
-
-
-def _joined(pieces: Sequence[str]) -> str:
-    return "".join(pieces)

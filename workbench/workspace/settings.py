@@ -388,12 +388,12 @@ def load_settings(
     origins = {setting.name: "default" for setting in TABLE}
     for origin, layer in layers:
         for name, value in layer.items():
-            values[name], origins[name] = _checked(_known(name, origin), value, origin), origin
+            values[name], origins[name] = checked_value(_known(name, origin), value, origin), origin
     for setting in TABLE:
         variable = next((v for v in setting.env if env.get(v)), None)
         if variable is not None:
             origin = f"environment {variable}"
-            values[setting.name], origins[setting.name] = _checked(setting, env[variable], origin), origin
+            values[setting.name], origins[setting.name] = checked_value(setting, env[variable], origin), origin
     named = [variable for variable in _FOLDERS.values() if env.get(variable)]
     if named and origins["tackle_dirs"] == "default":
         values["tackle_dirs"] = [env.get(variable) or folder for folder, variable in _FOLDERS.items()]
@@ -401,13 +401,8 @@ def load_settings(
     for name, value in (flags or {}).items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
-            values[name], origins[name] = _checked(_known(name, "flag"), value, option), "flag"
+            values[name], origins[name] = checked_value(_known(name, "flag"), value, option), "flag"
     return Settings(values, origins)
-
-
-def checked_value(setting: Setting, value: Any, origin: str) -> Any:
-    """A value as it counts: of the right type, one of the choices. Raises SettingsError naming the origin."""
-    return _checked(setting, value, origin)
 
 
 def _file(path: Path) -> Mapping[str, Any]:
@@ -449,7 +444,8 @@ def _known(name: str, origin: str) -> Setting:
     return _BY_NAME[name]
 
 
-def _checked(setting: Setting, value: Any, origin: str) -> Any:
+def checked_value(setting: Setting, value: Any, origin: str) -> Any:
+    """A value as it counts: of the right type, one of the choices. Raises SettingsError naming the origin."""
     if value is None or value == "":
         return setting.default
     try:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import asdict
 
 from workbench.context.assembly import Assembly, Item
-from workbench.context.cache import Forecast
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer
 from workbench.engine.forecasting import Prediction
 from workbench.engine.journal.journal_writer import JournalWriter
-from workbench.engine.journal.usage import Usage
 
 
 def record_context(
@@ -54,7 +51,7 @@ def record_context(
         overhead_tokens=assembly.overhead_tokens,
         grade=str(prediction.grade),
         scale=prediction.scale,
-        forecast=_numbers(prediction.forecast),
+        forecast=asdict(prediction.forecast),
         price={
             "source": price.source,
             "grade": price.grade,
@@ -93,7 +90,7 @@ def record_answer(
         purpose=purpose,
         added=journal.items([item]) if joins else [],
         finish_reason=answer.finish_reason,
-        usage=_numbers(usage),
+        usage=asdict(usage),
         residual=None if usage.input is None else usage.input - assembly.tokens_sent,
         cost=answer.cost,
         cost_grade=answer.cost_grade,
@@ -108,8 +105,3 @@ def record_answer(
         **({"remarks": list(answer.remarks)} if answer.remarks else {}),
         **({} if joins else {"message": journal.message(item.message)}),
     )
-
-
-def _numbers(value: Forecast | Usage) -> dict[str, Any]:
-    """The fields by name. Their values are numbers and texts, so no copy is needed."""
-    return asdict(value)
