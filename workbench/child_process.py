@@ -1,4 +1,4 @@
-"""What a process does first that works for another one of ours."""
+"""First steps of a process that works for another one of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hook may answer: nothing or CONTINUE, PAUSE, ``pause(reason)``, or ``inject(text, reason)``."""
+"""The answers that a hook may give: nothing or CONTINUE, PAUSE, ``pause(reason)``, or ``inject(text, reason)``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What stored runs say: what-if, comparisons, sweeps, rankings, advice. Pure: no engine runs here."""
+"""Analyses of stored runs: what-if, comparisons, sweeps, rankings, advice. Pure: no engine runs here."""

@@ -1,4 +1,4 @@
-"""What a failed model call means to a person, and what can be done about it, by the kind of its fault."""
+"""Explains a failed model call to a person, and says what can be done about it, by the kind of its fault."""
 
 from __future__ import annotations
 

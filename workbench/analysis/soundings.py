@@ -1,4 +1,5 @@
-"""What stored soundings say of a prompt: which variants win more than by chance, at which cost, what winners share."""
+"""Statistics of stored soundings: which variants win more often than by chance, at which cost, and what winners
+share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each call of a stored run would have seen under another context strategy: re-assembled from the journal.
+"""Assembles each call of a stored run again under another context strategy, from the journal.
 
 No engine runs and no model is called: the history is what the journal says was said.
 """

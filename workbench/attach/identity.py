@@ -1,4 +1,4 @@
-"""What makes a request the same as a recorded one: its JSON, or that without what programs draw anew at each start."""
+"""Compares a request with a recorded one: by its JSON, or without the values that programs draw anew at each start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls of a program would cost under another context strategy, while they happen: nothing of it is sent."""
+"""Predicts the cost of a program's calls under another context strategy while they happen. Nothing of it is sent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the servers of attach accept: requests of programs of this machine, or with the token, but of no web page; and
-bodies, also packed ones, up to a limit."""
+"""Admission to the servers of attach: programs of this machine, or with the token, but no web page; and bodies, packed
+ones too, up to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What ``sweep``, ``import`` and ``test run`` share: who does the work, how far it is, and how it is cut off."""
+"""Options and progress shared by ``sweep``, ``import`` and ``test run``: the workers, how far they are, and how a
+person stops them."""
 
 from __future__ import annotations
 

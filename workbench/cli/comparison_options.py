@@ -1,4 +1,4 @@
-"""What ``context``, ``diff`` and ``sweep`` share: stored runs, strategies and prices as a user names them."""
+"""Options shared by ``context``, ``diff`` and ``sweep``: stored runs, strategies and prices as a user names them."""
 
 from __future__ import annotations
 

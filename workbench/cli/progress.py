@@ -1,4 +1,4 @@
-"""What a headless run is doing, on stderr: one line per thing that happened, and in a terminal what it waits for."""
+"""The progress of a headless run on stderr: one line for each event, and in a terminal a line for what it waits for."""
 
 from __future__ import annotations
 

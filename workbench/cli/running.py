@@ -1,4 +1,4 @@
-"""What ``run`` and ``resume`` share: a start from options, the run on the main thread with its signals, and its end."""
+"""Shared by ``run`` and ``resume``: a start from options, the run on the main thread with its signals, and its end."""
 
 from __future__ import annotations
 

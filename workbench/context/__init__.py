@@ -1,1 +1,1 @@
-"""What one model call sees, message by message, and why; its tokens, its cached prefix, its cost. Pure."""
+"""The context of one model call, message by message, with reasons; its tokens, its cached prefix, its cost. Pure."""

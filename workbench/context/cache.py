@@ -1,4 +1,4 @@
-"""What a call will cost: the prefix the provider can reuse, and the money."""
+"""Predicts what a call will cost: the prefix that the provider can reuse, and the money."""
 
 from __future__ import annotations
 

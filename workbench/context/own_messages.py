@@ -1,4 +1,5 @@
-"""What happens to a visit's own messages when no part of the strategy decides: they go out, and say what they are."""
+"""The default for a visit's own messages: all of them are sent, each with a reason, where no part of the strategy
+decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a strategy is built of: a part says what enters a phase, what survives to a turn, or what fits the budget."""
+"""The interface of a part of a strategy. A part decides what enters a phase, what survives to a turn, or what fits the
+budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a run need of an execution of a phase, as Protocols, and what a visit sets up for its executions.
+"""Protocols: what the parts of a run need of an execution of a phase, and what a visit sets up for its executions.
 
 ``run/execution.py`` implements them. The packages for people, candidates and selection import only these.
 """

@@ -1,4 +1,5 @@
-"""What a tool may know of the run that calls it: session, phase, state, outputs. Set around each call of a tool."""
+"""The run that calls a tool, as the tool may know it: session, phase, state, outputs. Set around each call of a
+tool."""
 
 from __future__ import annotations
 

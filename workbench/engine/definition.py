@@ -1,4 +1,4 @@
-"""What a run executes: the cascade, its text, graph and included texts; and the options that it is pinned to."""
+"""The definition of a run: the cascade, its text, graph and included texts; and the options that it is pinned to."""
 
 from __future__ import annotations
 

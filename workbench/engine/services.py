@@ -1,4 +1,5 @@
-"""What the parts of a run share: its definition, options, ports and journal, its gate, limits, costs and hooks."""
+"""Services shared by the parts of a run: its definition, options, ports and journal, its gate, limits, costs and
+hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run knows at one moment: state, outputs, finished visits. A candidate works on a copy of its own."""
+"""The state of a run at one moment: state, outputs, finished visits. A candidate works on a copy of its own."""
 
 from __future__ import annotations
 

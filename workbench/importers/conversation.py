@@ -1,4 +1,5 @@
-"""What every format is read into: messages in the order a model saw them, and what the source says of each call."""
+"""The common form of all imported formats: messages in the order in which a model saw them, and what the source says of
+each call."""
 
 from __future__ import annotations
 

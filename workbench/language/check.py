@@ -1,4 +1,5 @@
-"""What the models let pass but a person should know: unknown keys, spellings, names, and phases without a task."""
+"""Warns of what the models accept but a person should know: unknown keys, spellings, names, and phases without a
+task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine walks: phases as nodes, and as edges every way from one to the next."""
+"""The graph that the engine walks: phases as nodes, and an edge for every way from one phase to the next."""
 
 from __future__ import annotations
 

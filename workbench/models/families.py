@@ -1,4 +1,4 @@
-"""Which encoding a model's text is counted in, and how its provider counts images: our own table by model family.
+"""Our table of model families: the encoding that a model's text is counted in, and how its provider counts images.
 
 litellm chooses by spelling, so that ``gpt-5`` and ``openai/gpt-5`` differ; here prefixes and variants go first.
 """

@@ -1,4 +1,4 @@
-"""Which provider answers a model name."""
+"""Finds the provider that answers a model name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What litellm is handed for a request: messages in OpenAI form and parameters, as the provider at hand takes them."""
+"""Builds the arguments of a call of litellm: messages in OpenAI form and parameters, as the provider at hand takes
+them."""
 
 from __future__ import annotations
 

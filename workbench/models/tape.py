@@ -1,4 +1,4 @@
-"""What one model call sent and received, recorded at the HTTP client, below every library."""
+"""Records what one model call sent and received, at the HTTP client, below every library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a snapshot says must hold, and how it is read off a run: phases, routes, checks, tools, state, requests."""
+"""The expectations of a snapshot, and how they are read off a run: phases, routes, checks, tools, state, requests."""
 
 from __future__ import annotations
 

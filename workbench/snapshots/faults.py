@@ -1,4 +1,4 @@
-"""What can be wrong with a snapshot before it is replayed."""
+"""Errors of a snapshot that show before it is replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the branches of a run are to people and SQL: candidates and refinement steps, with session ids of their own."""
+"""The branches of a run as people and SQL see them: candidates and refinement steps, with session ids of their own."""
 
 from __future__ import annotations
 

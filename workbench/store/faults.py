@@ -1,4 +1,4 @@
-"""What can go wrong with a store, as errors with a sentence for a person."""
+"""Errors of a store, each with a sentence for a person."""
 
 from __future__ import annotations
 

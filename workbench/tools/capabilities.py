@@ -1,4 +1,4 @@
-"""What a workspace could do outside the sandbox, as a list that a person can read and that can be compared."""
+"""The capabilities of a workspace outside the sandbox, as a list that a person can read and that can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools never see of a folder: the store, files of secrets, and the settings and hooks of git."""
+"""Names in a folder that tools never see: the store, files of secrets, and the settings and hooks of git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions are hooks: those that Python files of ``tools/`` and programs give to ``register_hook``."""
+"""The registered hooks: functions that Python files of ``tools/`` and programs give to ``register_hook``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files tools may touch: what lies below the workspace, no link followed out of it, and no secrets."""
+"""Limits the files that tools may touch: those below the workspace, through no link out of it, and no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which folders a person has allowed to act, and for which capabilities. Kept in the user's state folder only."""
+"""The folders that a person has allowed to act, with their capabilities. Kept in the user's state folder only."""
 
 from __future__ import annotations
 

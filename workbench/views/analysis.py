@@ -1,4 +1,4 @@
-"""What the soundings of stored runs say of the prompts of a cascade."""
+"""The view of ``analyze``: the statistics of stored soundings of a cascade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people say of a run and of its calls, in words and signs: lists, cards, the tree and commands show the same."""
+"""Annotations of runs and calls in words and signs: lists, cards, the tree and commands show the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one model call saw, entry by entry: a table for people, every entry for programs."""
+"""The context of one model call, entry by entry: a table for people, every entry for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands are called in the palette and in the help, and words that find them."""
+"""Names of commands in the palette and in the help, and words that find them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a comparison has: counted from the calls' outlines, and laid out only for the calls that one looks at."""
+"""The rows of a comparison: counted from the calls' outlines, and laid out only for the calls that are looked at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison says, in words: changes of a number, first differences, and whether masking pays."""
+"""Words of a comparison: changes of a number, first differences, and whether masking pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the detail pane shows: a message, the reason of an entry with its line in the file, the wire, an event."""
+"""Documents of the detail pane: a message, the reason of an entry with its line in the file, the wire, an event."""
 
 from __future__ import annotations
 

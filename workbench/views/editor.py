@@ -1,4 +1,4 @@
-"""What stands around the text in the editor: its header, and what the field under the cursor means."""
+"""The lines around the text in the editor: its header, and the meaning of the field under the cursor."""
 
 from __future__ import annotations
 

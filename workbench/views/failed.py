@@ -1,4 +1,4 @@
-"""What the detail pane shows of a call that gave no answer: what happened, what to do, what the provider sent."""
+"""The document of a call without an answer: what happened, what to do, and what the provider sent."""
 
 from __future__ import annotations
 

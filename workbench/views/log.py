@@ -1,4 +1,4 @@
-"""What happened, line by line: one line for each event that a person would want to read, and the journal itself."""
+"""The log of a run: a line for each event that a person would want to read, and the journal itself."""
 
 from __future__ import annotations
 

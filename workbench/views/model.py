@@ -1,4 +1,4 @@
-"""What a list shows: rows by index, fixed lines above them, and a text for an empty list."""
+"""The interface of a list: rows by index, fixed lines above them, and a text for an empty list."""
 
 from __future__ import annotations
 

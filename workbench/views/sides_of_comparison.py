@@ -1,4 +1,4 @@
-"""What the sides of a comparison can be, as a list to choose from."""
+"""The possible sides of a comparison, as a list to choose from."""
 
 from __future__ import annotations
 

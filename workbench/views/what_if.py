@@ -1,4 +1,4 @@
-"""What the calls of a watched program would cost under another strategy, beside what is sent: by call and in sum."""
+"""The cost of a watched program's calls under another strategy, beside what is sent: by call and in sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workspace and its machine have: the health of the store, MCP servers, permissions and memory banks."""
+"""Views of a workspace and its machine: the health of the store, MCP servers, permissions and memory banks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies around the cascades of a workspace: tools, validators, other cascades, and whether it is trusted."""
+"""The environment of the cascades of a workspace: tools, validators, other cascades, and whether it is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder holds for the home screen: its cascades, found by a quick look and checked one by one."""
+"""The cascades of a folder for the home screen: found by a quick look, and checked one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What answers and prices the calls of a run: model, embedder, counter and prices, by the choice of the model."""
+"""Builds the ports that answer and price the calls of a run: model, embedder, counter and prices, by the choice of the
+model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workspace could do outside the sandbox, which part of it is not allowed yet, and granting it."""
+"""The capabilities of a workspace outside the sandbox: which are not allowed yet, and allowing them."""
 
 from collections.abc import Sequence
 from pathlib import Path

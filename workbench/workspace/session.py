@@ -1,4 +1,4 @@
-"""What the app holds: one opened cascade and at most one live run, in a thread and on an event loop of its own.
+"""A session of the app: one opened cascade and at most one live run, in a thread and on an event loop of its own.
 
 The app reads ``events`` and ``notices`` once per frame; every command may be given from any thread.
 """

@@ -1,4 +1,4 @@
-"""What enters a phase: what its file selects, everything, or everything with injections first."""
+"""Parts that decide what enters a phase: what its file selects, everything, or everything with injections first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an inference of a decomposition sees: the values that bind it and what it depends on, before its own prompt."""
+"""The context of an inference in a decomposition: the values that bind it and the results that it depends on, before
+its own prompt."""
 
 from __future__ import annotations
 

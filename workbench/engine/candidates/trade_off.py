@@ -1,4 +1,4 @@
-"""Which candidate wins when quality and cost both count: pure arithmetic."""
+"""Picks the winner if quality and cost both count: pure arithmetic."""
 
 from __future__ import annotations
 

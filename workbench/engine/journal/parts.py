@@ -1,4 +1,4 @@
-"""What the fold knows of the parts of a run: its visits, calls, tool calls and bodies."""
+"""The parts of a run in the fold: its visits, calls, tool calls and bodies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which events are the same happening: for a resumed run, which passes over what its journal holds, and for journals in
-which a resume wrote it again."""
+"""Finds events that repeat an earlier one: a resumed run passes over those that its journal holds, and some journals
+hold events that a resume wrote again."""
 
 from __future__ import annotations
 

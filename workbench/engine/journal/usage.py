@@ -1,4 +1,5 @@
-"""What a provider counted. By itself, so that a journal can be read without loading the language."""
+"""The token counts that a provider reports. In a module of its own, so that a journal can be read without loading the
+language."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a run takes from a recording: replay, resume, pins and forks."""
+"""Runs that take answers from a recording: replay, resume, pins and forks."""

@@ -1,4 +1,4 @@
-"""What comes after a phase: one function over the graph, and the rule that chose."""
+"""Chooses the phase after a phase: one function over the graph, with the rule that chose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node of a pipeline does in one visit, by its kind, and what that comes to."""
+"""The work of a pipeline's node in one visit, by its kind, and its outcome."""
 
 from __future__ import annotations
 

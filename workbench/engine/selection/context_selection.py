@@ -1,4 +1,4 @@
-"""What a phase's context needs before it can be assembled: a selector's choice from the menu of cards, or embeddings.
+"""Prepares a phase's context before it is assembled: a selector's choice from the menu of cards, or embeddings.
 
 Asked once per execution, before its first message, and journaled: a replay and a what-if take it from there.
 """

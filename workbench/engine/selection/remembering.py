@@ -1,4 +1,4 @@
-"""What outlives a run: at its end, the messages of its finished visits go into the bank that ``memory`` names."""
+"""Writes memory: at the end of a run, the messages of its finished visits go into the bank that ``memory`` names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What may be written where the cursor stands in a pipeline, and what the attribute under it means."""
+"""Completion and help at the cursor in a pipeline: values that can be written there, and the meaning of an
+attribute."""
 
 from __future__ import annotations
 

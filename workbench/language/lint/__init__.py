@@ -1,1 +1,1 @@
-"""What `check` finds in a cascade beyond its form: one table of codes, and checks by subject over shared facts."""
+"""Checks of a cascade beyond its form: one table of codes, and checks by subject over shared facts."""

@@ -1,4 +1,5 @@
-"""What all checks of one file share, worked out once: its phases, the walks through them, its places, its family."""
+"""Facts that all checks of one file share, worked out once: its phases, the walks through them, its places, its
+family."""
 
 from __future__ import annotations
 

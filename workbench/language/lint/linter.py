@@ -1,4 +1,4 @@
-"""What `check` finds in a cascade beyond its form: one table of codes, and checks by subject over shared facts."""
+"""Runs the checks of a cascade beyond its form: one table of codes, and checks by subject over shared facts."""
 
 from __future__ import annotations
 

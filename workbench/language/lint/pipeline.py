@@ -1,4 +1,4 @@
-"""What `check` finds in a pipeline beyond its form: its start and its end, its ways, its conditions, its threads."""
+"""Checks of a pipeline beyond its form: its start and its end, its edges, its conditions, its threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can come before what in the walks of a cascade."""
+"""Finds which phases can come before which in the walks of a cascade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What enters a phase from others: sources that never come, come twice, or have settings without effect."""
+"""Checks what enters a phase from others: sources that never come, come twice, or have settings without effect."""
 
 from __future__ import annotations
 

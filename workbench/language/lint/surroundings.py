@@ -1,4 +1,4 @@
-"""What a pure check must be told about the world outside the file: tools, validators, files, models."""
+"""The world outside the file, as pure checks need it: tools, validators, files, models."""
 
 from __future__ import annotations
 

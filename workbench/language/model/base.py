@@ -1,4 +1,5 @@
-"""What all models of the language share: they are frozen, keep unknown keys, take short forms, and say their tier."""
+"""The base of all models of the language: they are frozen, keep unknown keys, take short forms, and state their
+tier."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a phase sees: selection between phases, masking within one, budgets, retrieval and tags."""
+"""Fields that decide what a phase sees: selection between phases, masking within one, budgets, retrieval and tags."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What a task decomposition says: a request, its entities, and sub-tasks with what each depends on."""
+"""The model of a task decomposition: a request, its entities, and sub-tasks with their dependencies."""
 
 from __future__ import annotations
 

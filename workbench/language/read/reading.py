@@ -1,4 +1,4 @@
-"""What reading a text gives, whichever format it is in, and how much of it is read at most."""
+"""The result of reading a text, in whichever format, and the limit of how much is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a template refers to, without rendering it: names with places, unknown filters and tests, syntax errors."""
+"""Finds the names that a template refers to, without rendering it: with places, unknown filters and tests, syntax
+errors."""
 
 from __future__ import annotations
 

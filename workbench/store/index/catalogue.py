@@ -1,4 +1,5 @@
-"""What the tables and their columns hold, in one sentence each: for the console, the completion and the reference.
+"""Descriptions of the tables and their columns, in one sentence each: for the console, the completion and the
+reference.
 
 A name means the same in every table that has it.
 """

@@ -1,4 +1,4 @@
-"""What ``doctor`` shows of a store, and the repair that loses nothing."""
+"""The health of a store as ``doctor`` shows it, and a repair that loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is imported and made in the thread behind the first frame: the presenter of an opened session."""
+"""Imports and makes, in the thread behind the first frame, the presenter of an opened session."""
 
 from __future__ import annotations
 

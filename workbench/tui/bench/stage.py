@@ -1,4 +1,4 @@
-"""What the controllers of the Bench need of its screen."""
+"""Protocols: what the controllers of the Bench need of its screen."""
 
 from __future__ import annotations
 

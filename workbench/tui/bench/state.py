@@ -1,4 +1,4 @@
-"""What the Bench shows, without Textual: the fold over events and notices, the selected call, the toggles."""
+"""The state of the Bench, without Textual: the fold over events and notices, the selected call, the toggles."""
 
 from __future__ import annotations
 

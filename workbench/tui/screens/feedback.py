@@ -1,4 +1,4 @@
-"""What a person says to a running phase."""
+"""The dialog for feedback of a person to a running phase."""
 
 from __future__ import annotations
 

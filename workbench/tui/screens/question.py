@@ -1,4 +1,4 @@
-"""What a run asks a person, and the answer."""
+"""The dialog for a question of a run, and its answer."""
 
 from __future__ import annotations
 

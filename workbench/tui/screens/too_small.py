@@ -1,4 +1,4 @@
-"""What a terminal gets that is too small for the panes."""
+"""The screen for a terminal that is too small for the panes."""
 
 from __future__ import annotations
 
