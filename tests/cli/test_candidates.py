@@ -37,11 +37,11 @@ def test_what_nobody_chose_is_told_as_undecided_by_every_command(charts: Cli, wo
     replies = [{"text": "one"}, *({"aside": number, "text": "hm"} for number in (1, 2))]
     (workspace / "odd.replies.yaml").write_text(json.dumps({"replies": {"p": replies}}))
     ran = charts("run", "odd.yaml", "--session", "odd")
-    assert "keeps  candidate 0, undecided: the evaluator's answer" in ran.err
+    assert "keeps  candidate s0, undecided: the evaluator's answer" in ran.err
     assert "picks" not in ran.err
     shown = charts("candidates", "odd", "--plain").out
-    assert "0 stands, undecided" in shown
-    first = next(line for line in shown.splitlines() if line.startswith("0  success"))
+    assert "s0 stands, undecided" in shown
+    first = next(line for line in shown.splitlines() if line.startswith("s0  success"))
     assert "stands" in first
     assert "winner" not in first
     assert json.loads(charts("tree", "odd", "--json").out)["phases"][0]["undecided"] is True

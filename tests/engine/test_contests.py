@@ -392,7 +392,7 @@ def test_every_candidate_has_a_row_with_what_it_is_and_did() -> None:
     definition = cascade({"max_parallel": 1, **soundings}, wards=wards)
     played = play(definition, replies, validators=validators)
     one, two, three = rows(played)
-    assert [row.number for row in (one, two, three)] == ["0", "1", "2"]
+    assert [row.number for row in (one, two, three)] == ["s0", "s1", "s2"]
     assert (one.won, one.stands, one.score, one.cost, one.cost_grade) == (True, True, 70.0, 0.1, "billed")
     assert (two.entrant.mutation_template, two.entrant.mutation_applied) == ("Be brief.", "Be brief.\n\nWrite.")
     assert (three.entrant.status, three.failed_checks, three.compared) == ("blocked", ("words",), False)
@@ -409,7 +409,7 @@ def test_a_refinement_shows_the_incumbent_beside_what_was_made_of_it() -> None:
     played = sounded({"factor": 2, "reforge": reforge}, replies)
     found = rows(played, 1)
     assert [(row.number, row.incumbent, row.score, row.won) for row in found] == [
-        ("1", True, 20.0, False),
+        ("s1", True, 20.0, False),
         ("r1.0", False, 5.0, False),
         ("r1.1", False, 30.0, True),
     ]

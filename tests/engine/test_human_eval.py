@@ -28,7 +28,7 @@ def asked(played: Played, of: int = 0) -> dict[str, Any]:
 
 def test_candidates_are_shown_with_what_they_are_unless_the_file_hides_it() -> None:
     shown = asked(chosen(["Attempt 1"], show_index=True))["context"]
-    assert "(candidate 1 · gpt-4o-mini · 110 tokens · cost unknown · augment: Be brief.)\n# Lamp\ndark" in shown
+    assert "(candidate s1 · gpt-4o-mini · 110 tokens · cost unknown · augment: Be brief.)\n# Lamp\ndark" in shown
     hidden = chosen(["Attempt 1"], show_metadata=False, show_mutations=False, max_preview_length=6)
     assert asked(hidden)["context"].startswith("Attempt 1:\n# Lamp… (19 characters)\n\nAttempt 2:\n# Lamp…")
     assert asked(hidden)["shown"] == {"hidden": ["metadata", "mutations"], "limit": 6}
@@ -72,7 +72,7 @@ def test_outputs_are_shown_in_the_form_that_the_file_names() -> None:
 
 def test_reasons_against_the_others_are_asked_for_once_and_kept() -> None:
     played = chosen(["Attempt 2: dark", "1: too bright; 3: the same"], capture_rejected_reasons=True)
-    assert asked(played, 1)["question"].startswith("Why not 1, 3 (candidates 0, 2)?")
+    assert asked(played, 1)["question"].startswith("Why not 1, 3 (candidates s0, s2)?")
     assert evaluation(played)["rejected"] == {"0": "too bright", "2": "the same"}
     assert (evaluation(played)["offered"], evaluation(played)["reason"]) == ([0, 1, 2], "dark")
     assert comparable(replayed(played)[0]) == comparable(played.events)

@@ -115,8 +115,8 @@ def test_a_mermaid_graph_of_a_run_shows_the_candidates_and_the_winner() -> None:
     lines = mermaid(played.definition.graph, RunPath(played.state)).splitlines()
     assert lines[0] == "flowchart TD"
     assert "  n0 ==> n1" in lines
-    assert '  n1 -.-> n1c0(["candidate 0"])' in lines
-    assert '  n1 ==> n1c1(["candidate 1, the winner"])' in lines
+    assert '  n1 -.-> n1c0(["candidate s0"])' in lines
+    assert '  n1 ==> n1c1(["candidate s1, the winner"])' in lines
 
 
 def test_a_name_cannot_become_mermaid_syntax() -> None:

@@ -141,11 +141,11 @@ async def test_rounds_stand_below_each_other_and_a_plot_takes_the_place_of_the_t
 async def test_two_outputs_and_two_prompts_stand_side_by_side(tmp_path: Path) -> None:
     async with bench(tmp_path, text=JUDGING, replies=REPLIES, given={"topic": "hits"}) as it:
         screen = await opened(it)
-        one = next(i for i in range(len(screen.rows)) if (c := screen.rows.candidate(i)) and c.number == "1")
+        one = next(i for i in range(len(screen.rows)) if (c := screen.rows.candidate(i)) and c.number == "s1")
         screen.view.move_to(one)
         await it.press("space", "j", "d")
         text = screen_text(it.app)
-        assert "Outputs  1 and 2" in text
+        assert "Outputs  s1 and s2" in text
         assert "First, the data" in text
         assert "[b]bold[/b]" in text
         await it.press("escape", "D")
@@ -252,7 +252,7 @@ async def test_who_won_and_why_is_said_in_full_in_a_narrow_terminal(tmp_path: Pa
         await it.until(lambda: screen.candidate is not None, "no candidate is under the cursor")
         chosen = screen.candidate
         await it.pilot.resize_terminal(80, 24)
-        await it.until(lambda: "pick was 2)" in screen_text(it.app), "the end of the reason is cut off")
+        await it.until(lambda: "pick was s2)" in screen_text(it.app), "the end of the reason is cut off")
         assert chosen is not None
         await it.until(
             lambda: screen.candidate is not None and screen.candidate.number == chosen.number,

@@ -41,7 +41,7 @@ def test_candidates_are_shown_as_the_file_says_while_a_person_chooses() -> None:
     texts = ["# Lamp\n\n- bright", "# Lamp\n\n- dark", "<p>third &amp; last</p>"]
     listed, below = choosing({"presentation": "tabbed", "preview_render": "markdown"}, texts, 1)
     assert "Be brief." in listed
-    assert " 0  1  2 " in below
+    assert " s0  s1  s2 " in below
     assert "• dark" in below
     assert "↑ 3 of 3 ↓" in choosing({"presentation": "carousel", "preview_render": "html"}, texts, 2)[1]
     assert "third & last" in choosing({"preview_render": "html"}, texts, 2)[1]

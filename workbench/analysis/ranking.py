@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.candidates.trade_off import frontier, with_known_costs
-from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_number
+from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_name
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState
@@ -64,7 +64,7 @@ class RankedCandidate(Struct, frozen=True):
 
     @property
     def number(self) -> str:
-        return candidate_number(self.entrant.index)
+        return candidate_name(self.entrant.index)
 
     @property
     def output(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.engine.journal.candidate_rounds import REFORGE_STEP, CandidateRounds, Entrant, Round
+from workbench.engine.journal.candidate_rounds import REFORGE_STEP, CandidateRounds, Entrant, Round, candidate_name
 from workbench.engine.journal.parts import VisitState
 from workbench.engine.journal.state import RunState
 
@@ -107,5 +107,5 @@ def winners(state: RunState, phases: Sequence[str]) -> dict[str, list[tuple[str,
 
 
 def _name(each: Round, entrant: Entrant) -> str:
-    number = entrant.index - each.step * REFORGE_STEP
-    return f"reforge {each.step}, candidate {number}" if each.step else f"candidate {number}"
+    name = f"candidate {candidate_name(entrant.index)}"
+    return f"reforge {each.step}, {name}" if each.step else name

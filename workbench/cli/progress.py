@@ -15,7 +15,7 @@ from workbench.analysis.advice import name_of, remedy_of
 from workbench.cli.printer import Printer, talk
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
-from workbench.engine.journal.candidate_rounds import was_decided
+from workbench.engine.journal.candidate_rounds import candidate_name, was_decided
 from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.event import LEFT
 from workbench.engine.journal.parts import expected_of
@@ -214,9 +214,10 @@ def _evaluation_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     if data.get("winner") is None:
         return ("joins  the outputs of all that passed",)
     reason = clean_line(str(data.get("reason") or data.get("decided_by") or ""), 200)
+    winner = candidate_name(data["winner"])
     if not was_decided(data):
-        return (Cell(f"keeps  candidate {data['winner']}, undecided", "warning"), f": {reason}" if reason else "")
-    return ("picks  ", Cell(f"candidate {data['winner']}", "ok"), f": {reason}" if reason else "")
+        return (Cell(f"keeps  candidate {winner}, undecided", "warning"), f": {reason}" if reason else "")
+    return ("picks  ", Cell(f"candidate {winner}", "ok"), f": {reason}" if reason else "")
 
 
 def _route_chosen(_: Place, data: Mapping[str, Any]) -> Cells | None:

@@ -12,7 +12,7 @@ from workbench.engine.candidates.previews import PICTURES, rendered
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Round
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
-from workbench.views.candidates import CandidateRows, change_words, cost_words, score_words, why_text
+from workbench.views.candidates import CandidateRows, attempts_words, change_words, cost_words, score_words, why_text
 from workbench.views.cells import Span, flat
 from workbench.views.diffs import DiffRows
 from workbench.views.documents import image_lines, markdown_line, message_lines, painter, pretty
@@ -165,6 +165,8 @@ def evaluation_doc(state: RunState, contest: CandidateRounds, of: Round, rows: S
     lines = (
         [TextLine(why_text(of, rows), "bold")] if of.evaluation is not None else [TextLine("not settled yet", "faint")]
     )
+    if said := attempts_words(of):
+        lines.append(TextLine(said, "dim"))
     calls = evaluator_calls(state, contest, of)
     for number, call in enumerate(calls, 1):
         lines += [TextLine(""), TextLine(_exchange(call, number, len(calls)), "head")]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, Literal
 
 from msgspec import Struct
 from rich.cells import cell_len
 
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, standings
-from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round
+from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_name
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState
@@ -100,6 +102,8 @@ class CandidateRows(Rows):
         """``held``: the branch of the call that the run is paused at, if it is."""
         self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
         self.rounds = [(of, standings(state, contest, of)) for of in contest.rounds]
+        self.previews = previews([row for _, rows in self.rounds for row in rows])
+        """How the output of each candidate begins, by its index."""
         self.question = question_of(state, contest)
         self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
         self.shown: Mapping[str, Any] = self.question.data.get("shown") or {} if self.question is not None else {}
@@ -127,6 +131,8 @@ class CandidateRows(Rows):
             yield from (Ref("candidate", number, index) for index in range(len(rows)))
             if of.evaluation is not None:
                 yield from self._said("why", number, why_text(of, rows), "bold")
+                if said := attempts_words(of):
+                    yield from self._said("note", number, said, "dim")
             for text, token in notes(rows):
                 yield from self._said("note", number, text, token)
             if self.question is not None and number == len(self.rounds) - 1:
@@ -232,7 +238,7 @@ class CandidateRows(Rows):
         if at.time:
             spans.append((fit("" if bare else seconds(row.seconds), at.time, "right"), "dim"))
         spans += [("  ", "plain"), *_checks(row, at.checks), (" ", "plain")]
-        spans += [("● " if row.on_front else "  ", "ok"), (flat(_said(row), 400), _said_token(row))]
+        spans += [("● " if row.on_front else "  ", "ok"), (flat(self.previews[entrant.index], 400), _said_token(row))]
         return Row(crop(spans, width))
 
     def plain(self, index: int) -> str:
@@ -291,11 +297,11 @@ class CandidatesView(View):
         for of, rows in head.rounds:
             yield BLANK
             yield (Cell(round_words(of, rows), "accent"),)
-            yield Table(COLUMNS, [_row(contest, row) for row in rows])
+            yield Table(COLUMNS, [_row(contest, row, head.previews[row.entrant.index]) for row in rows])
             if of.evaluation is not None:
                 why = why_text(of, rows)
                 yield (Cell(f"{'★' if of.decided or of.winner is None else '☆'} {why}", "ok", why),)
-            for words, _ in notes(rows):
+            for words in filter(None, (attempts_words(of), *(words for words, _ in notes(rows)))):
                 yield (Cell(f"  {words}", "dim"),)
             if self.plot:
                 found = plot_points(rows)
@@ -331,14 +337,14 @@ class CandidatesView(View):
         return contests_json(self.state, self.contests)
 
 
-def _row(contest: CandidateRounds, row: RankedCandidate) -> list[Piece]:
+def _row(contest: CandidateRounds, row: RankedCandidate, preview: str) -> list[Piece]:
     status = row.entrant.status
     signs = ["★" if row.decided else "☆"] if row.won else []
     words = ["winner" if row.decided else "stands"] if row.won else []
     if row.on_front:
         signs.append("●")
         words.append("frontier")
-    said = " ".join((row.output or row.entrant.reason).split())
+    whole = " ".join((row.output or row.entrant.reason).split())
     return [
         Cell(row.number + ("↑" if row.incumbent else ""), words=row.number + (" (incumbent)" if row.incumbent else "")),
         status_cell(status),
@@ -350,7 +356,7 @@ def _row(contest: CandidateRounds, row: RankedCandidate) -> list[Piece]:
         seconds(row.seconds) if row.seconds is not None else "",
         Cell(", ".join(row.failed_checks), "error"),
         Cell(" ".join(signs), "ok", " ".join(words)),
-        Cell(said if len(said) <= PREVIEW else said[:PREVIEW] + "…", words=said),
+        Cell(preview if len(preview) <= PREVIEW else preview[:PREVIEW] + "…", words=whole),
     ]
 
 
@@ -572,6 +578,40 @@ def _checks(row: RankedCandidate, width: int) -> tuple[Span, ...]:
         return (sign("broken"), (names, "error"))
     done = row.entrant.status == "success"
     return (sign("done") if done else (" ", "plain"), (" " * (width - 1), "plain"))
+
+
+def attempts_words(of: Round) -> str:
+    """Which candidates an evaluator's attempts are, where a model compared them: it counts what it was shown from 1."""
+    data = of.evaluation or {}
+    compared = [index for index in data.get("compared") or () if isinstance(index, int)]
+    if data.get("evaluator_pick") is None or not compared:
+        return ""
+    names = ", ".join(map(candidate_name, compared))
+    return f"attempts 1 to {len(compared)} of the evaluator are {names}"
+
+
+ALIKE = 10
+"""Characters that the beginnings of two outputs share from which on they are left out."""
+
+
+def previews(rows: Sequence[RankedCandidate]) -> dict[int, str]:
+    """One line of each output, by the index of its candidate. What it begins with like another one is left out:
+    JSON that differs in its values would show its first key alone.
+    """
+    lines = {row.entrant.index: flat(" ".join(_said(row).split()), UNLIMITED) for row in rows}
+    found: dict[int, str] = {}
+    for index, line in lines.items():
+        others = (other for at, other in lines.items() if at != index and other != line)
+        alike = max((_alike(line, other) for other in others), default=0)
+        begun = re.search(r"\w*$", line[:alike])
+        start = begun.start() if begun is not None else alike
+        found[index] = f"…{line[start:]}" if start >= ALIKE else line
+    return found
+
+
+def _alike(a: str, b: str) -> int:
+    """Characters with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def _said(row: RankedCandidate) -> str:

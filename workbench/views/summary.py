@@ -94,6 +94,8 @@ class SummaryRows(Rows):
                 yield from self._visit(visit, [visit, *candidates], visit_name(visit), room, width)
                 for one in candidates:
                     yield from self._visit(one, [one], f"  candidate {flat(one.branch)}", room, width)
+                if candidates:
+                    yield from self._asides(visit, room, width)
             elif key not in own:  # Whole walks of the cascade: no visit stands above them.
                 yield from self._visit(visit, [visit], visit_name(visit), room, width)
         yield ((" " + fit("total", room - 1), "bold"), *self._total(self.run, width)), None, ""
@@ -119,6 +121,15 @@ class SummaryRows(Rows):
         yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
         for child in visit.children:
             yield from self._child(str(child.get("run_id", "")), room, width)
+
+    def _asides(self, visit: VisitState, room: int, width: int) -> Iterator[Line]:
+        """What the calls of a phase took that compare its candidates: with it the rows add up to the phase."""
+        for purpose in dict.fromkeys(call.purpose for call in visit.calls if call.purpose):
+            calls = [call for call in visit.calls if call.purpose == purpose]
+            passed = [call.duration_s for call in calls if call.duration_s is not None]
+            left = ("   ", "plain"), sign("done"), (" " + fit(flat(purpose), room - 5), "plain")
+            numbers = sum_cells(self.run.figures_of_calls(calls), calls, sum(passed) if passed else None, width)
+            yield (*left, *numbers), calls[-1].place, ""
 
     def _child(self, run_id: str, room: int, width: int) -> Iterator[Line]:
         child = self.children.get(run_id)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from workbench.analysis.advice import name_of
 from workbench.context.place import Place
-from workbench.engine.journal.candidate_rounds import was_decided
+from workbench.engine.journal.candidate_rounds import candidate_name, was_decided
 from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.event import LEFT, STOPPED_BY_USER, TOO_LATE, Event
 from workbench.engine.journal.parts import expected_of
@@ -183,13 +183,17 @@ def _candidate(it: AppliedEvent) -> Words:
     failed = it.data.get("status") not in (None, "success")
     return (
         "candidate",
-        f"{it.data.get('index')} {it.data.get('status', '')}: {brief(it.data.get('output', ''), 120)}",
+        f"{_name(it.data.get('index'))} {it.data.get('status', '')}: {brief(it.data.get('output', ''), 120)}",
         ("error" if failed else "dim"),
     )
 
 
+def _name(index: object) -> str:
+    return candidate_name(index) if isinstance(index, int) else ""
+
+
 def _evaluated(it: AppliedEvent) -> Words:
-    who = str(it.data.get("branch") or it.data.get("winner")).rpartition("/")[2]
+    who = str(it.data.get("branch") or "").rpartition("/")[2] or _name(it.data.get("winner"))
     reason = f": {it.data['reason']}" if it.data.get("reason") else ""
     wins = "wins" if it.data.get("winner") is None or was_decided(it.data) else "stands, undecided"
     return "evaluation", f"candidate {who} {wins}{reason}", "bold"

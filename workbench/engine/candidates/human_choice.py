@@ -14,7 +14,7 @@ from workbench.engine.candidates.previews import difference, rendered
 from workbench.engine.contracts import Question
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.human.people import TimedOut
-from workbench.engine.journal.candidate_rounds import candidate_number
+from workbench.engine.journal.candidate_rounds import candidate_name
 from workbench.language.clean import clean_line
 from workbench.language.model.cascade import HumanEval
 
@@ -145,13 +145,13 @@ class _PickQuestion(Struct, frozen=True):
     def _named(self, positions: Sequence[int]) -> str:
         """Attempts by the numbers that answers use, and by those that a screen lists them under."""
         attempts = ", ".join(str(position + 1) for position in positions)
-        listed = ", ".join(candidate_number(self.offered[position].index) for position in positions)
+        listed = ", ".join(candidate_name(self.offered[position].index) for position in positions)
         return f"{attempts} (candidate{'s' if len(positions) > 1 else ''} {listed})"
 
     def _shown(self, position: int, first: Candidate | None) -> str:
         """A candidate as text, for people without a screen; as its difference from ``first``, if given."""
         candidate, rule, score = self.offered[position], self.rule, self.scores.get(position)
-        notes = [f"candidate {candidate.index}"] if rule.show_index else []
+        notes = [f"candidate {candidate_name(candidate.index)}"] if rule.show_index else []
         if rule.show_metadata:
             cost, tokens = self.contest.engine.candidate_cost(candidate.conversation.place())
             priced = "cost unknown" if cost is None else money(cost, exact=True)

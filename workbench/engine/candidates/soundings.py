@@ -25,7 +25,7 @@ from workbench.engine.candidates.winner import WinnerSelection
 from workbench.engine.conversation import Attempting
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.journal.candidate_rounds import REFORGE_STEP
+from workbench.engine.journal.candidate_rounds import REFORGE_STEP, candidate_name
 from workbench.engine.mutation import reforge_mutation
 from workbench.engine.validators import key_of
 
@@ -111,7 +111,7 @@ async def _joined(contest: CandidateTask, passing: list[Candidate]) -> Candidate
         for key, value in candidate.conversation.state_set.items():
             known = first.conversation.state_set
             if key in known and known[key] != value:
-                message = f"candidates disagree on state.{key}; candidate {candidate.index} wins"
+                message = f"candidates disagree on state.{key}; candidate {candidate_name(candidate.index)} wins"
                 contest.engine.warn("aggregate", message, contest.path)
             first.conversation.state_set[key] = value
             first.conversation.world.state[key] = value
@@ -186,7 +186,7 @@ async def adopt(base: Attempting, winner: Candidate) -> None:
     base.engine.injections.settled(branch, won)
     own, theirs = base.world, winner.conversation.world
     for key, value in winner.conversation.state_set.items():
-        by = f"candidate {winner.index}"
+        by = f"candidate {candidate_name(winner.index)}"
         own.wrote(base.engine.journal.emit("state_set", base.place(), key=key, value=value, by=by))
     own.state.clear()
     own.state.update(theirs.state)

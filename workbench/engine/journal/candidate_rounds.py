@@ -25,10 +25,10 @@ _DRAWN = ("random, because", "first, because")
 """Rules that decided because a person did not answer in time."""
 
 
-def candidate_number(index: int) -> str:
-    """What a candidate is called: ``3`` for a sounding, ``r2.0`` for the first attempt of reforge step 2."""
+def candidate_name(index: int) -> str:
+    """What a candidate is called, as its branch is: ``s3`` for a sounding, ``r2.0`` for the first of reforge step 2."""
     step, attempt = divmod(index, REFORGE_STEP)
-    return f"r{step}.{attempt}" if step else str(attempt)
+    return f"r{step}.{attempt}" if step else f"s{attempt}"
 
 
 def chance_index(compared: Iterable[int]) -> int:
