@@ -429,7 +429,7 @@ SQL_KEYS: tuple[Key, ...] = (
     Key("sql.drop", "delete", "drop", "sql", "Delete the saved query in the catalogue", "SQL", "delete saved"),
     Key(
         "sql.close",
-        "escape",
+        "escape,q",
         "close",
         "sql",
         "Cancel the query that runs; else clear a filter or search; else back",
@@ -473,7 +473,7 @@ ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
     "find": ("app", "list", "snapshots", "sql", "editor", "text"),
     "editor": ("app", "text", "list"),
     "text": ("editor", "sql"),
-    "sql": ("app", "text", "list"),
+    "sql": ("text", "list"),
     "settings": ("list",),
 }
 """For ``CONTEXTS``."""
@@ -505,8 +505,8 @@ ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
         "list.open",
         "sql.close",
         "sql.record",
-        "sql.copy",
         "sql.right",
+        "sql.copy",
         "sql.save",
         "find.text",
         "find.filter",

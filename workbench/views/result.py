@@ -20,7 +20,7 @@ from workbench.store.index.table import ResultTable as Answer
 from workbench.store.index.table import summary_line
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
-from workbench.views.numbers import money
+from workbench.views.numbers import money, plural
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Piece, Table, View
 
@@ -33,7 +33,7 @@ DECIMALS = 6
 NULL = "NULL"
 CELL, LONG = 60, 2000
 """Characters of a value that a table of the command line shows, and a block of one row."""
-_COST = re.compile(r"(?<![a-z])(?:cost|costs|dollars|usd)(?![a-z])")
+_COST = re.compile(r"(?<![a-z])(?:cost|costs|dollars|spent|usd)(?![a-z])")
 """Names of columns that hold US dollars; an underscore or a bracket may stand around the word."""
 _NAMING = re.compile(r"(?:^|_)(?:id|seq|version|year|line|number|index)$")
 """Names of columns whose whole numbers are names: their thousands are not separated."""
@@ -178,11 +178,25 @@ class ResultRows(Rows):
         changed, self.first = wanted != self.first, wanted
         return changed
 
+    def lay_out(self, width: int) -> None:
+        after = len(self._columns) - self._shown(width).stop
+        hidden = [f"[ {self.first:,} to the left"] if self.first else []
+        hidden += [f"] {plural(after, 'more column')}"] if after else []
+        self.title_right = (("   ".join(hidden), "dim"),)
+
+    def _shown(self, width: int) -> range:
+        """The columns that a pane has room for, whole; the first one in view may be cut."""
+        used, last = 2, self.first
+        while last < len(self._columns) and (last == self.first or used + self._widths[last] <= width):
+            used += self._widths[last] + GAP
+            last += 1
+        return range(self.first, last)
+
     def heads(self, width: int) -> Sequence[Row]:
         if not self._columns:
             return ()
         cells: list[Span] = [(f" {'◂' if self.first else ' '}", "faint")]
-        for index in range(self.first, len(self._columns)):
+        for index in self._shown(width):
             name = fit(self._columns[index].name, self._widths[index], "right" if self._right[index] else "left")
             cells += [(name, "name"), (" " * GAP, "plain")]
         return (Row(crop(cells, width)),)
@@ -190,16 +204,12 @@ class ResultRows(Rows):
     def row(self, index: int, width: int) -> Row:
         assert self.table is not None
         cells: list[Span] = [("  ", "plain")]
-        used = 2
-        for column in range(self.first, len(self._columns)):
-            if used > width:
-                break
+        for column in self._shown(width):
             value = self.table.rows[index][column]
             align = "right" if self._right[column] else "left"
             token = "faint" if value is None else "plain"
             text = fit(short(value, self._columns[column]), self._widths[column], align)
             cells += [(text, token), (" " * GAP, "plain")]
-            used += self._widths[column] + GAP
         return Row(crop(cells, width))
 
     def plain(self, index: int) -> str:

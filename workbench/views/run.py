@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from os import getpid
 from typing import Any
 
 from msgspec import to_builtins
@@ -66,7 +67,7 @@ def note_of(run: RunSummary, *, named: bool = True) -> str:
         origin_words(run, named=named),
         "another text of the cascade" if run.redefined else "",
         plural(run.edited, "edit") if run.edited else "",
-        f"by process {run.pid}" if run.pid else "",
+        ("active here" if run.pid == getpid() else f"active in process {run.pid}") if run.pid else "",
         f"after {run.at}" if run.resumable and run.at else "",
         reason_words(run.reason) if run.reason not in (run.fault, INTERRUPTED) else "",
     ]

@@ -312,6 +312,10 @@ class SnapshotBoard(Struct):
         return rows
 
 
+CALLS = 6
+"""Cells of the column of calls."""
+
+
 class SnapshotRows(Rows):
     """One row for each file."""
 
@@ -330,16 +334,24 @@ class SnapshotRows(Rows):
     def __len__(self) -> int:
         return len(self._board.items)
 
+    def heads(self, width: int) -> Sequence[Row]:
+        if not self._board.items:
+            return ()
+        words = f"   {fit('name', self._name(width))}  {fit('check', 9)}{fit('calls', CALLS, 'right')}  about"
+        return (Row(crop(((words, "head"),), width)),)
+
+    def _name(self, width: int) -> int:
+        return min(self._names, max(10, width - 30))
+
     def row(self, index: int, width: int) -> Row:
         item = self._board.items[index]
         status = "checking" if item.listed.name == self._board.checking else item.status
         mark, word, token = STATUS[status]
-        name = min(self._names, max(10, width - 30))
         spans: list[Span] = [(" ", "plain"), sign(mark, self._board.tick), (" ", "plain")]
         spans += [
-            (fit(item.listed.name, name), "name"),
+            (fit(item.listed.name, self._name(width)), "name"),
             (f"  {fit(word, 9)}", token),
-            (fit(count(item.listed.calls), 4, "right"), "dim"),
+            (fit(count(item.listed.calls), CALLS, "right"), "dim"),
         ]
         about = item.listed.description or item.listed.cascade_file
         return Row(crop((*spans, (f"  {flat(about)}", "faint")), width))

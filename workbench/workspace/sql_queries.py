@@ -347,7 +347,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
         "cost and tokens by phase",
         "SELECT phase_name, count() AS calls, sum(tokens_in) AS tokens_in,\n"
         "       sum(tokens_out) AS tokens_out, sum(spent) AS spent\n"
-        "FROM all_data\nWHERE node_type = 'agent'\nGROUP BY phase_name\nORDER BY tokens_in DESC",
+        "FROM all_data\nWHERE response_hash != ''\nGROUP BY phase_name\nORDER BY tokens_in DESC",
     ),
     (
         "the newest runs",
