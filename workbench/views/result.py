@@ -182,7 +182,7 @@ class ResultRows(Rows):
         after = len(self._columns) - self._shown(width).stop
         hidden = [f"[ {self.first:,} to the left"] if self.first else []
         hidden += [f"] {plural(after, 'more column')}"] if after else []
-        self.title_right = (("   ".join(hidden), "dim"),)
+        self.title_right = (("   ".join(hidden), "dim"),) if hidden else ()
 
     def _shown(self, width: int) -> range:
         """The columns that a pane has room for, whole; the first one in view may be cut."""

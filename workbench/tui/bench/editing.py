@@ -33,7 +33,9 @@ MOST_PLAYGROUNDS = 8
 class HeldEdits:
     """Edits of a stop where a run is paused: checked against the request that they make, then made there."""
 
-    def __init__(self, session: Session, stop: Stop) -> None:
+    def __init__(self, session: Session, stop: Stop, expected: int) -> None:
+        """``expected``: tokens of the request as the header and the log predict them; 0 where there is none."""
+        self._expected = expected
         self.where = f"{str(stop.kind).replace('_', ' ')} {stop_words(str(stop.place))}"
         self._session = session
         self._stop = stop
@@ -45,7 +47,10 @@ class HeldEdits:
         if before is None or preview is None:
             return ""
         after = preview(edits)
-        sent = count(before.tokens_sent, before.grade), count(after.tokens_sent, after.grade)
+        now = after.tokens_sent
+        if self._expected and before.tokens_sent:  # Calibrated like the prediction, so that it is the number shown.
+            now = round(now * self._expected / before.tokens_sent)
+        sent = count(self._expected or before.tokens_sent, before.grade), count(now, after.grade)
         return f"sends {sent[1]} tokens" + (f", was {sent[0]}" if sent[0] != sent[1] else " as before")
 
     def make(self, edits: Sequence[Edit]) -> None:
@@ -68,7 +73,7 @@ class Editing:
         """Edit what stands where the run is paused: messages, the answer, a tool call, the model, the state."""
         if (live := self._stage.live()) is None:
             return
-        session, say = live[0], self._stage.services.say
+        (session, presenter), say = live, self._stage.services.say
         if (held := session.stepper.held) is None:
             words = "{run.over} steps to the next call, {run.fork} forks at one of the past."
             say(told("A run is edited where it is paused: " + words))
@@ -80,7 +85,9 @@ class Editing:
             return
         folder = session.project.folders.state / "edits"
         models = partial(KnownModels, session.project, session.file)
-        screen = EditScreen(draft, HeldEdits(session, held), models, folder)
+        call = presenter.state.shown.call_at(held.place)
+        edits = HeldEdits(session, held, call.expected if call is not None else 0)
+        screen = EditScreen(draft, edits, models, folder)
         self._stage.services.push_screen(screen, lambda made: self._stage.soon() if made else None)
 
     def playground(self) -> None:

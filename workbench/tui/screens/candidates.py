@@ -356,10 +356,10 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
             return
         number = offered.index(here.entrant.index) + 1
         needs = bool(self.rows.shown.get("reason"))
-        why = "why: a reason is asked for" if needs else "why, if you like to say"
+        why = "the reason, which is asked for" if needs else "your reason, or nothing"
         self.ask(
             f"choose {here.number}",
-            placeholder=f"{why}; enter chooses, esc does not",
+            placeholder=f"{why} · enter chooses it",
             done=self._sender(question, f"Attempt {number}", needs=needs),
         )
 

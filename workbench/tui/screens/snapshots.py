@@ -35,8 +35,6 @@ NOTHING_TO_REVIEW = (
     "What a snapshot tests, and what has changed since it was frozen:",
     "messages that were added, masked or reworded, with the line of the file that decided.",
 )
-NONE = 4
-"""Lines in which a narrow list says that there is no snapshot."""
 TO_DECIDE = ("snapshots.accept", "snapshots.reject", "snapshots.skip", "snapshots.full")
 TO_LOOK = ("snapshots.edit", "snapshots.next", "snapshots.check", "snapshots.close")
 
@@ -175,8 +173,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
     def _refresh(self) -> None:
         self._header.show(self.board.header(self.size.width))
         self.list_pane.show(self.board.list())
-        lines = len(self.board.items) or NONE
-        self.list_pane.styles.height = min(lines + 1, 9) if self.has_class("-narrow") else None
+        self.list_pane.styles.height = min(self.list_pane.wanted, 10) if self.has_class("-narrow") else None
         self._show_review()
         self._offer()
 
