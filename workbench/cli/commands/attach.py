@@ -219,7 +219,7 @@ def _tell_spans(project: Project, runs: SpanRuns, json: bool) -> None:
         talk(f"{which}; does the program export what its model calls say?", "warning")
         return
     for one in summaries:
-        talk(f"{one.session_id}: {totals_line(one)}", "dim")
+        talk(f"{one.session_id}: {totals_line(one) or 'no call was answered'}", "dim")
     for other in runs.others:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
         talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
@@ -303,8 +303,7 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     if totals := totals_line(summary):
         talk(totals, "dim")
     else:
-        count = "the only model call" if run.recorder.calls == 1 else f"all {run.recorder.calls} model calls"
-        talk(f"{count} failed: workbench show {run.session} says why", "warning")
+        talk(f"no model call was answered: workbench show {run.session} says why", "warning")
     if (other := run.recorder.other) is not None:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
         talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
