@@ -176,7 +176,7 @@ class WorkbenchApp(ThemedApp):
         super().exit(*arguments, **options)
 
     def _keep_view_soon(self) -> None:
-        if self._navigation is not None:
+        if self._navigation is not None and self.screen_stack:  # While the app closes, its screens are gone first.
             self._navigation.sessions.keep_view_soon()
 
     def _drain_hidden(self) -> None:
