@@ -319,7 +319,11 @@ def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> No
         assert provider.requests == []
         assert batch(*where)["left"] == 0
         assert len(provider.requests) == 3
-        assert len(Project.at(folder).store.run_ids()) == 1 + 2  # The one that was stopped went on.
+        store = Project.at(folder).store
+        assert len(store.run_ids()) == 1 + 2  # The one that was stopped went on.
+        shown = spent_cell(store.runs()[-1].spent)
+        assert shown.startswith("~$"), "tokens by a price list, and no bill"
+        assert f"{shown} · " in run_cli("batches", body["name"], "--row", "1", "--plain").out
 
 
 def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:

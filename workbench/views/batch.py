@@ -138,7 +138,7 @@ class BatchView(View):
                     f"{one.cells - one.left:,}/{one.cells:,}",
                     Cell(f"{one.failed:,}", "error") if one.failed else "",
                     *(UNKNOWN if mean is None else score_text(mean[0]) for mean in means),
-                    _spent(one.cost, one.predicted, one.unpriced),
+                    _spent(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
                     count(one.tokens_in + one.tokens_out),
                     seconds(one.seconds),
                 )
@@ -409,16 +409,16 @@ def _overview(one: Matrix) -> Sequence[Piece]:
     )
 
 
-def _spent(known: float, predicted: float, unpriced: int) -> str:
-    """A sum of money as lists of runs say it: ``~`` where a part is predicted, ``+?`` where one has no price."""
+def _spent(known: float, predicted: float, unpriced: int, *, estimated: bool) -> str:
+    """A sum of money as lists of runs say it: ``~`` where a part is no bill, ``+?`` where one has no price."""
     if unpriced and not known + predicted:
         return UNPRICED
-    return money(known + predicted, exact=not predicted) + ("+?" if unpriced else "")
+    return money(known + predicted, exact=not (predicted or estimated)) + ("+?" if unpriced else "")
 
 
 def _took(one: CellResult) -> str:
     """Cost, tokens and time of a run."""
-    cost = _spent(one.spent, one.predicted, one.without_price)
+    cost = _spent(one.spent, one.predicted, one.without_price, estimated=one.estimated)
     return f"{cost} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
 
 
@@ -426,7 +426,8 @@ def _spent_of(matrix: Matrix) -> str:
     """What all runs of a batch and their scores cost."""
     ended = [one for _, _, _, one in matrix.all() if one.status in DONE]
     unpriced = sum(one.without_price for one in ended)
-    return _spent(matrix.spent, sum(one.predicted for one in ended), unpriced)
+    estimated = any(one.estimated for one in ended)
+    return _spent(matrix.spent, sum(one.predicted for one in ended), unpriced, estimated=estimated)
 
 
 def _failed(counts: Mapping[str, int]) -> int:
@@ -519,7 +520,14 @@ class BatchRows(Rows):
             one = self.matrix.totals(index)
             means = [f"{name} {score_text(mean[0])}" for name, mean in one.scores.items() if mean is not None]
             failed = [f"{one.failed} failed"] if one.failed else []
-            told = " · ".join([*means, *failed, _spent(one.cost, one.predicted, one.unpriced), seconds(one.seconds)])
+            told = " · ".join(
+                [
+                    *means,
+                    *failed,
+                    _spent(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
+                    seconds(one.seconds),
+                ]
+            )
             here = index == self.column
             labels += [self._edge(index), (fit(one.label, cell - 1), "title-focus" if here else "name")]
             kept = whole_parts(((flat(told), "dim"),), cell - 1)

@@ -77,6 +77,8 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     """US dollars known of what the newest run and its scores have replaced: runs that were repeated, other scores."""
     predicted: float = 0.0
     """US dollars predicted for the input of calls that no bill covers."""
+    estimated: bool = False
+    """Whether a part of the cost is tokens by a price list, and not what a provider billed."""
     unpriced: bool = False
     """Whether a call has neither a bill nor a prediction."""
 
@@ -148,6 +150,7 @@ class Matrix:
             sum(one.status not in (*DONE, UNFIT) for one in found),
             fsum(one.spent for one in found),
             fsum(one.predicted for one in found),
+            any(one.estimated for one in found),
             sum(one.cost is None for one in ended),
             sum(one.without_price for one in ended),
             sum(one.tokens_in for one in found),
@@ -195,6 +198,7 @@ class VariantTotals(Struct, frozen=True):
     cost: float
     """Known US dollars."""
     predicted: float
+    estimated: bool
     unknown_costs: int
     """Runs of which a call has no bill."""
     unpriced: int

@@ -252,6 +252,7 @@ class Cells:
             took.seconds,
             took.calls,
             predicted=took.predicted,
+            estimated=not took.exact,
             unpriced=bool(took.unpredicted or took.missing),
         )
         self._ledger.corrected(key, took.cost - self._counted.pop(key, 0.0))
