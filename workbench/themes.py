@@ -40,7 +40,7 @@ class ThemeError(Exception):
 
 
 class _BadKey(ThemeError):
-    """What is wrong with one key."""
+    """A mistake at one key."""
 
     def __init__(self, key: str, words: str) -> None:
         super().__init__(f"{key}: {words}" if key else words)

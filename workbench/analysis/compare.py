@@ -31,7 +31,7 @@ from workbench.engine.journal.state import RunState
 
 
 class ReportedUsage(Struct, frozen=True):
-    """What the provider counted for a request that was really sent, in tokens and US dollars."""
+    """The provider's counts for a request that was really sent, in tokens and US dollars."""
 
     input: int
     cached: int | None
@@ -135,7 +135,7 @@ class Totals(Struct, frozen=True):
 
 
 class RecordedOutcome(Struct, frozen=True):
-    """What a run came to, for a side that really ran."""
+    """The outcome of a run, for a side that really ran."""
 
     status: str
     output: str
@@ -418,7 +418,7 @@ def _seconds(since: str, until: str) -> float:
 
 
 class _CachedBefore(NamedTuple):
-    """What the provider may hold of the call before."""
+    """The part of the previous call that the provider may hold in its cache."""
 
     tokens: int
     waited: float

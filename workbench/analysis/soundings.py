@@ -35,7 +35,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 class VariantKey(NamedTuple):
-    """What makes candidates of different runs the same variant."""
+    """Identifies a variant: candidates of different runs with equal keys are the same one."""
 
     model: str = ""
     mutation_type: str = ""

@@ -106,7 +106,7 @@ class KnownSum(Struct, frozen=True):
 
 
 class RunPart(Struct, frozen=True):
-    """What one run adds to a sum."""
+    """The part of one run in a sum."""
 
     run: str
     value: float
@@ -159,7 +159,7 @@ class Excluded(Struct, frozen=True):
 
 
 class RanUnder(Struct, frozen=True):
-    """What stored runs of the same cascade text tell about a strategy, beyond the prediction."""
+    """Results of stored runs of the same cascade text under a strategy, beyond the prediction."""
 
     live: int = 0
     """Runs that models answered."""

@@ -65,7 +65,7 @@ class Way(Struct, frozen=True):
 
 
 class WaysOn(Struct, frozen=True):
-    """What follows one visit of a phase, and why."""
+    """The phase that follows one visit of a phase, with the reason and all edges."""
 
     to: str
     """The phase that followed; empty where the run, or its branch, ended."""

@@ -166,7 +166,7 @@ def _asked(call: ObservedCall) -> AskedCall:
 
 
 class _Trace(Struct):
-    """What is known of a trace."""
+    """The known facts of a trace."""
 
     parents: dict[str, str] = field(default_factory=dict)
     """The span that each span is inside of, by their ids."""

@@ -59,7 +59,7 @@ BY_HAND = "a person"
 
 
 class Reply(Struct, frozen=True):
-    """What a client was given for a request."""
+    """The reply that a client got for a request."""
 
     status: int
     content_type: str
@@ -112,7 +112,7 @@ class Witness(Protocol):
 
 
 class Outgoing(Struct, frozen=True):
-    """What becomes of a request before it is sent."""
+    """The decision about a request before it is sent."""
 
     path: str
     body: bytes

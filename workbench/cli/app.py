@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Opening(Struct, frozen=True):
-    """What to open; empty texts leave the choice to the settings."""
+    """The file, run or call to open; empty texts leave the choice to the settings."""
 
     file: Path | None
     """None to choose from the files of the folder."""

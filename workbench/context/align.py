@@ -87,7 +87,7 @@ class Naming:
 
 
 class Alignment:
-    """Which messages of two contexts are the same ones, row by row."""
+    """Pairs the messages of two contexts that are the same ones, row by row."""
 
     def __init__(self, old: Sequence[Entry], new: Sequence[Entry]) -> None:
         start = _shared(old, new)

@@ -14,7 +14,7 @@ from workbench.context.place import Place
 
 
 class Kind(StrEnum):
-    """What a message of the history is for."""
+    """The purpose of a message of the history."""
 
     SYSTEM = "system"
     """The tool text."""
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 class Action(StrEnum):
-    """What happened to a message on its way into one request."""
+    """The treatment of a message on its way into one request."""
 
     KEPT = "kept"
     MASKED = "masked"
@@ -133,7 +133,7 @@ class Rule(NamedTuple):
 
 
 class MessagePart(NamedTuple):
-    """What a message was put together from: one value, one output, one line of a preamble."""
+    """One part that a message was put together from: one value, one output, one line of a preamble."""
 
     origin: str
     """``entity Area``, ``fetch.output``, ``fix#2.stage``."""
@@ -236,7 +236,7 @@ class BudgetFit(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """What goes to a model. The digest identifies it: a recorded answer is used only for an equal request."""
+    """The request to a model. The digest identifies it: a recorded answer is used only for an equal request."""
 
     model: str
     """The model as the cascade or the settings name it."""

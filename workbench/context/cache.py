@@ -115,7 +115,7 @@ def breaks(forecast: Forecast) -> bool:
 
 
 class Expected(Struct, frozen=True):
-    """What a provider will count of a request: tokens of every prefix and of the whole."""
+    """The expected count of a request: tokens of every prefix and of the whole."""
 
     tokens: int
     low: int
@@ -144,7 +144,7 @@ _MISSES = 2
 
 
 class PrefixCache:
-    """What a provider may still hold in its cache: every prefix of the requests sent so far, or only marked prefixes if
+    """The possible content of a provider's cache: every prefix of the requests sent so far, or only marked prefixes if
     the provider caches those alone; each until its lifetime is over.
 
     A prefix is identified by its link in the digest chain, which covers model, tools and messages, so a look-up takes

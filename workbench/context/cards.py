@@ -33,7 +33,7 @@ class UnreadableChoice(ValueError):
 
 
 class Menu(Struct, frozen=True, dict=True):
-    """What may be chosen, oldest first. Cards are numbered from 1."""
+    """The messages to choose from, oldest first. Cards are numbered from 1."""
 
     task: str
     cards: tuple[Card, ...]
@@ -61,7 +61,7 @@ class Menu(Struct, frozen=True, dict=True):
 
 
 class Choice(Struct, frozen=True):
-    """What a selector chose, or why there is no choice."""
+    """A selector's choice, or why there is none."""
 
     menu: str
     """Digest of the menu that it was asked with."""

@@ -137,7 +137,7 @@ class SummaryRequest(Struct, frozen=True):
 
 
 class _Unit(Struct):
-    """What goes together: a turn, or one injected message."""
+    """Messages that stay together: a turn, or one injected message."""
 
     rows: list[int] = field(default_factory=list)
     turn: int = 0

@@ -31,7 +31,7 @@ class Outline(Struct, frozen=True):
 
 
 class Step(NamedTuple):
-    """What a context has that the one before it had not."""
+    """The entries of a context that the one before it did not have."""
 
     since: Sequence[Entry]
     """The context before."""

@@ -50,7 +50,7 @@ WHOLE: Final = MessageDecision(None, Action.KEPT, Reason("result"), Rule())
 
 
 class EnteredMessages(Struct, frozen=True):
-    """What a part brings into a phase: messages in wire order, and what it wants to say."""
+    """The messages that a part brings into a phase, in wire order, with its notes."""
 
     rows: tuple[tuple[Item, MessageDecision], ...] = ()
     notes: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class TaskPart(Protocol):
 
 
 class DecisionInput(Struct, frozen=True):
-    """What a part that decides about a visit's own messages stands on."""
+    """The input of a part that decides about a visit's own messages."""
 
     scope: PhaseScope
     history: History

@@ -21,7 +21,7 @@ _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0x
 
 
 class ImageType(Struct, frozen=True):
-    """What the first bytes of an image say. Width and height are in pixels."""
+    """The type and size that the first bytes of an image state. Width and height are in pixels."""
 
     media_type: str
     width: int

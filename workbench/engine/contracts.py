@@ -184,7 +184,7 @@ class ToolImage(Struct, frozen=True):
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool gave back. An error is a result that the model sees, with its flag set."""
+    """The result of a tool. An error is a result that the model sees, with its flag set."""
 
     text: str
     is_error: bool = False
@@ -235,7 +235,7 @@ class Tools(Protocol):
 
 
 class ValidatorVerdict(Struct, frozen=True):
-    """What a validator says of a text."""
+    """The verdict of a validator on a text."""
 
     valid: bool
     reason: str = ""
@@ -272,7 +272,7 @@ class Validators(Protocol):
 
 
 class Question(Struct, frozen=True):
-    """What a person is asked."""
+    """A question to a person."""
 
     question: str
     context: str = ""
@@ -475,7 +475,7 @@ REMARKS = frozenset({"answers", "hooks"})
 
 
 class Feedback(Struct, frozen=True):
-    """What a person says to a running phase."""
+    """A message of a person to a running phase."""
 
     text: str
     redo: bool = False
@@ -501,7 +501,7 @@ class NoAudibles:
 
 
 class HookAction(StrEnum):
-    """What a hook wants."""
+    """The wish of a hook: to go on, to pause the run, or to inject a text."""
 
     CONTINUE = "continue"
     PAUSE = "pause"
@@ -509,7 +509,7 @@ class HookAction(StrEnum):
 
 
 class HookEvent(Struct, frozen=True):
-    """What a hook and a subscriber are told."""
+    """An event as hooks and subscribers get it."""
 
     type: str
     """cascade_start, phase_start, turn_start, tool_call, tool_result, phase_complete, cascade_complete,
@@ -524,7 +524,7 @@ class HookEvent(Struct, frozen=True):
 
 
 class HookResult(Struct, frozen=True):
-    """What one hook answered."""
+    """The answer of one hook."""
 
     name: str
     """Of the function."""

@@ -28,7 +28,8 @@ from workbench.language.problem import Path
 
 
 class VisitSetup(Struct):
-    """What a visit gives each of its executions. The visit fills in ``tools`` and ``conditions`` before the first."""
+    """The values that a visit gives each of its executions. The visit fills in ``tools`` and ``conditions``
+    before the first."""
 
     phase: Phase
     index: int

@@ -51,7 +51,7 @@ class SetModel(Struct, frozen=True):
 
 
 class SetAnswer(Struct, frozen=True):
-    """What the model is taken to have said."""
+    """Replaces the answer of the model."""
 
     message: Message
 
@@ -70,7 +70,7 @@ class SkipTool(Struct, frozen=True):
 
 
 class SetResult(Struct, frozen=True):
-    """What the tool is taken to have given back."""
+    """Replaces the result of the tool."""
 
     text: str
     is_error: bool = False

@@ -197,7 +197,7 @@ def _beyond(expected: Expected, window: int | None, answered: int) -> str:
 
 
 class PastCalls:
-    """What the calls of a finished run teach about how its models' providers count and cache, for what-ifs on it."""
+    """Facts from the calls of a finished run: how the providers of its models count and cache, for what-ifs on it."""
 
     def __init__(self, calls: Iterable[CallState], *, imported: bool) -> None:
         """``calls``: those of the run, in order. ``imported``: another tool made the requests, so cache marks are known

@@ -121,7 +121,7 @@ class Stop(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What a gate says when the run may go on."""
+    """The decision of a gate, with which the run continues."""
 
     send_anyway: bool = False
     """Send a request although it breaks an invariant."""

@@ -19,7 +19,7 @@ from workbench.language.model.cascade import LAST_ERROR, CachedTool, ToolCaching
 
 
 class Sounding(Struct, frozen=True):
-    """Which of several candidates a world belongs to."""
+    """The candidate that a world belongs to."""
 
     index: int = 0
     factor: int = 1

@@ -268,7 +268,7 @@ class _Output:
 
 
 class _Words(logging.Handler):
-    """What the exporter says is wrong."""
+    """Passes on the warnings of the exporter."""
 
     def __init__(self, failed: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)

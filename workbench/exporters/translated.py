@@ -31,7 +31,7 @@ class Translation(Struct, frozen=True):
 
 
 class CannotTranslate(Exception):
-    """What the definition does has no counterpart in the other language. Says which phases."""
+    """The definition has no counterpart in the other language. The message names the phases."""
 
 
 # -- a cascade as a pipeline -----------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ class Picture(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """What the source says of the model call that made a message. Unknown numbers are None, unknown texts empty."""
+    """The facts that the source states of the model call that made a message. Unknown numbers are None, unknown
+    texts empty."""
 
     usage: Usage = Usage()
     cost: float | None = None

@@ -252,7 +252,7 @@ def _goes_on_from(request: Mapping[str, Any]) -> str:
 
 
 class AskedCall(Struct, frozen=True):
-    """What a request asks of a model."""
+    """The content of a request to a model."""
 
     input: tuple[ImportedMessage, ...]
     model: str

@@ -385,7 +385,7 @@ class _Writer:
 
 
 class BegunContext(Struct, frozen=True):
-    """What is known of a context when it begins."""
+    """The known facts of a context when it begins."""
 
     model: str
     tools: tuple[Mapping[str, Any], ...] = ()

@@ -108,7 +108,7 @@ _TEXTS = ("", "text", "input_text", "output_text", "refusal", "text-delta", "Tex
 
 
 class _Pieces(Struct):
-    """What the parts of one message hold."""
+    """The content of the parts of one message."""
 
     parts: list[str | Picture] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)

@@ -132,7 +132,7 @@ class Edge(Struct, frozen=True):
 
 
 class GraphRules(Struct, frozen=True):
-    """What holds for a whole graph."""
+    """Rules for a whole graph."""
 
     goal: str = ""
     label: str = ""

@@ -249,7 +249,7 @@ class _Lane(Struct):
 
 
 class _Journey:
-    """What httpcore tells of one request on its way (its extension ``trace``)."""
+    """Follows one request on its way, as httpcore reports it (its extension ``trace``)."""
 
     def __init__(self) -> None:
         self._connects = False

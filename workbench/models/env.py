@@ -32,7 +32,7 @@ _REFUSED = re.compile(
 
 
 class Dotenv(Struct, frozen=True):
-    """What a ``.env`` file says."""
+    """The content of a ``.env`` file."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[str, ...] = ()

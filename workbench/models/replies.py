@@ -121,7 +121,7 @@ class Reply(_Strict):
 
 
 class Defaults(_Strict):
-    """What holds for all entries."""
+    """Defaults for all entries."""
 
     latency: float = Field(default=0.0, ge=0, le=600, description="Seconds that each call takes.")
 

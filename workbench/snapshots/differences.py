@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Kinds(StrEnum):
-    """What differs."""
+    """Kinds of differences."""
 
     PHASES = "phases"
     STATE = "state"

@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 class Expectations(Struct, frozen=True):
-    """What must hold of one run. The first three are those of the first format of snapshots."""
+    """The expectations of one run. The first three are those of the first format of snapshots."""
 
     phases_executed: tuple[str, ...] = ()
     final_state: Mapping[str, Any] = field(default_factory=dict)

@@ -24,7 +24,7 @@ Redact = Callable[[str], tuple[str, int]]
 
 
 class Label(Struct, frozen=True):
-    """What a snapshot is called."""
+    """The name of a snapshot."""
 
     name: str
     description: str = ""

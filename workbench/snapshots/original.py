@@ -41,7 +41,7 @@ NOTE = "structure only: phases and status"
 
 
 class Turn(Struct, frozen=True):
-    """What a model said, the tools that it called (name and JSON text), and what they gave."""
+    """One answer of a model, the tools that it called (name and JSON text), and their results."""
 
     content: str
     calls: tuple[tuple[str, str], ...] = ()

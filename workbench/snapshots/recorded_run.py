@@ -30,7 +30,7 @@ _MOVING: Mapping[str, frozenset[str]] = {
 
 
 class RecordedRun(Struct, frozen=True, dict=True):
-    """What happened in a run. ``children``: the runs that it started, by run id; theirs are here too."""
+    """The recording of a run. ``children``: the runs that it started, by run id; theirs are here too."""
 
     run_id: str
     events: tuple[Event, ...]

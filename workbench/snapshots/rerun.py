@@ -24,7 +24,7 @@ from workbench.snapshots.recorded_run import RecordedRun
 
 
 class Rerun(Struct, frozen=True):
-    """What came of it."""
+    """The result of a replay."""
 
     kept: RecordedRun
     status: str

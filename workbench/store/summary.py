@@ -45,7 +45,7 @@ CHECKPOINT = "checkpoint"
 
 
 class RunSummary(Struct, frozen=True):
-    """What a list of runs shows. Money in US dollars, sizes in bytes; counts of tokens are the provider's if known."""
+    """One run in a list. Money in US dollars, sizes in bytes; counts of tokens are the provider's if known."""
 
     run_id: str
     session_id: str = ""

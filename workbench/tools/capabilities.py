@@ -28,7 +28,7 @@ _BROWSER_TOOLS = re.compile(r"take_screenshot|(rabbitize|browser)_\w+")
 
 
 class CapabilityKind(StrEnum):
-    """What a capability is about."""
+    """The subject of a capability."""
 
     PYTHON = "python"
     """Python code runs in this process, with everything this user may do."""

@@ -30,7 +30,7 @@ BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
 
 
 class Commands(Provider):
-    """What the palette finds."""
+    """Finds commands, tabs and themes for the palette."""
 
     @property
     def _services(self) -> Services:

@@ -110,7 +110,7 @@ class Navigation(Protocol):
 
 
 class Services(Protocol):
-    """What the app does for everything that is shown in it."""
+    """The services of the app for its screens, panes and controllers."""
 
     session: Session | None
     keys: tuple[Key, ...]

@@ -29,7 +29,7 @@ REACTION = 0.3
 
 
 class Host(Protocol):
-    """What the keys need of the app."""
+    """The app as early keys need it."""
 
     keys: tuple[Key, ...]
 

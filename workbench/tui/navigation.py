@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from workbench.workspace.session import Session, Workspace
 
     class Host(SessionHost, Protocol):
-        """What navigation needs of the app."""
+        """The app as navigation needs it."""
 
         @property
         def screen(self) -> Screen[Any]:

@@ -103,7 +103,7 @@ PAINT_SECONDS = 0.1
 
 
 class Host(Protocol):
-    """What sessions need of the app."""
+    """The app as sessions need it."""
 
     file_saved: Signal[Path]
     given: dict[str, Any]

@@ -23,7 +23,7 @@ ANSWER = "the answer"
 
 
 class LiveCall(Struct, frozen=True):
-    """What a call in progress is doing: paused, waiting for the provider, or answering."""
+    """The activity of a call in progress: paused, waiting for the provider, or answering."""
 
     doing: Literal["held", "waiting", "answering"]
     text: str = ""

@@ -73,7 +73,7 @@ def _tone(marks: Sequence[str]) -> str:
 
 
 class BatchView(View):
-    """What a batch came to."""
+    """The results of a batch."""
 
     def __init__(self, matrix: Matrix, *, rows: int | None = SHOWN, seed: int = 0, stopped: str = "") -> None:
         """``rows``: how many to show, None for all. ``stopped``: why it ended before its last cell."""

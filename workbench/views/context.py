@@ -171,7 +171,7 @@ RefKind = Literal[
 
 
 class Ref(Struct, frozen=True):
-    """What a row stands for: a note, an entry, a tool result of this call, dropped entries up to ``until``, the part
+    """The thing in a row: a note, an entry, a tool result of this call, dropped entries up to ``until``, the part
     ``until`` of an entry."""
 
     kind: RefKind

@@ -20,7 +20,7 @@ _TOKENS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 
 
 class EditorFacts(Struct, frozen=True):
-    """What the header says."""
+    """The facts in the header."""
 
     file: str
     changed: bool = False

@@ -207,7 +207,7 @@ def _folded(equal: Sequence[TextLine], *, first: bool, last: bool = False) -> li
 
 
 class ChangeRows(TextRows):
-    """What edits come to, over the whole screen."""
+    """The result of edits, over the whole screen."""
 
     def __init__(self, changes: Sequence[Change], heading: str, note: str = "") -> None:
         """``note``: what the change does to the request, in words."""

@@ -25,7 +25,7 @@ MOST = 400
 
 
 class NodeCard(Card):
-    """What a node is; of one that was visited what it came to, and why its edge was taken."""
+    """A node; after a visit also its outcome, and why its edge was taken."""
 
     spreads = True
 

@@ -49,7 +49,7 @@ class Point(Struct, frozen=True):
 
 
 class Axis(Struct, frozen=True):
-    """What one side of a drawing spans; it begins at a round number."""
+    """The range of one side of a drawing; it begins at a round number."""
 
     low: float
     high: float

@@ -184,7 +184,7 @@ class _Block(Struct, frozen=True):
 
 
 class ChangedView(View):
-    """What differs between two requests of one place, each difference with the line of the file behind it."""
+    """The differences between two requests of one place, each with the line of the file behind it."""
 
     def __init__(self, changed: ChangedCall, file: str) -> None:
         self.changed, self.file = changed, file

@@ -114,7 +114,7 @@ def _cell(field: Any, column: Field) -> Piece:
 
 
 class FoundPlace(Struct, frozen=True):
-    """What a row of a result is about."""
+    """The subject of a row of a result."""
 
     run: str
     """The run's id, else its session."""
@@ -253,7 +253,7 @@ class CatalogueEntry(Struct, frozen=True):
 
 
 class CatalogueRows(Rows):
-    """What a query can be made from: saved queries, examples, tables that unfold to their columns, earlier queries."""
+    """Material for a query: saved queries, examples, tables that unfold to their columns, earlier queries."""
 
     def __init__(
         self,

@@ -210,7 +210,7 @@ STATUS: dict[str, tuple[str, str, str]] = {
 
 
 class SnapshotBoard(Struct):
-    """What the snapshots screen knows."""
+    """The state of the snapshots screen."""
 
     folder: str
     items: list[Item] = field(default_factory=list)

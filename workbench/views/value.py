@@ -126,7 +126,7 @@ BLANK: Line = ()
 
 
 class View(ABC):
-    """What one command shows and one page holds. The rows of a screen are made from the same tables."""
+    """The output of one command, and the content of one page. The rows of a screen are made from the same tables."""
 
     @abstractmethod
     def blocks(self) -> Iterable[Block]:

@@ -102,7 +102,7 @@ def _server_json(name: str, server: McpServer, listing: Listing) -> dict[str, An
 
 
 class PermissionsView(View):
-    """What a folder could do outside the sandbox, and whether that is allowed."""
+    """The capabilities of a folder outside the sandbox, and whether they are allowed."""
 
     def __init__(self, folder: str, manifest: Manifest, missing: Sequence[Capability], word: str) -> None:
         """``word`` is said of what was not allowed before: ``now allowed``, ``asks for`` or ``not allowed``."""

@@ -63,7 +63,7 @@ def attached_output(folders: Folders, session: str) -> Path:
 
 
 class ProgramOutput:
-    """What a program that has no terminal has printed so far."""
+    """The output so far of a program that has no terminal."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -152,7 +152,7 @@ def source_of(project: Project, text: str, here: str) -> ComparedRun:
 
 
 class SideChoice(Struct, frozen=True):
-    """What a side of a comparison can be."""
+    """A possible side of a comparison."""
 
     kind: str
     """``record``, ``file``, ``named``, ``built-in`` or ``run``; ``changes`` for the texts of the file."""
@@ -264,7 +264,7 @@ def recorded(state: RunState, prices: Prices, label: str = "") -> tuple[Comparis
 
 
 class FileChange(Struct, frozen=True):
-    """What applying a strategy does to a cascade file."""
+    """The change that applying a strategy makes to a cascade file."""
 
     file: Path
     shown: str

@@ -23,7 +23,7 @@ Target = Literal["user", "workspace"]
 
 
 class WrittenSetting(Struct, frozen=True):
-    """What a change of a setting did."""
+    """The result of a change of a setting."""
 
     file: File
     value: Any

@@ -29,7 +29,7 @@ MOST_MODELS = 10_000
 
 
 class CheckedDraft(Struct, frozen=True):
-    """What one look at a text gave."""
+    """The result of checking a text."""
 
     text: str
     problems: tuple[Problem, ...]

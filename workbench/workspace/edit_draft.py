@@ -35,7 +35,7 @@ class Part(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """What the edits make of one thing, for a look before they are made."""
+    """The change that the edits make to one thing, to be seen before they are made."""
 
     what: str
     """changed, added, dropped, moved."""
@@ -57,7 +57,7 @@ class Row(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """What can be edited, as it was before any edit."""
+    """The editable state, as it was before any edit."""
 
     kind: StopKind
     place: Place

@@ -67,7 +67,7 @@ class UnsandboxedCode(Struct, frozen=True):
 
 
 class Folder(Protocol):
-    """What an environment has to know of its workspace (``Project``)."""
+    """The workspace as its environment needs it (``Project``)."""
 
     root: Path
     settings: Settings

@@ -125,7 +125,7 @@ class ListedCascade(Struct, frozen=True):
 
 
 class CheckedCascade(Struct, frozen=True):
-    """What the check of a file found."""
+    """The result of checking a file."""
 
     file: Path
     description: str = ""

@@ -38,7 +38,7 @@ STDIN = Path("-")
 
 
 class LeftOut(TypedDict):
-    """What of a file is no message of its run."""
+    """The parts of a file that are no messages of its run."""
 
     what: str
     count: int

@@ -33,7 +33,7 @@ _CLASSES = {
 
 
 class RunPath:
-    """What a run did with a graph: the last status and the visits of each phase, and the edges taken."""
+    """The path of a run through a graph: the last status and the visits of each phase, and the edges taken."""
 
     def __init__(self, state: RunState | None = None) -> None:
         self.status: dict[str, str] = {}

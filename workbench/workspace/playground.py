@@ -121,7 +121,7 @@ class Sample(Struct, frozen=True):
 
 
 class Planned(Struct, frozen=True):
-    """What one call of a model is expected to take."""
+    """The expected tokens and cost of one call of a model."""
 
     model: str
     choice: ModelChoice

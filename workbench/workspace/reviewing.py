@@ -59,7 +59,7 @@ def passing_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
 
 
 class Decision(StrEnum):
-    """What became of a changed snapshot."""
+    """The decision about a changed snapshot."""
 
     ACCEPTED = "accepted"
     """What happens now was written as the new expectation."""
@@ -70,7 +70,7 @@ class Decision(StrEnum):
 
 
 class Section(Struct, frozen=True):
-    """What differs at one place of the run."""
+    """The differences at one place of the run."""
 
     at: str
     """The place in full; empty for the run as a whole."""

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 
 class CommonPorts(Struct, frozen=True):
-    """What the runs of one cascade file have in common: files, trust and variables of the workspace, as they were when
-    the first of them began. To look at all of it again takes 4 ms of CPU for each run."""
+    """Ports that the runs of one cascade file share: files, trust and variables of the workspace, as they were when the
+    first of them began. To look at all of it again takes 4 ms of CPU for each run."""
 
     toolbox: Callable[[], Toolbox]
     env: Mapping[str, str]
@@ -92,7 +92,7 @@ class RunAttachments(Struct, frozen=True):
 
 
 class Start(Struct, frozen=True):
-    """What to run."""
+    """The definition, input and options of a run."""
 
     definition: Definition
     file: Path | None
@@ -259,7 +259,7 @@ async def rerun(
 
 
 class _FromStoredRun(Struct, frozen=True):
-    """What a run takes from a stored one."""
+    """The parts that a run takes from a stored one."""
 
     recording: Recording
     policy: Policy

@@ -27,7 +27,7 @@ SHOW_EVERY = 0.3
 
 
 class RunsRequest(Struct, frozen=True):
-    """What the list should show."""
+    """The request for a list."""
 
     text: str = ""
     """A filter as it is written."""

@@ -72,7 +72,7 @@ class HeaderFacts(Struct, frozen=True):
 
 
 class Reload(Struct, frozen=True):
-    """What a look at the file after a save gave."""
+    """The result of reading the file after a save."""
 
     opened: OpenedCascade
     """The new definition; if it cannot run, its problems beside the last good one that stays in ``Session``."""

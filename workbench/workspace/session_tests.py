@@ -36,7 +36,7 @@ _TOLD = 1_000
 
 
 class SessionReplay(Struct, frozen=True):
-    """What came of it."""
+    """The result of running a session again: its differences, and the new run."""
 
     differences: tuple[Difference, ...]
     again: Rerun

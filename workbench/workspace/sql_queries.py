@@ -134,7 +134,7 @@ def index_notes(index: Index | ServerIndex) -> list[str]:
 
 
 class TimedAnswer(Struct, frozen=True):
-    """What a query gave."""
+    """The answer to a query, with its time."""
 
     sql: str
     table: ResultTable

@@ -32,7 +32,7 @@ class PlannedVariant(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a batch is to do, as the newest command said."""
+    """The plan of a batch, as the newest command said."""
 
     name: str
     source: str

@@ -32,7 +32,7 @@ HEADERS: Mapping[str, str] = {
 
 
 class Request(Struct, frozen=True):
-    """What of a request decides."""
+    """The parts of a request that decide about access."""
 
     method: str = "GET"
     host: str = ""

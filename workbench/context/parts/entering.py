@@ -13,7 +13,7 @@ from workbench.context.scope import PhaseScope
 
 
 class Selective(Part, frozen=True):
-    """What ``context`` of the phase selects; nothing if it is not written."""
+    """The messages that ``context`` of the phase selects; nothing if it is not written."""
 
     NAME: ClassVar[str] = "selective"
     ROLE: ClassVar[Role] = Role.ENTERS

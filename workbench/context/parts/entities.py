@@ -27,7 +27,7 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 
 class DependencyOutput(Struct, frozen=True):
-    """What a task that this one depends on has made."""
+    """The output of a task that this one depends on."""
 
     id: str
     description: str

@@ -115,7 +115,7 @@ _OUTCOMES = {"failed": "fail"}
 
 
 class PreamblePiece(Struct, frozen=True):
-    """What can be left out: a stage, a state value, a line about retries."""
+    """A piece that can be left out: a stage, a state value, a line about retries."""
 
     section: Section
     name: str
@@ -159,7 +159,7 @@ class FittedPreamble(Struct, frozen=True):
 
 
 class Pieces:
-    """What a preamble may tell, newest first, made as far as it is looked at: of a long run only the end fits."""
+    """The pieces of a preamble, newest first, made as far as it is looked at: of a long run only the end fits."""
 
     def __init__(self, sizes: Mapping[Section, int], newest: Iterator[PreamblePiece]) -> None:
         """``sizes``: how many there are of each section."""
@@ -463,7 +463,7 @@ DEGRADED: Final = "summary:high"
 
 
 class Fidelity(Part, frozen=True):
-    """What ``fidelity`` says: full goes on with a conversation, the others begin one with a preamble."""
+    """The field ``fidelity``: full continues a conversation, the others begin one with a preamble."""
 
     NAME: ClassVar[str] = "fidelity"
     ROLE: ClassVar[Role] = Role.ENTERS

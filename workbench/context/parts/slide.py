@@ -11,7 +11,7 @@ from workbench.context.part import DecisionInput, MessageDecision, Part, Role, S
 
 
 class Slide(Part, frozen=True):
-    """What precedes the first answer, and the turns of age ``turns`` or less."""
+    """Sends the messages before the first answer, and the turns of age ``turns`` or less."""
 
     NAME: ClassVar[str] = "slide"
     ROLE: ClassVar[Role] = Role.SURVIVES

@@ -74,7 +74,7 @@ class Candidate(Struct):
 
 
 class Plan(Struct, frozen=True):
-    """What one candidate is to be."""
+    """The plan of one candidate."""
 
     index: int
     model: str = ""
@@ -294,7 +294,7 @@ async def prefilter(candidates: list[Candidate], validator: str | InlineValidato
 
 
 class CandidateTask(Struct, frozen=True):
-    """What candidates are compared for: one phase, or the whole cascade."""
+    """The task that candidates are compared for: one phase, or the whole cascade."""
 
     soundings: Soundings
     conversation: Conversation

@@ -357,7 +357,7 @@ class ShownCandidate(Struct, frozen=True):
 
 
 class Evaluation(Struct, frozen=True):
-    """What the evaluator said. Positions count from 0."""
+    """The evaluator's verdict. Positions count from 0."""
 
     winner: int
     scores: dict[int, float] = field(default_factory=dict)

@@ -21,7 +21,7 @@ _SILENT = ("start", "exit")
 
 
 class Mode(StrEnum):
-    """What the run does until it is held again."""
+    """How far the run goes before it is held again."""
 
     CONTINUE = "continue"
     """To the next breakpoint or the end."""

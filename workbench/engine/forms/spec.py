@@ -288,7 +288,7 @@ TYPES = (
 
 
 class Form(_Value):
-    """What a person is asked at once."""
+    """The questions that a person is asked at once."""
 
     title: str = ""
     layout: Layout = "vertical"

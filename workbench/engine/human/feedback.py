@@ -15,7 +15,7 @@ STEERED = Audibles(budget=1000)
 
 
 class PhaseFeedback:
-    """What a person says to one execution of a phase."""
+    """Messages of a person to one execution of a phase."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation

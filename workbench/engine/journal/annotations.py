@@ -65,7 +65,7 @@ class Annotation(Struct, frozen=True):
 
 
 class Labels(Struct, frozen=True):
-    """What holds for one run, or for one call of it."""
+    """The tags, notes, score and thumb of one run, or of one call of it."""
 
     tags: tuple[str, ...] = ()
     """In the order in which they were given, each once."""
@@ -153,8 +153,8 @@ class Annotations:
 
 
 class Change(Struct, frozen=True):
-    """What to add to a place and what to take away from it. What holds already is not added again, and what does not
-    hold is not removed; to take a thing away and to add it adds it."""
+    """Labels to add to a place, and to take away from it. One that holds already is not added again, and one that does
+    not hold is not removed; to take a thing away and to add it adds it."""
 
     place: Place = Place()
     tags: tuple[str, ...] = ()

@@ -86,7 +86,7 @@ class CostSum(Struct, frozen=True):
 
 
 class Embeddings(Struct, frozen=True):
-    """What the embeddings of a run took; they belong to no call."""
+    """Tokens and cost of the embeddings of a run; they belong to no call."""
 
     texts: int = 0
     by: str = ""

@@ -145,7 +145,7 @@ STATUSES = ("success", "failed", "blocked", "stopped", "diverged")
 
 
 class Event(Struct, frozen=True):
-    """What happened, where, and when. ``seq`` counts without gaps from 1 in each run; it sets the order,
+    """One event: its kind, place, time and data. ``seq`` counts without gaps from 1 in each run; it sets the order,
     time does not.
     """
 

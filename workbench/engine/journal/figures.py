@@ -125,7 +125,7 @@ class Figures(Struct, frozen=True):
 
 
 class ChildFigures(Struct):
-    """What the runs that a run started took, with those inside them, as far as the journal of the run says."""
+    """Figures of the runs that a run started, with those inside them, as far as the journal of the run says."""
 
     ended: dict[str, Figures] = {}
     """By run id."""

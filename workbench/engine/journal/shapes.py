@@ -32,7 +32,7 @@ _Place = Annotated[str, Meta(pattern=r"/\d+/\d+/\d+/\d+\Z")]
 
 
 class _Common(Struct):
-    """What every event has."""
+    """Fields of every event."""
 
     seq: _Count
     at: str

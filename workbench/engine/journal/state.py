@@ -45,7 +45,7 @@ _PRICES = ("input", "output", "cache_read", "cache_write")
 
 
 class RunState:
-    """What a run did so far."""
+    """The state of a run, folded from its events so far."""
 
     def __init__(self) -> None:
         self.run_id = ""

@@ -70,7 +70,7 @@ class Effect(NamedTuple):
 
 
 class RecordedEffect:
-    """What one effect got."""
+    """The recorded outcome of one effect."""
 
     __slots__ = ("failed", "outcome", "request")
 

@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Policy(Struct, frozen=True):
-    """What is taken from a recording, and what happens if it has no matching outcome."""
+    """Decides which outcomes come from a recording, and what happens if it has no matching one."""
 
     name: str
     live: bool = True
@@ -357,7 +357,7 @@ class _Tools:
 
 
 class _Servers:
-    """What MCP servers listed, and what their tools gave, without a connection."""
+    """Recorded lists and results of MCP servers, without a connection."""
 
     def __init__(self, replay: Replay, base: Servers | None) -> None:
         self._replay = replay

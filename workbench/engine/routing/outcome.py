@@ -24,7 +24,7 @@ _LINE = re.compile(r"^[\s*_`>-]*outcome\s*[=:]\s*[\"'`*]*([A-Za-z][\w.-]*)[\"'`*
 
 
 class PhaseOutcome(Struct, frozen=True):
-    """What one visit of a phase came to."""
+    """The outcome of one visit of a phase."""
 
     status: Status = "success"
     outcome: str = ""

@@ -58,7 +58,7 @@ SUMMARIZER = (
 
 
 class RunParts(Struct, frozen=True):
-    """What every execution of a run works with."""
+    """Values that all executions of a run share."""
 
     services: Services
     children: Children

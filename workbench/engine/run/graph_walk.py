@@ -41,7 +41,7 @@ class Restarted(Struct, frozen=True):
 
 
 class PipelineRun(Struct):
-    """What all walks of one run share."""
+    """Values that all walks of one run share."""
 
     parts: RunParts
     restart: Callable[[str, Visit], Any]
@@ -55,7 +55,7 @@ class PipelineRun(Struct):
 
 
 class BranchResult(Struct, frozen=True):
-    """What one branch of a parallel node came to."""
+    """The outcome of one branch of a parallel node."""
 
     id: str
     outcome: PhaseOutcome

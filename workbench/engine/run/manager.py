@@ -37,7 +37,7 @@ Guide = Callable[[str], Awaitable[str]]
 
 
 class Steering:
-    """What a manager says to the phases of its child, between their calls."""
+    """Messages of a manager to the phases of its child, between their calls."""
 
     def __init__(self) -> None:
         self._said: deque[str] = deque()

@@ -28,7 +28,7 @@ FOR_EACH_ROW = "for_each_row"
 
 
 class MappingJob(Struct, frozen=True):
-    """What runs, over what."""
+    """The cascade to run, and the rows or items to run it over."""
 
     definition: Definition
     items: Sequence[Mapping[str, Any]]

@@ -44,7 +44,7 @@ from workbench.language.templates.sandbox import CheckedText
 
 
 class NodeWork(Protocol):
-    """What a node of a pipeline does in one visit."""
+    """Does the work of a pipeline's node in one visit."""
 
     @property
     def kind(self) -> str:

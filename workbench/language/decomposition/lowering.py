@@ -22,7 +22,7 @@ _FENCED = re.compile(r"\A(\s*```[^\n]*\n)(.*?)(\n?```\s*)\Z", re.DOTALL)
 
 
 class LoweredFile(Struct, frozen=True):
-    """What a file gave: with errors too, to be looked at; it runs without any."""
+    """The result of reading a file. It can be shown with errors, and run without any."""
 
     source: Source
     """Finds places by the paths of phases, too."""

@@ -43,7 +43,7 @@ _STYLED = ("llm_model", "llm_provider", "reasoning_effort")
 
 
 class Pipeline(Struct, frozen=True):
-    """What a DOT text is."""
+    """A DOT text that was read."""
 
     source: Source
     graph: Graph | None

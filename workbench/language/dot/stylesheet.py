@@ -44,7 +44,7 @@ class Rule(Struct, frozen=True):
 
 
 class Fault(NamedTuple):
-    """What is wrong, from an offset into the stylesheet."""
+    """A mistake, from an offset into the stylesheet."""
 
     message: str
     at: int

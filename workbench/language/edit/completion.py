@@ -40,7 +40,7 @@ class Item(Struct, frozen=True):
 
 
 class Completion(Struct, frozen=True):
-    """What may replace the characters from ``start`` to ``end`` of the text."""
+    """A text that may replace the characters from ``start`` to ``end`` of the text."""
 
     start: int
     end: int
@@ -226,7 +226,7 @@ def _matching(start: int, end: int, typed: str, items: Iterable[Item]) -> Comple
 
 
 class SchemaPosition(Struct, frozen=True):
-    """What the language says of a path."""
+    """The schema of the language at a path."""
 
     owner: type[Model] | None
     """The mapping that has the field."""

@@ -68,7 +68,7 @@ _WORD = re.compile(r"[^\s,\[\]{}\"':#]*")
 
 
 class _Line(Struct, frozen=True):
-    """What one line of block YAML begins: items, a key, a value."""
+    """The beginning of one line of block YAML: items, a key, a value."""
 
     start: int
     """Offset of the line."""

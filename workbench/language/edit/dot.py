@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _Owner(Struct, frozen=True):
-    """What an attribute belongs to."""
+    """The owner of an attribute."""
 
     scope: Scope
     node: DotNode | None = None

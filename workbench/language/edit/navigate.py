@@ -36,7 +36,7 @@ class NamedThing(Struct, frozen=True):
 
 
 class Definition(Struct, frozen=True):
-    """What is known of a named thing."""
+    """The definition of a named thing."""
 
     about: tuple[str, ...] = ()
     """Sentences, the most important first."""
@@ -47,7 +47,7 @@ class Definition(Struct, frozen=True):
 
 
 class Definitions(Struct, frozen=True):
-    """What a file and what lies around it define, by name."""
+    """The definitions in a file and in its surroundings, by name."""
 
     phases: Mapping[str, Definition] = field(default_factory=dict)
     tools: Mapping[str, Definition] = field(default_factory=dict)

@@ -37,7 +37,7 @@ class TaskOffer(NamedTuple):
 
 
 class TaskField(NamedTuple):
-    """What the schema says of a field."""
+    """The schema of a field."""
 
     type: str
     default: Any

@@ -44,7 +44,7 @@ class ValidatorFacts(Struct, frozen=True):
 
 
 class StrategyFacts(Struct, frozen=True):
-    """What a strategy spec does with the fields of a phase."""
+    """The effect of a strategy spec on the fields of a phase."""
 
     void: tuple[str, ...] = ()
     """The fields of the phase that the strategy makes void."""

@@ -27,7 +27,7 @@ OUTPUT = "output_"
 
 
 class Keys:
-    """What one cascade, its children and its people can put there."""
+    """The keys that one cascade, its children and its people can put there."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts

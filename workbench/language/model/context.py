@@ -50,7 +50,7 @@ class ContextSource(Model):
 
 
 class Anchors(Model):
-    """What automatic context never drops."""
+    """The messages that automatic context never drops."""
 
     window: Annotated[Whole, tier1("The last turns of the previous phase visit.")] = 3
     from_phases: Annotated[Names, tier1("Phases and keywords whose outputs are anchors.")] = ("previous",)
@@ -75,7 +75,7 @@ class Selection(Model):
 
 
 class ContextRules(Model):
-    """What enters a phase. Present means selective, even when `from` is empty."""
+    """Selects what enters a phase. Present means selective, even when `from` is empty."""
 
     from_: Annotated[
         tuple[ContextSource, ...], Field(alias="from"), tier1("Sources in this order: phase names, keywords, objects.")

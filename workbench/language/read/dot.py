@@ -131,7 +131,7 @@ class DotEdge(Struct, gc=False):
 
 
 class DotFile(Struct):
-    """What a text holds."""
+    """The content of a DOT text."""
 
     id: str = ""
     start: int = 0

@@ -32,7 +32,7 @@ class LimitReached(Exception):
 
 
 class Budget(Struct):
-    """What one rendering has used up, and the undefined names it met."""
+    """The resources that one rendering has used up, and the undefined names in it."""
 
     steps: int = 0
     grown: int = 0

@@ -57,7 +57,7 @@ class Rendered(Struct, frozen=True):
 
 
 class Outline(Struct, frozen=True):
-    """What a template asks for, known without rendering it."""
+    """The names that a template uses, known without rendering it."""
 
     names: frozenset[str]
     """The names of the outside that it uses."""

@@ -87,7 +87,7 @@ class DatabaseError(StoreError):
 
 
 class Database(Protocol):
-    """What ingest and queries need of an engine, embedded or not."""
+    """The interface of an engine for ingest and queries, embedded or not."""
 
     def query(self, sql: str, params: Mapping[str, Value] | None = None) -> ResultTable:
         """Answer one statement; values go through ``{name:Type}`` parameters. Raises DatabaseError."""

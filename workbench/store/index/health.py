@@ -57,7 +57,7 @@ class RunHealth(Struct, frozen=True):
 
 
 class DatabaseHealth(Struct, frozen=True):
-    """What the engine says of itself."""
+    """The health that the engine reports."""
 
     engine: str
     schema: int

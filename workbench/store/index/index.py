@@ -10,7 +10,7 @@ from workbench.store.store import Store
 
 
 class Index(Queries):
-    """What this process owns of the database. Close it in a ``finally``."""
+    """The database as far as this process owns it. Close it in a ``finally``."""
 
     def __init__(self, store: Store) -> None:
         """Raises StoreBusy, which names the process that owns the index, and StoreError with the cause."""

@@ -23,7 +23,7 @@ VERSION = 10
 
 
 class Schema(Struct, frozen=True):
-    """What a database is."""
+    """The schema of a database."""
 
     version: int
 
@@ -55,7 +55,7 @@ _NEW = "_new"
 
 
 class RebuildResult(Struct, frozen=True):
-    """What a rebuild did."""
+    """The result of a rebuild."""
 
     runs: int
     records: int

@@ -50,7 +50,7 @@ class Row(Struct, kw_only=True, array_like=True):
 
 
 class MessageRow(Row, kw_only=True):
-    """What ``unified_logs`` shows: a message, or a step of the run's life. Seconds are milliseconds here."""
+    """A row of ``unified_logs``: a message, or a step of the run's life. Seconds are milliseconds here."""
 
     table = "messages"
     key_columns = ("session_id", "seq", "message_id")
@@ -146,7 +146,7 @@ class CardRow(Row, kw_only=True):
 
 
 class ContextRow(Row, kw_only=True):
-    """What changed in one call's context since the call before; the arrays run in parallel."""
+    """The changes in one call's context since the call before; the arrays run in parallel."""
 
     table = "contexts"
     key_columns = ("session_id", "branch", "phase_name", "visit", "attempt_number", "turn_number", "call", "strategy")

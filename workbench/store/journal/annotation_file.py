@@ -31,7 +31,7 @@ _PAUSE = 0.01
 
 
 class AnnotationFile(Struct, frozen=True):
-    """What such a file holds."""
+    """The content of such a file."""
 
     annotations: Annotations
     size: int = 0

@@ -34,7 +34,7 @@ class Fault(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """What reading a journal found out about its files."""
+    """The health of a journal's files, as found by reading it."""
 
     records: int = 0
     last_seq: int = 0

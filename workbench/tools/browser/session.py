@@ -50,11 +50,11 @@ _INNER = ("data", "blob", "about")
 
 
 class BrowserError(Exception):
-    """What went wrong, in a sentence for the model."""
+    """An error of the browser, in a sentence for the model."""
 
 
 class Extract(Struct, frozen=True):
-    """What a page says of itself."""
+    """The content of a page."""
 
     url: str
     title: str

@@ -62,7 +62,7 @@ class DataError(ValueError):
 
 
 class ProgramResult(Struct, frozen=True):
-    """What a program answered."""
+    """The answer of a program."""
 
     answer: Mapping[str, Any]
     finished: FinishedCommand

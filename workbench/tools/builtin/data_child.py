@@ -88,7 +88,7 @@ def run_sql(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Data:
-    """What earlier phases made, by phase: a DataFrame for a table, else the value itself."""
+    """Outputs of earlier phases, by phase: a DataFrame for a table, else the value itself."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values

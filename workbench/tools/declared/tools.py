@@ -158,7 +158,7 @@ class RequestRefused(ValueError):
 
 
 class Reply(Struct, frozen=True):
-    """What came back."""
+    """The reply to a request."""
 
     status: int
     text: str

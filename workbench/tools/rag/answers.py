@@ -35,7 +35,7 @@ def key_of(text: str) -> str:
 
 
 class EmbeddingCost(Struct, frozen=True):
-    """What new embeddings took."""
+    """Tokens and cost of new embeddings."""
 
     texts: int = 0
     tokens: int | None = 0

@@ -110,7 +110,7 @@ class IndexedFolder(Struct, frozen=True, dict=True):
 
 
 class _ReadFile(Struct, frozen=True):
-    """What became of a file, and how it looked then."""
+    """The result of reading a file, with its size and time then."""
 
     seen: tuple[int, int, int]
     passages: tuple[Passage, ...] = ()

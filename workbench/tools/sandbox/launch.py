@@ -51,7 +51,7 @@ LINUX = sys.platform == "linux"
 
 
 class Spec:
-    """What the JSON says."""
+    """The content of the JSON."""
 
     def __init__(self, text: str) -> None:
         body = json.loads(text)

@@ -26,7 +26,7 @@ _PROBE_S = 10.0
 
 
 class Probe(Struct, frozen=True):
-    """What the ladder looks like here."""
+    """The levels that work on this machine."""
 
     level: Level | None
     """The level that will be used; None if there is none."""

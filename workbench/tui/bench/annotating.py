@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Annotating:
-    """What the keys of the group "Annotations" do on the Bench."""
+    """The actions of the keys of the group "Annotations" on the Bench."""
 
     def __init__(self, stage: Layout) -> None:
         self._stage = stage

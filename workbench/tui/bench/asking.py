@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Asking:
-    """What a and S do."""
+    """The actions of the keys a and S."""
 
     def __init__(self, stage: Stage, inspecting: Inspecting) -> None:
         """``inspecting`` shows the candidates that a question is about."""

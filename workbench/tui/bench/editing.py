@@ -61,7 +61,7 @@ class HeldEdits:
 
 
 class Editing:
-    """What E, F, P and R do."""
+    """The actions of the keys E, F, P and R."""
 
     def __init__(self, stage: Stage, running: Running) -> None:
         self._stage = stage

@@ -53,7 +53,7 @@ NO_CALL = "There is no call yet: {run.over} runs to the first one."
 
 
 class Inspecting:
-    """What the keys of the group "Look" do, and enter in each pane."""
+    """The actions of the keys of the group "Look", and of enter in each pane."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

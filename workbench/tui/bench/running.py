@@ -70,7 +70,7 @@ def _past_mode(held: HeldRun, run: RunState) -> Mode | None:
 
 
 class Running:
-    """What the keys of the group "Run" do."""
+    """The actions of the keys of the group "Run"."""
 
     def __init__(self, stage: Stage, begun: Callable[[], object]) -> None:
         """``begun`` is called when a run begins or goes on."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Testing:
-    """What t does, and R where the run is held at a changed request."""
+    """The actions of the key t, and of R if the run is held at a changed request."""
 
     __test__ = False
     """No class of pytest's."""

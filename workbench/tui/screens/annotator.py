@@ -100,7 +100,7 @@ class Host(Protocol):
 
 
 class AnnotationTarget(Struct, frozen=True):
-    """What something is said of: a run, a call of it, or several runs."""
+    """The target of an annotation: a run, a call of it, or several runs."""
 
     project: Project
     run_ids: tuple[str, ...]

@@ -20,7 +20,7 @@ EXAMPLES = "phase · phase:turn · tool NAME · tokens > 6000 · FROM -> TO · o
 
 
 class KnownNames(Struct, frozen=True):
-    """What a breakpoint may name."""
+    """The names that a breakpoint may use."""
 
     phases: Sequence[str] = ()
     tools: Sequence[str] = ()

@@ -47,7 +47,7 @@ OF_MESSAGES = {"edit.add", "edit.drop", "edit.request", "edit.up", "edit.role"}
 
 
 class Making(Protocol):
-    """What becomes of the edits that are saved."""
+    """Makes the edits that are saved."""
 
     where: str
     """What is edited, for titles: ``before investigate:9``."""
@@ -73,7 +73,7 @@ class Checked(Message):
 
 
 class TooLong(Message):
-    """What was pasted makes a text that a text area cannot edit."""
+    """The pasted text is too long for a text area to edit."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -562,7 +562,7 @@ class EditScreen(WorkbenchScreen[bool]):
 
 
 class ReviewSheet(Sheet):
-    """What the edits come to, before they are made. Gives True where they are to be made."""
+    """A preview of the edits before they are made. Gives True if they are to be made."""
 
     CSS_PATH = "sheet.tcss"
     PALETTE: ClassVar[tuple[str, ...]] = ("review", "sheet", "list")

@@ -16,7 +16,7 @@ from workbench.tui.widgets.entry import LineInput
 
 
 class FeedbackText(Struct, frozen=True):
-    """What was said, and whether the turn is to be taken again with it."""
+    """The text of the feedback, and whether the turn is to be repeated with it."""
 
     text: str
     redo: bool = False

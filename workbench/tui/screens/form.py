@@ -47,7 +47,7 @@ LINES, SHARE = 16, 3
 
 
 class UnsentForm(Struct, frozen=True):
-    """What was put into a form that was left without an answer."""
+    """The content of a form that was left without an answer."""
 
     form: Form
     kept: FormState

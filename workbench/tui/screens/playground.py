@@ -413,7 +413,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
 
 
 class PlaygroundForm(Dialog[bool]):
-    """Which models are asked, how often, and what it may cost."""
+    """The models to ask, how often, and what it may cost."""
 
     heading = "Models, samples, budget"
     offered = (("tab", "next"), ("↓", "models"), ("enter", "take"))

@@ -54,7 +54,7 @@ HINT = (
 
 
 class IndexAnswered(Message):
-    """What a worker has found out: the tables, a result, a count, or a fault."""
+    """The result of a worker: the tables, a result, a count, or a fault."""
 
     def __init__(self, number: int, found: tuple[TableInfo, ...] | TimedAnswer | int | SqlFault) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class SweepRequest(Struct, frozen=True):
-    """What is to be tried on what, at whose prices."""
+    """The strategies to try, the runs to try them on, and the providers whose prices count."""
 
     specs: tuple[str, ...]
     filter: str = ""

@@ -57,7 +57,7 @@ PADDED = 2
 
 
 class FormState(Struct, frozen=True):
-    """What new widgets of a form take over from those that they replace."""
+    """The state that new widgets of a form take over from those that they replace."""
 
     answers: Mapping[str, Any] = field(default_factory=dict)
     """By id of the section, as ``FieldBox.kept`` gave them."""

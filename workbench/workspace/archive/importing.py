@@ -72,7 +72,7 @@ class ImportPart(Struct, frozen=True):
 
 
 class ImportJob(Struct, frozen=True):
-    """What every worker has to know."""
+    """The job, as every worker has to know it."""
 
     root: str
     """The workspace, to name files in."""
@@ -92,7 +92,7 @@ class ImportJob(Struct, frozen=True):
 
 
 class ImportedPart(Struct, frozen=True):
-    """What came of a part."""
+    """The result of a part."""
 
     runs: tuple[ImportedRun, ...] = ()
     fault: str = ""

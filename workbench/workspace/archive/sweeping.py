@@ -52,7 +52,7 @@ SHARES = 64
 
 
 class SweepJob(Struct, frozen=True):
-    """What every worker has to know."""
+    """The job, as every worker has to know it."""
 
     place: RunPlace
     tried: tuple[tuple[str, str | None], ...]

@@ -56,7 +56,7 @@ class CellTask(Struct, frozen=True):
 
 
 class Ledger(Protocol):
-    """What a cell needs of the command that runs it: the one place where results, money and stops are kept."""
+    """The command as a cell needs it: the one place where results, money and stops are kept."""
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Write down what came of a cell. Raises StoreError."""

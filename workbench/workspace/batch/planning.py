@@ -47,7 +47,7 @@ class CannotRun(BatchError):
 
 
 class BatchRequest(Struct, frozen=True):
-    """What a person asked for; see the options of ``workbench batch``."""
+    """The request of a person; see the options of ``workbench batch``."""
 
     cascades: tuple[Path, ...]
     source: str
@@ -62,7 +62,7 @@ class BatchRequest(Struct, frozen=True):
 
 
 class VariantSetup(Struct, frozen=True):
-    """What a run of one variant is made from."""
+    """The parts from which a run of one variant is made."""
 
     variant: Variant
     file: Path

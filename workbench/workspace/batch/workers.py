@@ -52,7 +52,7 @@ class WorkerFault(Exception):
 
 
 class WorkSetup(Struct, frozen=True):
-    """What a worker process has to know."""
+    """The job, as a worker process has to know it."""
 
     root: Path
     settings: Settings
