@@ -129,7 +129,7 @@ class Defaults(_Strict):
 class RepliesFile(_Strict):
     """A file of offline replies."""
 
-    defaults: Defaults = Field(default=Defaults(), description="What holds for all entries.")
+    defaults: Defaults = Field(default=Defaults(), description="Defaults for all entries.")
     replies: dict[str, list[Reply]] = Field(
         default_factory=dict,
         description="The entries by phase. `phase#2` holds those of the second visit; without it, the entries of the "
