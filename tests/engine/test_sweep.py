@@ -10,9 +10,10 @@ from tests.engine.test_compare import Unknown, Writing, played
 from tests.importers.test_journal import imported
 from workbench.analysis.sweep import Dominant, Pricing, Subject, candidates, shared_strategies, sweep
 from workbench.analysis.what_if import what_if
+from workbench.context.cache import Price
 from workbench.context.strategy import parse
 from workbench.engine.definition import Definition
-from workbench.views.sweep import sentences
+from workbench.views.sweep import model_lines, sentences
 
 SIZES = (40, 400, 900)
 
@@ -137,6 +138,20 @@ def test_each_provider_has_its_own_front_and_its_own_cheapest() -> None:
     for pricing in both:
         alone = sweep(runs, candidates(["mask(after=1..2)"], [r.definition for r in runs]), Words(), [pricing])
         assert found.at(pricing.label) == alone.rows
+
+
+def test_a_run_that_names_no_model_has_the_prices_of_the_model_that_is_asked_for() -> None:
+    class Uncached(FlatPrices):
+        def price(self, model: str, input_tokens: int = 0) -> Price:
+            return Price(3e-5, 6e-5, source="test", grade="exact")
+
+    (run,) = subjects()[:1]
+    for call in run.state.calls:
+        call.model = ""
+    found = sweep([run], candidates([], [run.definition]), Words(), [Pricing("openai/gpt-4", Uncached())])
+    (line,) = (line for line in model_lines(found) if line.startswith("openai/gpt-4"))
+    assert line.startswith("openai/gpt-4: input $30.00 per million tokens")
+    assert line.endswith("prompt cache none: every token costs the full price")
 
 
 def test_sums_over_different_runs_are_not_compared() -> None:

@@ -322,7 +322,7 @@ def tried_on(subject: Subject, tried: Sequence[Candidate], counter: Counter, pri
     """Every strategy on one run, at the prices of each pricing."""
     past = past_of(subject.state)
     bases = [_base(subject, counter, pricing, past) for pricing in pricings]
-    looked = _looked(subject.name, bases)
+    looked = _looked(subject.name, bases, pricings)
     if looked.silent:
         return looked
     trials = tuple(
@@ -332,7 +332,7 @@ def tried_on(subject: Subject, tried: Sequence[Candidate], counter: Counter, pri
     return replace(looked, trials=trials)
 
 
-def _looked(name: str, bases: Sequence[ComparisonSide]) -> RunTrials:
+def _looked(name: str, bases: Sequence[ComparisonSide], pricings: Sequence[Pricing]) -> RunTrials:
     """What is known of a run before any strategy is tried on it."""
     totals = tuple(base.totals for base in bases)
     return RunTrials(
@@ -340,10 +340,16 @@ def _looked(name: str, bases: Sequence[ComparisonSide]) -> RunTrials:
         totals,
         tuple(() for _ in bases),
         tuple(dict.fromkeys(one.call.model for one in bases[0].seen if one.call.model)),
-        tuple({model: price for model, price in base.prices.items() if model} for base in bases),
+        tuple(_named(base.prices, pricing.label) for base, pricing in zip(bases, pricings, strict=True)),
         "" if totals[0].tokens else SILENT,
         _invalid(bases[0]),
     )
+
+
+def _named(prices: Mapping[str, Price], label: str) -> dict[str, Price]:
+    """Prices by model. A run that names no model has those of the model that a pricing names."""
+    priced = label if "/" in label else ""
+    return {model or priced: price for model, price in prices.items() if model or priced}
 
 
 SILENT = "nothing was sent inside a turn"
@@ -442,7 +448,7 @@ def sweeping(
     point. A run that nothing can be said of takes itself out, and no strategy with it."""
     pasts = {one.name: past_of(one.state) for one in subjects}
     bases = [{s.name: _base(s, counter, pricing, pasts[s.name]) for s in subjects} for pricing in pricings]
-    runs = [_looked(one.name, [mine[one.name] for mine in bases]) for one in subjects]
+    runs = [_looked(one.name, [mine[one.name] for mine in bases], pricings) for one in subjects]
     found = summed(lambda: iter(runs), (), [pricing.label for pricing in pricings])
     yield found
     names = {one.run for one in _Selected(lambda: iter(runs)).used()}

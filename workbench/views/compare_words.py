@@ -300,15 +300,15 @@ def price_words(model: str, price: Price) -> tuple[str, str]:
     numbers = [
         f"{name} {_per_million(value)}"
         for name, value in (("input", price.input), ("cached", price.cache_read), ("written", price.cache_write))
-        if name != "written" or price.rule.writes
+        if (name != "written" or price.rule.writes) and (name != "cached" or value or price.rule.provider != "none")
     ]
-    rule = price.rule
+    rule, uncached = price.rule, "none: every token costs the full price" if price.input else "unknown"
     source = f" ({price.source})" if price.source else ""
     step = f"in steps of {rule.step:,}" if rule.step > 1 else "at message boundaries"
     cached = f"as by {rule.provider}: from {rule.minimum:,} tokens, {step}, kept for {rule.lifetime / 60:,.0f} minutes"
     return (
         f"{model or 'no model named'}: {', '.join(numbers)} per million tokens{source}",
-        f"prompt cache {'unknown' if rule.provider == 'none' else cached}",
+        f"prompt cache {uncached if rule.provider == 'none' else cached}",
     )
 
 
