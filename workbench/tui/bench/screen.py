@@ -235,7 +235,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def in_background(self, work: Callable[[], None], group: str) -> None:
         """Run work in a thread; other work of the group is given up."""
-        self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
+        # Without a description Textual prints the work's arguments: a run of 5,000 turns, in more than a second.
+        self.run_worker(work, thread=True, group=group, description=group, exclusive=True, exit_on_error=False)
 
     def later(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call something on the screen's side; may be called in any thread."""

@@ -341,7 +341,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
 
     def in_background(self, work: Callable[[], None], group: str) -> None:
         """Run work in a thread; other work of the group is given up."""
-        self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
+        self.run_worker(work, thread=True, group=group, description=group, exclusive=True, exit_on_error=False)
 
     def later(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call something on the screen's side; may be called in any thread."""
