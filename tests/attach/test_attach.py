@@ -24,9 +24,12 @@ from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import until
 from workbench.attach.identity import Drawn, Surroundings
+from workbench.attach.replies import rendered
 from workbench.context.assembly import Action, Reason, Rule
 from workbench.context.part import DecisionInput, MessageDecision, Part, Role
 from workbench.context.strategy import Strategy, parse
+from workbench.engine.contracts import Answer
+from workbench.engine.journal.usage import Usage
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
@@ -215,7 +218,9 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
 async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
     """A provider that does as the handler says; its address."""
     application = web.Application()
-    application.router.add_route("*", "/{rest:.*(chat/completions|responses|count_tokens|countTokens)}", handler)
+    application.router.add_route(
+        "*", "/{rest:.*(chat/completions|responses|realtime|count_tokens|countTokens)}", handler
+    )
     runner = web.AppRunner(application, auto_decompress=False)
     await runner.setup()
     try:
@@ -424,7 +429,7 @@ async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project, 
     async with serving(echo) as upstream:
         with session(project, upstream) as attached:
             async with ClientSession() as client:
-                where = f"{attached.url('openai')}/responses"
+                where = f"{attached.url('openai')}/realtime"
                 headers = {"Authorization": "Bearer key-4711"}
                 async with client.ws_connect(where, headers=headers, protocols=["realtime"]) as socket:
                     await socket.send_str("hello")
@@ -435,7 +440,52 @@ async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project, 
                     assert (socket.close_code, socket.protocol) == (code, "realtime")
                 with pytest.raises(WSServerHandshakeError):
                     await client.ws_connect(f"{attached.url('openai')}/elsewhere")
-    assert "a WebSocket to /responses is passed on" in attached.state().warnings[0].data["message"]
+    assert "a WebSocket to /realtime is passed on" in attached.state().warnings[0].data["message"]
+
+
+async def test_responses_over_a_web_socket_are_recorded(project: Project) -> None:
+    """As the SDK of OpenAI and Codex ask for them: one after the other, or side by side."""
+
+    async def answer(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            asked = json.loads(message.data)
+            lane = {"stream_id": asked["stream_id"]} if "stream_id" in asked else {}
+            if asked["model"] == "unknown":
+                await socket.send_json({"type": "error", "status": 404, "error": {"message": "no such model"}, **lane})
+                continue
+            said = Answer(f"To {asked['input'][-1]['content']}", (), usage=Usage(input=20, output=3))
+            _, body = rendered("/responses", {**asked, "stream": True}, said, asked["stream_id"])  # type: ignore[misc]
+            for line in body.decode().splitlines():
+                if line.startswith("data: {"):
+                    await socket.send_json({**json.loads(line[6:]), **lane})
+        return socket
+
+    def asked(lane: str, *texts: str, model: str = "gpt-4.1") -> dict[str, Any]:
+        said = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
+        return {"type": "response.create", "stream_id": lane, "model": model, "input": said}
+
+    async with serving(answer) as upstream:
+        with session(project, upstream) as attached:
+            where = f"{attached.url('openai')}/responses"
+            async with ClientSession() as client, client.ws_connect(where) as socket:
+
+                async def ended(count: int) -> None:
+                    while count:
+                        count -= (await socket.receive_json())["type"] in ("response.completed", "error")
+
+                await socket.send_json(asked("a", "one"))
+                await ended(1)
+                await socket.send_json(asked("a", "one", "To one", "two"))
+                await socket.send_json(asked("b", "other"))
+                await socket.send_json(asked("c", "other", model="unknown"))
+                await ended(3)
+    calls = attached.state().calls
+    told = [(call.place.visit, call.place.turn, call.answer and call.answer.text) for call in calls]
+    assert told == [(1, 1, "To one"), (1, 2, "To two"), (2, 1, "To other"), (3, 1, None)]
+    assert (calls[0].tokens_in, calls[3].status) == (20, "failed")
+    assert "no such model" in calls[3].failures[0]["error"]["message"]
 
 
 @pytest.mark.parametrize(

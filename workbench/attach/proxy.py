@@ -105,7 +105,8 @@ class Proxy:
         return application
 
     async def _upgraded(self, request: web.Request, provider: Provider, rest: str) -> web.StreamResponse:
-        """Pass a WebSocket on, frame by frame; what it carries is not recorded, which is said."""
+        """Pass a WebSocket on, frame by frame. Responses of OpenAI are recorded; what else it carries is not, which is
+        said."""
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return _error(501, "connections that change to another protocol than WebSocket are not passed on")
         if self._answers is not None and self._answers.alone:
@@ -126,16 +127,29 @@ class Proxy:
             return _error(fault.status, f"{provider.name} refused the WebSocket: {fault.message}")
         except (ClientError, TimeoutError, OSError) as fault:
             return _error(502, f"{provider.name} gave no answer: {_words(fault)}")
-        self._witness.warn(f"a WebSocket to {rest[:100]} is passed on: its calls are not recorded", None, "unseen")
+        calls: _SocketCalls | None = None
+        if rest.endswith("/responses"):
+            calls = _SocketCalls(self._witness, lambda asked: self._numbered(provider, rest, asked))
+        if calls is None:
+            self._witness.warn(f"a WebSocket to {rest[:100]} is passed on: its calls are not recorded", None, "unseen")
+        else:
+            self._keep_secrets(request)
+            if self._control is not None:
+                words = f"the calls of a WebSocket to {rest[:100]} are recorded, and can be neither paused nor changed"
+                self._witness.warn(words, None, "unseen")
         client = web.WebSocketResponse(protocols=names, autoping=False, compress=False, max_msg_size=0)
         try:
             await client.prepare(request)
-            pumps = {asyncio.ensure_future(_pump(*pair)) for pair in ((client, upstream), (upstream, client))}
+            seen = (calls.asked, calls.came) if calls is not None else (_ignored, _ignored)
+            ways = ((client, upstream, seen[0]), (upstream, client, seen[1]))
+            pumps = {asyncio.ensure_future(_pump(*way)) for way in ways}
             _, left = await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             for pump in left:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
         finally:
+            if calls is not None:
+                calls.closed()
             await upstream.close()
             await client.close()
         return client
@@ -189,13 +203,20 @@ class Proxy:
         counts = rest.endswith(COUNTS)
         if given_of(request_to_count(asked) if counts else mapping(asked)) is None:
             return None
+        self._keep_secrets(request)
+        return self._numbered(provider, rest, asked, counts)
+
+    def _numbered(self, provider: Provider, rest: str, asked: Any, counts: bool = False) -> Ask:
         self._count += 1
+        return Ask(self._count, provider.name, rest, asked, counts)
+
+    def _keep_secrets(self, request: web.Request) -> None:
+        """Tell the witness of the credentials of a request."""
         for name in _CREDENTIALS:
             if value := request.headers.get(name, "").removeprefix("Bearer ").strip():
                 self._witness.secret(value)
         if value := request.query.get("key", ""):
             self._witness.secret(value)
-        return Ask(self._count, provider.name, rest, asked, counts)
 
     async def _unseen(self, request: web.Request, provider: Provider, rest: str, body: bytes) -> web.StreamResponse:
         """Pass on what asks no model: lists of models, embeddings."""
@@ -413,11 +434,89 @@ def _loaded(body: bytes) -> Any:
         return json.loads(body)
 
 
-async def _pump(here: _Socket, there: _Socket) -> None:
-    """Hand on every frame, until one side closes."""
+class _SocketCalls:
+    """The calls of a WebSocket that carries Responses of OpenAI: a request is a message ``response.create``, and its
+    answer the events that a stream over HTTP would have, up to one that ends it. Several may be on their way, each with
+    a ``stream_id``."""
+
+    def __init__(self, witness: Witness, numbered: Callable[[Any], Ask]) -> None:
+        """``numbered`` makes a request of its JSON."""
+        self._witness = witness
+        self._numbered = numbered
+        self._open: dict[str, _SocketCall] = {}
+
+    def asked(self, text: str) -> None:
+        """A message of the client is on its way to the provider."""
+        body = _message(text)
+        if body.get("type") == "response.create":
+            asked = {key: value for key, value in body.items() if key not in ("type", "stream_id")} | {"stream": True}
+            if given_of(asked) is not None:
+                ask = self._numbered(asked)
+                self._witness.asked(ask)
+                self._open[str(body.get("stream_id"))] = _SocketCall(ask, time.monotonic())
+
+    def came(self, text: str) -> None:
+        """An event of the provider has come."""
+        event = _message(text)
+        kind, name = str(event.get("type", "")), str(event.get("stream_id"))
+        if (call := self._open.get(name)) is None:
+            return
+        if kind == "error":
+            status = event.get("status")
+            self._end(name, Reply(status if isinstance(status, int) else 500, _JSON, text.encode(), call.seconds))
+            return
+        call.first = call.seconds if call.first is None else call.first
+        call.kept += f"event: {kind}\ndata: {text}\n\n".encode()
+        if kind in ("response.completed", "response.incomplete", "response.failed"):
+            self._end(name, call.reply(""))
+
+    def closed(self) -> None:
+        """The connection is over."""
+        for name, call in list(self._open.items()):
+            self._end(name, call.reply("the WebSocket was closed"))
+
+    def _end(self, name: str, reply: Reply) -> None:
+        self._witness.replied(self._open.pop(name).ask, reply)
+
+
+class _SocketCall:
+    def __init__(self, ask: Ask, began: float) -> None:
+        self.ask = ask
+        self.kept = bytearray()
+        self.first: float | None = None
+        self._began = began
+
+    @property
+    def seconds(self) -> float:
+        """Since it was asked."""
+        return time.monotonic() - self._began
+
+    def reply(self, fault: str) -> Reply:
+        """What the record keeps of its answer."""
+        kept = bytes(self.kept[:MOST_KEPT])
+        return Reply(200, "text/event-stream", kept, self.seconds, self.first, fault)
+
+
+_JSON = "application/json"
+
+
+def _message(text: str) -> Mapping[str, Any]:
+    try:
+        return mapping(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _ignored(text: str) -> None:
+    """A message that nothing is recorded of."""
+
+
+async def _pump(here: _Socket, there: _Socket, seen: Callable[[str], None]) -> None:
+    """Hand on every frame, until one side closes. ``seen`` gets the texts."""
     async for message in here:
         match message.type:
             case WSMsgType.TEXT:
+                seen(message.data)
                 await there.send_str(message.data)
             case WSMsgType.BINARY:
                 await there.send_bytes(message.data)

@@ -59,6 +59,7 @@ PORT = 8333
 """Where clients find the proxy that no command was given to; a command gets any free port."""
 OTLP_PORT = 4318
 """Where exporters send OTLP over HTTP, unless a variable says otherwise (OpenTelemetry's specification)."""
+NOTHING_CAME = "does the program read the variables that were set?"
 SWITCH_SECONDS = 0.001
 """How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
 
@@ -291,7 +292,8 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     if run.recorder.fault:
         talk(f"the record ended early: {run.recorder.fault}", "error")
     if not run.recorder.calls:
-        talk("no model call came by; does the program read the variables that were set?", "warning")
+        why = f"workbench show {run.session} says what passed by" if summary.warnings else NOTHING_CAME
+        talk(f"no model call was recorded; {why}", "warning")
         return
     if summary.status == "diverged":
         talk(f"diverged: {summary.reason}", "error")
