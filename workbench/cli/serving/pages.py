@@ -28,7 +28,7 @@ th, .dim { color: var(--dim); font-weight: 500; } .n { text-align: right; font-v
 .n, .when { white-space: nowrap; }
 @media (max-width: 700px) { .wide { display: none; } td, th { padding-right: .4rem; } }
 """
-"""With ``COLOURS``; where there is little room the cascade, the calls and the time are left out."""
+"""With ``COLOURS``; where there is little room the cascade, the time, the input and the calls are left out."""
 
 
 class RunPages:
