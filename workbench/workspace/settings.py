@@ -299,7 +299,7 @@ TABLE: tuple[Setting, ...] = (
         "user",
         str,
         "",
-        "Who you are in lists of runs of a team.",
+        "Your name in lists of runs of a team.",
         ("WORKBENCH_USER",),
         unset="your login name",
         workspace=False,

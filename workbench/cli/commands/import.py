@@ -52,7 +52,7 @@ _FORMATS = f"Instead of telling it from the file: {', '.join(BY_NAME)}."
 @click.option("--model", "model", metavar="NAME", help="Of calls whose file names none: for tokens and prices.")
 @click.option("--together", is_flag=True, help="The files hold calls of one run; make them one.")
 @working
-@click.option("--anew", is_flag=True, help="Do not go on with what an earlier command began.")
+@click.option("--anew", is_flag=True, help="Begin again instead of continuing an earlier command.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain

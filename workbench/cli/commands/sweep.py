@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     help="Write a row for each run, strategy and provider: .parquet, .csv or .jsonl.",
 )
 @working
-@click.option("--anew", is_flag=True, help="Do not go on with what an earlier command began.")
+@click.option("--anew", is_flag=True, help="Begin again instead of continuing an earlier command.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain

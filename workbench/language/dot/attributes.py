@@ -57,8 +57,8 @@ _RETRY = (
 )
 
 GRAPH = (
-    AttributeRow("goal", "text", "What the run is for; $goal in prompts."),
-    AttributeRow("label", "text", "What a person reads."),
+    AttributeRow("goal", "text", "The goal of the run; $goal in prompts."),
+    AttributeRow("label", "text", "The name for people."),
     AttributeRow("model_stylesheet", "text", "Rules that set models: selector { property: value; }"),
     AttributeRow(
         "default_max_retries", "count", "Retries of nodes that say nothing.", "0", also=("default_max_retry",)
@@ -88,9 +88,9 @@ GRAPH = (
 )
 
 NODE = (
-    AttributeRow("label", "text", "What a person reads; the id by default."),
-    AttributeRow("shape", "text", "What the node does.", "box"),
-    AttributeRow("type", "text", "What the node does; beats shape.", dialects=("node_type", "handler")),
+    AttributeRow("label", "text", "The name for people; the id by default."),
+    AttributeRow("shape", "text", "The work of the node.", "box"),
+    AttributeRow("type", "text", "The work of the node; wins over the shape.", dialects=("node_type", "handler")),
     AttributeRow(
         "prompt", "text", "The task; the label by default. $goal stands for the goal.", dialects=("llm_prompt",)
     ),
@@ -132,14 +132,14 @@ NODE = (
     AttributeRow("manager.poll_interval", "duration", "Time between two looks at the child.", "45s"),
     AttributeRow("manager.max_cycles", "count", "Looks after which the node fails.", "1000"),
     AttributeRow("manager.stop_condition", "text", "Condition that ends the supervision."),
-    AttributeRow("manager.actions", "words", "What the manager does: observe, steer, wait.", "observe,wait"),
+    AttributeRow("manager.actions", "words", "Actions of the manager: observe, steer, wait.", "observe,wait"),
     AttributeRow("stack.child_autostart", "switch", "The node starts its child.", "true"),
     *_CHILD,
     *_HOOKS,
 )
 
 EDGE = (
-    AttributeRow("label", "text", "What a person reads, and what preferred_label is compared with."),
+    AttributeRow("label", "text", "The name for people, compared with preferred_label."),
     AttributeRow("condition", "text", "When the edge is taken: outcome=success && context.key!=value."),
     AttributeRow("weight", "count", "Of several possible edges the heaviest is taken.", "0"),
     AttributeRow("fidelity", "text", "How much of the run the target sees; beats the target's own.", choices=MODES),

@@ -153,7 +153,7 @@ class Pareto(Model):
     enabled: Annotated[Switch, tier1("Only true switches it on.")] = False
     policy: Annotated[
         Annotated[Literal["prefer_cheap", "prefer_quality", "balanced", "interactive"], HYPHENS],
-        tier1("Which candidate of the frontier wins."),
+        tier1("How the winner is chosen from the frontier."),
     ] = "balanced"
     show_frontier: Annotated[Switch, tier1("Log the frontier.")] = True
     quality_metric: Annotated[str, tier1("evaluator_score, or validator:NAME for that validator's score.")] = (
@@ -167,7 +167,7 @@ class Reforge(Model):
 
     steps: Annotated[Count, tier1("Refinement steps.")] = 1
     factor_per_step: Annotated[Count, tier1("Candidates per step.")] = 2
-    honing_prompt: Annotated[str, tier1("What to refine.", "text")]
+    honing_prompt: Annotated[str, tier1("Instructions for the refinement.", "text")]
     mutate: Annotated[Switch, tier1("Vary the candidates by thinking strategies.")] = False
     evaluator_override: Annotated[str | None, tier1("Replaces evaluator_instructions in the steps.", "text")] = None
     threshold: Annotated[Ward | None, tier1("Stops the steps once it passes.")] = None
@@ -181,7 +181,7 @@ class HumanEval(Model):
         runs("How candidates are laid out."),
     ] = "side_by_side"
     selection_mode: Annotated[
-        Annotated[Literal["pick_one", "rank_all", "rate_each", "tournament"], HYPHENS], runs("What the person does.")
+        Annotated[Literal["pick_one", "rank_all", "rate_each", "tournament"], HYPHENS], runs("The person's task.")
     ] = "pick_one"
     show_metadata: Annotated[Switch, runs("Show model, cost and time.")] = True
     show_mutations: Annotated[Switch, runs("Show how the prompt was varied.")] = True
@@ -193,7 +193,8 @@ class HumanEval(Model):
     require_reasoning: Annotated[Switch, runs("Ask for a reason.")] = False
     timeout_seconds: Annotated[Number | None, runs("How long to wait, in seconds.")] = None
     on_timeout: Annotated[
-        Annotated[Literal["random", "first", "abort", "llm_fallback"], HYPHENS], runs("Who decides after the wait.")
+        Annotated[Literal["random", "first", "abort", "llm_fallback"], HYPHENS],
+        runs("How the winner is chosen after the wait."),
     ] = "llm_fallback"
     fallback_evaluator: Annotated[str | None, runs("Judging instructions of the fallback.", "text")] = None
     capture_for_training: Annotated[Switch, runs("Record the choice as rows of all_evals.")] = True

@@ -62,8 +62,8 @@ from workbench.language.problem import Path
 class HumanOption(Model):
     """One answer to choose."""
 
-    label: Annotated[str, runs("What the person reads.")]
-    value: Annotated[Any, runs("What is stored; the label if not written.")] = None
+    label: Annotated[str, runs("The text that the person reads.")]
+    value: Annotated[Any, runs("The value that is stored; the label if not written.")] = None
     description: Annotated[str | None, runs("A line below the label.")] = None
     requires_text: Annotated[Switch, runs("Ask for a text with it.")] = False
     requires_comment: Annotated[Switch, runs("Ask for a comment with it.")] = False
@@ -92,7 +92,7 @@ class HumanInput(Model):
     )
     timeout_seconds: Annotated[Number | None, runs("How long to wait, in seconds.")] = None
     on_timeout: Annotated[
-        Annotated[Literal["abort", "continue", "default", "escalate"], HYPHENS], runs("What then.")
+        Annotated[Literal["abort", "continue", "default", "escalate"], HYPHENS], runs("What happens after the wait.")
     ] = "abort"
     default_value: Annotated[Any, runs("The answer with on_timeout: default.")] = None
     escalate_to: Annotated[
@@ -156,7 +156,7 @@ class Narrator(Model):
 
     enabled: Annotated[Switch, loads("False switches it off.")] = True
     model: Annotated[str | None, loads("Model of the narrator.")] = None
-    instructions: Annotated[str | None, loads("What to say.", "text")] = None
+    instructions: Annotated[str | None, loads("The text to say.", "text")] = None
     voice_id: Annotated[str | None, loads("Voice.")] = None
     cascade: Annotated[str | None, loads("A cascade that narrates.")] = None
     on_events: Annotated[tuple[str, ...], loads("Events that are narrated.")] = ()
@@ -175,7 +175,8 @@ class CachedTool(Model):
     enabled: Annotated[Switch, runs("False leaves this tool out.")] = True
     ttl: Annotated[Number, runs("How long a result counts, in seconds.")] = 3600.0
     key: Annotated[
-        Annotated[Literal["args_hash", "query", "sql_hash", "custom"], HYPHENS], runs("What makes two calls equal.")
+        Annotated[Literal["args_hash", "query", "sql_hash", "custom"], HYPHENS],
+        runs("The part of a call by which two are equal."),
     ] = "args_hash"
     custom_key_fn: Annotated[str | None, loads("Function that makes the key with key: custom.")] = None
     hit_message: Annotated[str | None, runs("A line before a reused result.")] = None
@@ -224,7 +225,7 @@ class Browser(Model):
     """A browser beside the phase; it is not started."""
 
     url: Annotated[str | None, loads("Page to open.", "text")] = None
-    stability_detection: Annotated[Switch, loads("Wait until the page stands still.")] = False
+    stability_detection: Annotated[Switch, loads("Wait until the page no longer moves.")] = False
     stability_wait: Annotated[Number, loads("How long it must stand still, in seconds.")] = 3.0
     show_overlay: Annotated[Switch, loads("Show what the browser does.")] = True
     inject_dom_coords: Annotated[Switch, loads("Add element coordinates to the context.")] = False
@@ -311,7 +312,7 @@ class Phase(Parameters):
     tackle: Annotated[Tackle, tier1("Tools this phase may call, or `manifest` to have them chosen.")] = ()
     mcp: Servers = Field(default_factory=dict)
     manifest_context: Annotated[
-        Annotated[Literal["current", "full"], HYPHENS], tier1("What the Quartermaster reads when it chooses.")
+        Annotated[Literal["current", "full"], HYPHENS], tier1("The text that the Quartermaster reads when it chooses.")
     ] = "current"
     model: Annotated[str | None, tier1("Overrides the default model; `::effort` sets the reasoning effort.")] = None
     use_native_tools: Annotated[Switch, tier1("Use the provider's tool calls instead of tools as text.")] = False
@@ -320,11 +321,13 @@ class Phase(Parameters):
     sub_cascades: Annotated[tuple[SubCascade, ...], tier1("Cascades that run before the turns.")] = ()
     async_cascades: Annotated[tuple[AsyncCascade, ...], tier1("Cascades that run beside the run.")] = ()
     context: Annotated[
-        ContextRules | None, BeforeValidator(written_out), tier1("What enters the phase; present means selective.")
+        ContextRules | None,
+        BeforeValidator(written_out),
+        tier1("Selects what enters the phase; present means selective."),
     ] = None
     inject_from: Annotated[tuple[ContextSource, ...] | None, tier1("Snowball, with these sources first.")] = None
     context_retention: Annotated[
-        Annotated[Literal["full", "output_only"], HYPHENS], tier1("What later snowballs take from this phase.")
+        Annotated[Literal["full", "output_only"], HYPHENS], tier1("The part of this phase that later snowballs take.")
     ] = "full"
     context_ttl: Annotated[
         dict[str, Whole | None],
@@ -336,7 +339,7 @@ class Phase(Parameters):
     ] = None
     enforce: Annotated[
         Literal["provider", "prompt", "both"] | None,
-        own("Who is told output_schema before the answer: the provider, the model in its task, or both."),
+        own("Where output_schema goes before the answer: to the provider, into the model's task, or both."),
     ] = None
     wards: Annotated[Wards, tier1("Checks before, during and after the phase.")] = Wards.model_construct()
     soundings: Annotated[Soundings | None, tier1("Several candidates, of which one wins.")] = None
@@ -466,11 +469,11 @@ class Cascade(Parameters):
     validators: Annotated[dict[str, InlineValidator], runs("Validators written in place.")] = Field(
         default_factory=dict
     )
-    triggers: Annotated[tuple[Trigger, ...], loads("What would start a run.")] = ()
+    triggers: Annotated[tuple[Trigger, ...], loads("Events that would start a run.")] = ()
     narrator: Annotated[Narrator | None, loads("Spoken commentary.")] = None
     research_db: Annotated[str | None, loads("Database of research results.")] = None
     context_default: Annotated[
-        Annotated[Literal["clean", "snowball"], HYPHENS], own("What a phase without context rules sees.")
+        Annotated[Literal["clean", "snowball"], HYPHENS], own("The context of a phase without context rules.")
     ] = "clean"
     default_fidelity: Annotated[Fidelity | None, own("How much of the run phases see, unless they say otherwise.")] = (
         None

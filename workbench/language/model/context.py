@@ -31,16 +31,19 @@ class ContextSource(Model):
     SPELLINGS: ClassVar = {"filter": "messages_filter", "if": "condition"}
 
     phase: Annotated[str, tier1("Phase name (`name#2` for its second visit), or all, first, previous.")]
-    include: Annotated[tuple[Part, ...], tier1("Which parts; always in the order images, output, messages, state.")] = (
+    include: Annotated[
+        tuple[Part, ...], tier1("Parts to take, always in the order images, output, messages, state.")
+    ] = (
         "images",
         "output",
     )
     images_filter: Annotated[
-        Annotated[Literal["all", "last", "last_n"], HYPHENS], tier1("Which images of the phase.")
+        Annotated[Literal["all", "last", "last_n"], HYPHENS], tier1("Images of the phase to take.")
     ] = "all"
     images_count: Annotated[Count, tier1("How many images with images_filter: last_n.")] = 1
     messages_filter: Annotated[
-        Annotated[Literal["all", "assistant_only", "last_turn"], HYPHENS], tier1("Which messages of the last attempt.")
+        Annotated[Literal["all", "assistant_only", "last_turn"], HYPHENS],
+        tier1("Messages of the last attempt to take."),
     ] = "all"
     as_role: Annotated[
         Annotated[Literal["user", "system"], HYPHENS],
@@ -85,8 +88,8 @@ class ContextRules(Model):
     mode: Annotated[
         Annotated[Literal["explicit", "auto"], HYPHENS], tier1("Listed sources, or anchors and selection.")
     ] = "explicit"
-    anchors: Annotated[Anchors | None, tier1("What is never dropped; for mode: auto.")] = None
-    selection: Annotated[Selection | None, tier1("What is chosen beside the anchors; for mode: auto.")] = None
+    anchors: Annotated[Anchors | None, tier1("Messages that are never dropped; for mode: auto.")] = None
+    selection: Annotated[Selection | None, tier1("Messages that are chosen beside the anchors; for mode: auto.")] = None
 
 
 class IntraContext(Model):
@@ -135,11 +138,13 @@ class TokenBudget(Model):
     reserve_for_output: Annotated[Whole, runs("Tokens kept free for the answer.")] = 4000
     strategy: Annotated[
         Annotated[Literal["sliding_window", "prune_oldest", "summarize", "fail"], HYPHENS],
-        runs("What happens when the request is too large."),
+        runs("How a request is made smaller that is too large."),
     ] = "sliding_window"
     warning_threshold: Annotated[Share, runs("Share of the budget at which a warning is recorded.")] = 0.8
     phase_overrides: Annotated[dict[str, Count], runs("Tokens in all for single phases.")] = Field(default_factory=dict)
-    summarizer: Annotated[Summarizer, runs("Who summarises, strategy summarize only.")] = Summarizer.model_construct()
+    summarizer: Annotated[Summarizer, runs("The summarizer, with strategy summarize only.")] = (
+        Summarizer.model_construct()
+    )
 
 
 class OutputExtraction(Model):
@@ -159,7 +164,7 @@ class Callouts(Model):
     output: Annotated[str | None, runs("Tag of the final output.", "text")] = None
     messages: Annotated[str | None, runs("Tag of matching messages.", "text")] = None
     messages_filter: Annotated[
-        Annotated[Literal["all", "assistant_only", "last_turn"], HYPHENS], runs("Which messages are tagged.")
+        Annotated[Literal["all", "assistant_only", "last_turn"], HYPHENS], runs("Messages that are tagged.")
     ] = "assistant_only"
 
 

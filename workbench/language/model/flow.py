@@ -114,7 +114,7 @@ class ForEachRow(Model):
     result_table: Annotated[str | None, runs("Name of the table of results; `_PHASE` always exists.")] = None
     on_error: Annotated[
         Annotated[Literal["continue", "fail_fast", "collect_errors"], HYPHENS],
-        runs("What a failed row does: it is left out, fails the phase, or is listed with its error."),
+        runs("Effect of a failed row: it is left out, fails the phase, or is listed with its error."),
     ] = "continue"
 
     @model_validator(mode="after")

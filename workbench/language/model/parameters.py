@@ -26,7 +26,7 @@ class ResponseFormat(Model):
 
     SHORT: ClassVar[str] = "type"
 
-    type: Annotated[Literal["text", "json_object", "json_schema"], own("What the provider makes of an answer.")]
+    type: Annotated[Literal["text", "json_object", "json_schema"], own("The form of an answer.")]
     json_schema: Annotated[
         dict[str, Any] | None, own("With type json_schema: `name`, `schema`, and `strict` where it is wanted.")
     ] = None
@@ -81,7 +81,7 @@ class Parameters(Model):
         ResponseFormat | None, own("The form that the provider makes an answer follow; sent.")
     ] = None
     cache_control: Annotated[
-        CacheControl | None, own("What Anthropic's prompt cache keeps; system and last by default.")
+        CacheControl | None, own("Places in a request that Anthropic's prompt cache keeps; system and last by default.")
     ] = None
     parameters: Annotated[
         dict[str, Any], own("Further parameters of the model by name, sent as they are; null removes one.")
