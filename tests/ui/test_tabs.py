@@ -128,6 +128,9 @@ async def test_a_fork_opens_beside_the_run_that_it_begins_as(tmp_path: Path) -> 
         await it.press("left_curly_bracket")
         assert it.presenter.state.run.run_id == run_id
         assert it.presenter.state.run.status == "success"
+        it.screen.controllers.editing.fork_at(run_id, "nowhere:1")
+        await it.until(lambda: "The run did not start: " in it.text(), "a fork without a place says nothing")
+        assert "nowhere" in it.pane("context")
 
 
 async def test_r_on_a_live_run_offers_one_beside_it(tmp_path: Path) -> None:

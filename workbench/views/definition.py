@@ -160,7 +160,8 @@ class Card(Rows):
         self.facts = tuple(facts)
 
     def heads(self, width: int) -> Sequence[Row]:
-        return (Row(crop(((f" {self.hint}", "dim"),), width)),)
+        lines = wrapped(((flat(self.hint, 1000), "dim"),), max(NARROWEST, width - 2))
+        return tuple(Row(crop(((" ", "plain"), *line), width)) for line in lines[:HINT])
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -190,6 +191,8 @@ class Card(Rows):
         return (Row(justify(head, right, width), first.tone), *rest)
 
 
+HINT = 6
+"""Most lines of what stands above the facts."""
 NARROWEST = 20
 """Cells below which nothing is wrapped."""
 

@@ -258,6 +258,8 @@ class Presenter:
         """What to do where a phase has not run."""
         if self.state.alive:
             return "This phase has not run yet."
+        if self.state.failure and not self.state.started:
+            return f"The run did not start: {self.state.failure}"
         if self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
             return told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         if self.file is not None and self.file.graph is not None and self.file.graph.format != "cascade":

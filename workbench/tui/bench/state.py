@@ -118,6 +118,8 @@ class BenchState(Struct):
     events: list[Event] = field(default_factory=list)
     log: LogRows = field(default_factory=LogRows)
     children: dict[str, RunState] = field(default_factory=dict)
+    failure: str = ""
+    """Why a run could not even begin, until one does."""
     """Runs of nested cascades, by run id."""
     selected: Place | None = None
     selected_run: str = ""
@@ -293,7 +295,7 @@ class BenchState(Struct):
         self.children = {}
         self.selected, self.held, self.following, self.summary = None, None, True, False
         self.selected_run = self.held_run = ""
-        self.unsaved = False
+        self.unsaved, self.failure = False, ""
         self.waiting.clear()
         self.changed = frozenset()
 
@@ -305,7 +307,9 @@ class BenchState(Struct):
             at = self.events[-1].at if self.events else ""
             self.log.add(LogLine(at, place, "store", str(data.get("message", "")), token))
             return
-        if notice.kind == "held":
+        if notice.kind == "failed":
+            self.failure = str(data.get("message", ""))
+        elif notice.kind == "held":
             told = str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))
             client = data.get("client") or {}
             node, depth, taken = str(data.get("node", "")), int(data.get("depth", -1)), tuple(data.get("taken") or ())
