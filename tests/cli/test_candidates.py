@@ -29,6 +29,7 @@ def test_every_round_is_a_table_with_what_decided_it(charts: Cli) -> None:
     assert "the axes are named" in shown.out
     assert "Prefer what a reader could build." in shown.out
     assert "US dollars" in shown.out
+    assert "attempts 1 to 4 of the evaluator are s0, s1, s2, s3" in shown.out
 
 
 def test_what_nobody_chose_is_told_as_undecided_by_every_command(charts: Cli, workspace: Path) -> None:

@@ -11,11 +11,14 @@ from typing import Any
 from tests.engine.support import Played, play
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
+from workbench.analysis.ranking import RankedCandidate
+from workbench.context.place import Place
 from workbench.engine.contracts import Answer, ValidatorVerdict
+from workbench.engine.journal.candidate_rounds import Entrant
 from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
-from workbench.views.candidates import CandidateRows
+from workbench.views.candidates import CandidateRows, previews
 
 CASCADE = """\
 cascade_id: charts
@@ -295,3 +298,13 @@ async def test_the_borders_between_list_text_and_plot_move_and_stay(tmp_path: Pa
         assert screen.view.size.height >= 5, "the list keeps its room"
         await it.press("alt+left")
         assert "No panes stand beside each other here." in screen_text(it.app)
+
+
+def test_a_preview_leaves_out_what_two_outputs_begin_with_alike() -> None:
+    def ranked(index: int, output: str) -> RankedCandidate:
+        entrant, unknown = Entrant(index, f"s{index}", "success", output=output), (None, None, "unknown", None, None)
+        return RankedCandidate(entrant, Place(), (), (), "m", *unknown, False, None, None, False, True)  # type: ignore[arg-type]
+
+    outputs = ['{"headline": "Sun"}', '{"headline": "Sea"}', "Sea", '{"headline": "Sea"}']
+    found = previews([ranked(index, output) for index, output in enumerate(outputs)])
+    assert found == {0: '…Sun"}', 1: '…Sea"}', 2: "Sea", 3: '…Sea"}'}

@@ -64,6 +64,9 @@ def test_a_phase_counts_its_candidates_as_the_tree_does() -> None:
     assert tree.calls > 1
     assert f" {count(tree.tokens_in, tree.grade_in)} " in row
     assert sum("candidate " in line for line in found) == len([v for v in run.visits if v.branch])
+    parts = [line for line in found if line.strip()[2:].startswith(("candidate ", "evaluation "))]
+    numbers = [[word for word in line.replace(",", "").split() if word.isdigit()] for line in parts]
+    assert sum(int(each[1]) for each in numbers) == tree.tokens_in, "the evaluator has a row: they add up to the phase"
 
 
 async def test_a_run_that_ended_shows_its_summary_and_then_its_last_call(tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ class CandidateRows(Rows):
         """``held``: the branch of the call that the run is paused at, if it is."""
         self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
         self.rounds = [(of, standings(state, contest, of)) for of in contest.rounds]
-        self.previews = previews([row for _, rows in self.rounds for row in rows])
-        """How the output of each candidate begins, by its index."""
+        self.previews = [previews(rows) for _, rows in self.rounds]
+        """How the output of each candidate of a round begins, by its index."""
         self.question = question_of(state, contest)
         self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
         self.shown: Mapping[str, Any] = self.question.data.get("shown") or {} if self.question is not None else {}
@@ -197,7 +197,8 @@ class CandidateRows(Rows):
         ref = self.refs[index]
         if ref.kind == "candidate":
             offered = self.offered if ref.round == len(self.rounds) - 1 else ()
-            return self._candidate(self.rounds[ref.round][1][ref.candidate], width, offered)
+            row = self.rounds[ref.round][1][ref.candidate]
+            return self._candidate(row, width, offered, self.previews[ref.round][row.entrant.index])
         if ref.kind == "round":
             return Row(crop(((" ── ", "rule"), (round_words(*self.rounds[ref.round]), "head")), width))
         if ref.kind == "why":
@@ -211,7 +212,7 @@ class CandidateRows(Rows):
             return sign("waiting")
         return sign("paused") if self.holds(entrant) else status_sign(entrant.status, self.tick)
 
-    def _candidate(self, row: RankedCandidate, width: int, offered: Sequence[int]) -> Row:
+    def _candidate(self, row: RankedCandidate, width: int, offered: Sequence[int], preview: str) -> Row:
         at, entrant = Widths.of(width), row.entrant
         dim = "dim" if entrant.status == "pending" else "plain"
         hidden = self.shown.get("hidden", ())
@@ -238,7 +239,7 @@ class CandidateRows(Rows):
         if at.time:
             spans.append((fit("" if bare else seconds(row.seconds), at.time, "right"), "dim"))
         spans += [("  ", "plain"), *_checks(row, at.checks), (" ", "plain")]
-        spans += [("● " if row.on_front else "  ", "ok"), (flat(self.previews[entrant.index], 400), _said_token(row))]
+        spans += [("● " if row.on_front else "  ", "ok"), (flat(preview, 400), _said_token(row))]
         return Row(crop(spans, width))
 
     def plain(self, index: int) -> str:
@@ -294,10 +295,10 @@ class CandidatesView(View):
     def _contest(self, contest: CandidateRounds) -> Iterator[Block]:
         head = CandidateRows(self.state, contest)
         yield (Cell(contest_name(contest), "head"), f"   {contest_words(head)}")
-        for of, rows in head.rounds:
+        for (of, rows), begun in zip(head.rounds, head.previews, strict=True):
             yield BLANK
             yield (Cell(round_words(of, rows), "accent"),)
-            yield Table(COLUMNS, [_row(contest, row, head.previews[row.entrant.index]) for row in rows])
+            yield Table(COLUMNS, [_row(contest, row, begun[row.entrant.index]) for row in rows])
             if of.evaluation is not None:
                 why = why_text(of, rows)
                 yield (Cell(f"{'★' if of.decided or of.winner is None else '☆'} {why}", "ok", why),)
