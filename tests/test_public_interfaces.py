@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,6 @@ from jinja2 import sandbox
 from textual import app, screen, scroll_view, widget, widgets
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARIES = frozenset({"litellm", "tiktoken", "textual", "rich", "pydantic", "jinja2", "click", "pytest", "msgspec"})
 BASES = (
     *(sandbox.SandboxedEnvironment, sandbox.ImmutableSandboxedEnvironment),
     *(app.App, screen.Screen, screen.ModalScreen, widget.Widget, scroll_view.ScrollView),
@@ -30,6 +30,7 @@ ALLOWED = {
         "TextArea has no public way to colour Jinja inside YAML",
     ),
     "_tokenize": "Jinja's parser calls it; no public method of an environment gives it tokens with columns",
+    "_chdb": "chDB's handlers of signals swallow Ctrl+Z and hold a crash; only its native module switches them off",
     "_parse": "Jinja compiles what it returns, and calls none of its public methods to look at the tree before",
 }
 """Names with the reason why they are used all the same. Keep this short."""
@@ -37,6 +38,11 @@ ALLOWED = {
 
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def is_foreign(module: str) -> bool:
+    """Whether a module is neither ours nor Python's."""
+    return module.partition(".")[0] not in (*sys.stdlib_module_names, "_typeshed", "workbench", "")
 
 
 PRIVATE = {one.__name__: set(filter(is_private, dir(one))) for one in BASES if inspect.isclass(one)}
@@ -89,10 +95,12 @@ def names(tree: ast.AST, ours: Mapping[str, Sequence[str]] | None = None) -> Nam
         elif isinstance(node, ast.keyword):
             used.add(node.arg or "")
         elif isinstance(node, ast.Import):
-            parts = [alias.name.split(".") for alias in node.names]
-            used |= {name for names in parts if names[0] in LIBRARIES for name in names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in LIBRARIES:
+            used |= {name for alias in node.names if is_foreign(alias.name) for name in alias.name.split(".")}
+        elif isinstance(node, ast.ImportFrom) and is_foreign(node.module or ""):
             used |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            named = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            used |= {name for module in named if is_foreign(module) for name in module.split(".")}
     return Names(*(frozenset(filter(is_private, found)) for found in (defined, overridden, used)))
 
 
@@ -127,6 +135,7 @@ def test_nothing_private_of_a_dependency_is_used() -> None:
         "import litellm\nlitellm.main._cache()",
         "from tiktoken import _educational",
         "import rich._loop",
+        "import importlib\nimportlib.import_module('pandas._libs')",
         "from jinja2.sandbox import SandboxedEnvironment\nclass A(SandboxedEnvironment):\n    def _parse(self): ...",
         "from textual.app import App\nclass A(App[None]):\n    def go(self): self._refresh_notifications()",
         "def keys(widget): return widget._bindings",

@@ -10,7 +10,6 @@ import re
 from typing import Any
 
 import yaml
-from yaml._yaml import CParser
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from workbench.language.clean import clean_line
@@ -89,7 +88,7 @@ _PLAIN = ""
 _TEXT = _PREFIX + "str"
 
 
-class _Composer(CParser):
+class _Composer(yaml.CBaseLoader):
     """The C composer without resolution; it counts nodes and depth while it builds, so no file can make it run away."""
 
     def __init__(self, text: str) -> None:
