@@ -122,7 +122,7 @@ def test_an_endpoint_that_is_away_is_said_once_and_changes_nothing(
     monkeypatch.setenv(ENDPOINT, gone)
     ended = run_cli("run", "greet.yaml", "--session", "alone")
     assert ended.code == 0
-    assert ended.err.count(f"spans do not arrive at {gone}") == 1
+    assert ended.err.count(f"spans do not arrive at {gone}: Connection refused; check {ENDPOINT}\n") == 1
     assert Store(Path(".workbench")).summary(Store(Path(".workbench")).find("alone")).status == "success"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ _TEXTS = frozenset(
     }
 )
 """Attributes with the text of messages; the conventions let a user withhold them."""
+_SYSTEM = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
+"""What the system said, in the exporter's words."""
 _EXPORTERS = {
     "http/protobuf": "opentelemetry.exporter.otlp.proto.http.trace_exporter",
     "grpc": "opentelemetry.exporter.otlp.proto.grpc.trace_exporter",
@@ -176,6 +179,8 @@ class SpanSender:
                 self._failed(str(error))
 
     def _failed(self, reason: str) -> None:
+        if innermost := _SYSTEM.search(reason):  # The exporter tells all layers around it, and how it tries again.
+            reason = f"{innermost[1]}; check OTEL_EXPORTER_OTLP_ENDPOINT"
         self.fault = reason
         if reason and not self._said:
             self._said = True
