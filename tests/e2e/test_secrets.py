@@ -16,6 +16,7 @@ from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import soon
 from tests.support.workspaces import alone
+from tests.ui.pace import running
 from workbench.tui.app import WorkbenchApp
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
@@ -173,7 +174,7 @@ async def test_the_app_shows_none(leaky: tuple[Path, list[str], list[str]]) -> N
         return Session(Project.at(work), work / "leaky.yaml", model="gpt-4o")
 
     app = WorkbenchApp(make, given={})
-    async with app.run_test(size=(200, 60)) as pilot:
+    async with running(app, (200, 60)) as pilot:
         await soon(lambda: app.session is not None and app.bench.presenter is not None, "the session")
         assert app.session is not None
         for name in ("s", "refused"):

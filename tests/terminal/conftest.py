@@ -20,6 +20,8 @@ from workbench.tui.early_keys import REACTION
 
 PATIENCE = 40.0
 """Seconds until a screen must show what is waited for; an idle machine needs one."""
+PAUSE = 0.04
+"""Seconds between two looks at the screen: each is a process, which takes 3 ms."""
 PROMPT = "ready>"
 
 
@@ -84,7 +86,7 @@ class Terminal:
         give_up = time.monotonic() + PATIENCE
         while not condition(shown := self.text()):
             assert time.monotonic() < give_up, f"{what} never came:\n{shown}"
-            time.sleep(0.02)
+            time.sleep(PAUSE)
         return shown
 
     @property

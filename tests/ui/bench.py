@@ -10,9 +10,8 @@ from time import monotonic
 from typing import Any
 
 from textual._context import visible_screen_stack
-from textual.pilot import Pilot
 
-from tests.ui.pace import quicken
+from tests.ui.pace import QuickPilot, running
 from tests.ui.support import TRIAGE
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
@@ -21,8 +20,6 @@ from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.screen import BenchScreen
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
-
-quicken()
 
 SAVED = 1_793_628_131
 """When the file of a bench was last saved: 2026-11-02 14:02:11 UTC."""
@@ -44,7 +41,7 @@ def session_at(folder: Path, text: str = TRIAGE, replies: str = "", name: str = 
 class Bench:
     """What a test holds: the pilot, and what it looks at."""
 
-    def __init__(self, app: WorkbenchApp, pilot: Pilot[int]) -> None:
+    def __init__(self, app: WorkbenchApp, pilot: QuickPilot) -> None:
         self.app = app
         self.pilot = pilot
 
@@ -64,7 +61,6 @@ class Bench:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.pilot.pause()
 
     async def type(self, text: str) -> None:
         await self.pilot.press(*text)
@@ -117,13 +113,15 @@ async def bench(
     over = session if session is not None else session_at(folder, text, replies)
     app = WorkbenchApp(lambda: over, given={"log": "night.log"} if given is None else given, **options)
     app.animation_level = "none"
-    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+    async with running(app, size) as pilot:
         it = Bench(app, pilot)
-        await it.until(lambda: app.session is not None and it.screen.presenter is not None, "the session did not open")
-        await app.workers.wait_for_complete()
+        with app.batch_update():  # Nobody looks at a frame before all is there.
+            await it.until(lambda: app.session is not None and it.screen.presenter is not None, "nothing was opened")
+            await app.workers.wait_for_complete()
+        await pilot.pause()
         if events or notices:
             await it.feed(events, notices)
-        await pilot.pause()
+            await pilot.pause()
         yield it
         await pilot.pause()
         if app.is_running:

@@ -1,5 +1,4 @@
-"""Times of day are those of UTC in every test, a test waits for an app that rests no longer than it must, and answers
-what opens by itself at once."""
+"""Times of day are those of UTC in every test, and a test answers at once what opens by itself."""
 
 from __future__ import annotations
 
@@ -8,11 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.ui.pace import quicken
 from workbench.tui import early_keys
 from workbench.views.numbers import clock, day_and_time
-
-quicken()
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ SCREENS: Mapping[str, str] = {
 SHOWN_LINES = 40
 """Lines of a difference that a failing test shows."""
 
-LAID_OUT = 3.0
+LAID_OUT = 10.0
 """Seconds that a busy machine may take to lay out a screen anew; an idle one takes a hundredth of one."""
 
 _FONTS = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.bench import Bench, screen_text
+from tests.ui.pace import running
 from tests.ui.snapshot import check_sizes
 from tests.ui.stored import FAILED, stored_runs
 from tests.ui.support import TRIAGE
@@ -36,7 +37,7 @@ async def home(
     env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
     app = WorkbenchApp(lambda: Workspace(Project.at(folder, env=env), model="offline", proposed=proposed))
     app.animation_level = "none"
-    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+    async with running(app, size) as pilot:
         it = Bench(app, pilot)
         await it.until(lambda: any(isinstance(one, HomeScreen) for one in app.screen_stack), "home did not open")
         screen = next(one for one in app.screen_stack if isinstance(one, HomeScreen))
@@ -142,7 +143,7 @@ async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(t
 
     app = WorkbenchApp(make)
     app.animation_level = "none"
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+    async with running(app, (120, 40)) as pilot:
         await pilot.press("j", "enter")
         opened.set()
         it = Bench(app, pilot)

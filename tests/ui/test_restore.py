@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.bench import Bench, bench, session_at
+from tests.ui.pace import running
 from tests.ui.stored import FORK, PARENT, stored_runs
 from tests.ui.support import TRIAGE
 from workbench.tui.app import WorkbenchApp
@@ -109,7 +110,7 @@ async def test_keys_pressed_before_the_session_is_open_are_not_lost(tmp_path: Pa
 
     app = WorkbenchApp(make, given={"log": "night.log"})
     app.animation_level = "none"
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+    async with running(app, (120, 40)) as pilot:
         it = Bench(app, pilot)
         await pilot.press("3", "tab", "z", "comma")
         assert app.session is None
