@@ -14,7 +14,7 @@ from tests.engine.support import ListSink, Played, ScriptedModel, call, play, po
 from tests.engine.test_children import TOOL, Shelf
 from tests.engine.test_replay import replayed
 from tests.engine.test_soundings import cascade, evaluation, fleet, verdict
-from workbench.analysis.ranking import RankedCandidate, evaluator_calls, question_of, standings
+from workbench.analysis.ranking import RankedCandidate, evaluator_calls, question_of, ranked_candidates
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.candidates.candidates import Candidate, gather
@@ -37,7 +37,7 @@ def costing(text: str, cost: float | None) -> Answer:
 
 def rows(played: Played, of: int = 0, contest: int = 0) -> tuple[RankedCandidate, ...]:
     found = played.state.contests.all[contest]
-    return standings(played.state, found, found.rounds[of])
+    return ranked_candidates(played.state, found, found.rounds[of])
 
 
 def sounded(soundings: dict[str, Any], replies: list[Any], **more: Any) -> Played:
@@ -155,7 +155,7 @@ def test_a_person_picks_from_the_frontier_and_balanced_stands_in_for_nobody() ->
     asked = next(i for i, event in enumerate(played.events) if event.kind == "human_asked") + 1
     seen = RunState.of(played.events[:asked])
     contest = seen.contests.all[0]
-    shown = standings(seen, contest, contest.rounds[0])
+    shown = ranked_candidates(seen, contest, contest.rounds[0])
     assert [row.score for row in shown] == [60.0, 70.0, 95.0], "the person sees what the evaluator said"
     assert [row.on_front for row in shown] == [True, False, True]
     assert not any(row.won for row in shown)
@@ -423,7 +423,7 @@ def test_candidates_are_known_before_they_have_run() -> None:
     state = RunState.of(played.events[:half])
     contest = state.contests.all[0]
     assert [e.status for e in contest.rounds[0].entrants] == ["success", "pending", "pending"]
-    assert [row.won for row in standings(state, contest, contest.rounds[0])] == [False] * 3
+    assert [row.won for row in ranked_candidates(state, contest, contest.rounds[0])] == [False] * 3
 
 
 def test_the_question_to_a_person_is_found_at_its_contest() -> None:

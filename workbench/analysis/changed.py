@@ -109,10 +109,10 @@ class ChangedCall(Struct, frozen=True):
     def summary(self) -> str:
         """``1 message masked, 1 reworded, the model``; empty if only the digests differ."""
         messages = Counter(self._deed(part) for part in self.parts if part.kind not in _SETTINGS)
-        said = [f"{count} {deed}" for deed, count in messages.items()]
+        said = [f"{count} {word}" for word, count in messages.items()]
         if messages:
-            count, _, deed = said[0].partition(" ")
-            said[0] = f"{count} message{'' if count == '1' else 's'} {deed}"
+            count, _, word = said[0].partition(" ")
+            said[0] = f"{count} message{'' if count == '1' else 's'} {word}"
         return ", ".join([*said, *dict.fromkeys(_SETTINGS[p.kind] for p in self.parts if p.kind in _SETTINGS)])
 
     def _deed(self, part: ChangedPart) -> str:

@@ -375,8 +375,8 @@ def _side(label: str, seen: Sequence[AssembledCall], prices: Prices) -> Comparis
 
 
 def _pair(a: AssembledCall, b: AssembledCall, visits: dict[tuple[str, str, int], IncrementalDiff]) -> CallPair:
-    abreast = visits.setdefault(a.call.place.visit_key, IncrementalDiff())
-    outline = abreast.outline(a.entries, b.entries, a.step, b.step)
+    incremental = visits.setdefault(a.call.place.visit_key, IncrementalDiff())
+    outline = incremental.outline(a.entries, b.entries, a.step, b.step)
     return CallPair(a.call.place, a, b, Outline() if a.digest == b.digest else outline)
 
 

@@ -74,7 +74,7 @@ class RankedCandidate(Struct, frozen=True):
         return next((call.answer.text for call in reversed(self.calls) if call.answer is not None), "")
 
 
-def standings(state: RunState, contest: CandidateRounds, of: Round) -> tuple[RankedCandidate, ...]:
+def ranked_candidates(state: RunState, contest: CandidateRounds, of: Round) -> tuple[RankedCandidate, ...]:
     """The candidates of a round in the order of their index; a refinement's incumbent first."""
     evaluation = of.evaluation or judged(state, contest, of)
     incumbent = _incumbent(contest, of)

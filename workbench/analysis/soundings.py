@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from workbench.analysis.ranking import standings
+from workbench.analysis.ranking import ranked_candidates
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round
 from workbench.engine.journal.state import RunState
 
@@ -180,7 +180,7 @@ class _RoundOfRun(NamedTuple):
 
 
 def _costs(state: RunState, contest: CandidateRounds, one: Round) -> dict[int, float]:
-    rows = standings(state, contest, one)
+    rows = ranked_candidates(state, contest, one)
     return {row.entrant.index: row.cost for row in rows if row.cost is not None and row.cost_grade == "billed"}
 
 

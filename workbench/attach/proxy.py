@@ -674,7 +674,7 @@ def _end_to_end(upstream: ClientResponse) -> CIMultiDict[str]:
 
 
 def _proxy_for(address: str) -> str | None:
-    """The proxy that the environment names for an address (``HTTPS_PROXY`` and its kin); None for none. It is looked up
+    """The proxy that the environment names for an address (``HTTPS_PROXY``, …); None for none. It is looked up
     once: aiohttp's ``trust_env`` would do so in a thread for each request, and add credentials of ``~/.netrc``."""
     parts = urlsplit(address)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

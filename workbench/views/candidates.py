@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from rich.cells import cell_len
 
-from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, standings
+from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, ranked_candidates
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_name
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
@@ -101,7 +101,7 @@ class CandidateRows(Rows):
     ) -> None:
         """``held``: the branch of the call that the run is paused at, if it is."""
         self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
-        self.rounds = [(of, standings(state, contest, of)) for of in contest.rounds]
+        self.rounds = [(of, ranked_candidates(state, contest, of)) for of in contest.rounds]
         self.previews = [previews(rows) for _, rows in self.rounds]
         """How the output of each candidate of a round begins, by its index."""
         self.question = question_of(state, contest)
@@ -331,7 +331,7 @@ class CandidatesView(View):
 
     def points(self) -> list[Point]:
         """Quality against cost in the last round that has both; empty if there is none."""
-        rounds = (standings(self.state, contest, of) for contest in self.contests for of in contest.rounds)
+        rounds = (ranked_candidates(self.state, contest, of) for contest in self.contests for of in contest.rounds)
         return next((found for rows in reversed(list(rounds)) if (found := plot_points(rows))), [])
 
     def json(self) -> dict[str, Any]:
@@ -385,7 +385,7 @@ def _contest(state: RunState, contest: CandidateRounds) -> dict[str, Any]:
 
 
 def _round(state: RunState, contest: CandidateRounds, of: Round) -> dict[str, Any]:
-    rows = standings(state, contest, of)
+    rows = ranked_candidates(state, contest, of)
     return {
         "kind": of.kind,
         "step": of.step or None,

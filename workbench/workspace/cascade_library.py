@@ -35,12 +35,12 @@ class CascadeLibrary:
         return self._definition(text, path)
 
     def by_name(self, name: str) -> Definition | None:
-        shelved = self._project.environment.cascades(self._folder).get(name)
-        return None if shelved is None else self._definition(shelved.text, shelved.file)
+        entry = self._project.environment.cascades(self._folder).get(name)
+        return None if entry is None else self._definition(entry.text, entry.file)
 
     def names(self) -> Sequence[str]:
-        shelf = self._project.environment.cascades(self._folder)
-        return sorted(name for name, shelved in shelf.items() if shelved.cascade.inputs_schema)
+        library = self._project.environment.cascades(self._folder)
+        return sorted(name for name, entry in library.items() if entry.cascade.inputs_schema)
 
     @contextmanager
     def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:

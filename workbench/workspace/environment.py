@@ -88,7 +88,7 @@ class Environment:
 
     def __init__(self, project: Folder) -> None:
         self._project = project
-        self._shelves: dict[Path, dict[str, LibraryCascade]] = {}
+        self._libraries: dict[Path, dict[str, LibraryCascade]] = {}
 
     @functools.cached_property
     def prices(self) -> PriceTable:
@@ -210,20 +210,20 @@ class Environment:
 
     def cascades(self, folder: Path) -> Mapping[str, LibraryCascade]:
         """The cascades of the tackle folders by ``cascade_id``; the first one found wins."""
-        if folder not in self._shelves:
-            shelf: dict[str, LibraryCascade] = {}
+        if folder not in self._libraries:
+            library: dict[str, LibraryCascade] = {}
             for directory in self._tackle_folders(folder):
                 for file in sorted(p for p in directory.iterdir() if _may_be_cascade(p))[:_MOST]:
-                    if (found := _shelved(file)) is not None:
-                        shelf.setdefault(found.cascade.cascade_id, found)
-            self._shelves[folder] = shelf
-        return self._shelves[folder]
+                    if (found := _library_cascade(file)) is not None:
+                        library.setdefault(found.cascade.cascade_id, found)
+            self._libraries[folder] = library
+        return self._libraries[folder]
 
     def broken(self, folder: Path, name: str) -> str:
         """The file of a cascade of the tackle folders that has this ``cascade_id`` and errors; empty if none has."""
         for directory in self._tackle_folders(folder):
             for file in sorted(p for p in directory.iterdir() if _may_be_cascade(p))[:_MOST]:
-                if _shelved(file) is None and name in (text := _text(file) or ""):
+                if _library_cascade(file) is None and name in (text := _text(file) or ""):
                     data = read_source(text, file.name)[0].data
                     if isinstance(data, dict) and data.get("cascade_id") == name:
                         return self._project.shown(file)
@@ -231,7 +231,7 @@ class Environment:
 
     def forget(self) -> None:
         """Look again: files may have changed."""
-        self._shelves.clear()
+        self._libraries.clear()
         _shelved_at.cache_clear()
 
     def _tackle_folders(self, folder: Path) -> list[Path]:
@@ -243,19 +243,19 @@ class Environment:
 
     def reached(self, file: Path, cascade: Cascade) -> Iterator[Cascade]:
         """A cascade and all that it may start: files that it names, and cascades of the tackle folders."""
-        shelf = self.cascades(file.resolve().parent)
+        library = self.cascades(file.resolve().parent)
         seen, waiting = {file.resolve()}, [(file.resolve(), cascade)]
         while waiting:
             path, each = waiting.pop()
             yield each
             said, reader = each.model_dump_json(), FileReader(path.parent, self._project.root)
             chosen = any(phase.manifest for phase in each.phases)
-            found = [shelved for name, shelved in shelf.items() if chosen or json.dumps(name) in said]
-            found += filter(None, map(_shelved, filter(None, map(reader.path, _refs(each)))))
-            for shelved in found:
-                if shelved.file not in seen:
-                    seen.add(shelved.file)
-                    waiting.append((shelved.file, shelved.cascade))
+            found = [entry for name, entry in library.items() if chosen or json.dumps(name) in said]
+            found += filter(None, map(_library_cascade, filter(None, map(reader.path, _refs(each)))))
+            for entry in found:
+                if entry.file not in seen:
+                    seen.add(entry.file)
+                    waiting.append((entry.file, entry.cascade))
 
     # -- checks ------------------------------------------------------------------------------------------------------
 
@@ -267,26 +267,26 @@ class Environment:
         for name, text in toolbox.registry.not_offered.items():
             tools.setdefault(name, ToolFacts("declarative", text=text))
         own = file.resolve()
-        for name, shelved in self.cascades(folder).items():
-            if shelved.file == own:
+        for name, entry in self.cascades(folder).items():
+            if entry.file == own:
                 continue
-            if shelved.cascade.inputs_schema:
+            if entry.cascade.inputs_schema:
                 tools.setdefault(
                     name,
                     ToolFacts(
                         "cascade",
-                        text=shelved.text,
-                        description=shelved.cascade.description or "",
-                        parameters=tuple(shelved.cascade.inputs_schema),
-                        file=str(shelved.file),
+                        text=entry.text,
+                        description=entry.cascade.description or "",
+                        parameters=tuple(entry.cascade.inputs_schema),
+                        file=str(entry.file),
                         line=1,
                     ),
                 )
-            description = shelved.cascade.description or ""
+            description = entry.cascade.description or ""
             if (function := validators.get(name)) is None:
-                validators[name] = ValidatorFacts("cascade", description, shelved.text, file=str(shelved.file), line=1)
+                validators[name] = ValidatorFacts("cascade", description, entry.text, file=str(entry.file), line=1)
             else:
-                validators[name] = replace(function, hides=self._project.shown(shelved.file))
+                validators[name] = replace(function, hides=self._project.shown(entry.file))
         return LintEnvironment(
             tools,
             validators,
@@ -353,7 +353,7 @@ def _may_be_cascade(path: Path) -> bool:
     return path.suffix in SUFFIXES and path.is_file() and not path.name.endswith((".tool.json", ".replies.yaml"))
 
 
-def _shelved(file: Path) -> LibraryCascade | None:
+def _library_cascade(file: Path) -> LibraryCascade | None:
     stat = file.stat()
     return _shelved_at(file, stat.st_mtime_ns, stat.st_size)
 

@@ -1,4 +1,4 @@
-"""Recorded HTTP traffic: cassettes of VCR and its kin (YAML or JSON), nock's, and HAR files. Requests are exact, byte
+"""Recorded HTTP traffic: cassettes of VCR (YAML or JSON), nock's, and HAR files. Requests are exact, byte
 for byte what went out; bodies may be packed, in base64, or a stream of events."""
 
 from __future__ import annotations
