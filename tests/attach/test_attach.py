@@ -24,12 +24,17 @@ from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import until
 from workbench.attach.identity import Drawn, Surroundings
+from workbench.attach.providers import addresses
 from workbench.attach.replies import rendered
 from workbench.context.assembly import Action, Reason, Rule
 from workbench.context.part import DecisionInput, MessageDecision, Part, Role
 from workbench.context.strategy import Strategy, parse
-from workbench.engine.contracts import Answer
+from workbench.engine.contracts import Answer, Notice
+from workbench.engine.debugger.stepper import Stepper
+from workbench.engine.journal.event import Event
 from workbench.engine.journal.usage import Usage
+from workbench.workspace.attach_serving import LOOPBACK, Served, listen
+from workbench.workspace.attached import AttachPlan, ProgramOutput, attached
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
@@ -703,6 +708,24 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
     assert "its command does not do the same again: request 1, message 1 is not that of" in unproven.err
     assert not Path("snapshots/another.json").exists()
     assert run_cli("test", "freeze", "t", "--name", "another", "--no-replay").code == 0
+
+
+async def test_the_app_is_told_that_a_provider_is_waited_for_and_where_the_program_prints(project: Project) -> None:
+    program = (
+        "import os, urllib.request as u\n"
+        'body = b\'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}\'\n'
+        "u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', body)).read()\n"
+        "print('printed'); raise SystemExit(3)\n"
+    )
+    served = Served(listen(LOOPBACK, 0), addresses({}), (sys.executable, "-c", program))
+    plan = AttachPlan(AttachOptions("python", offline=True), served, project.root, project.root / "printed")
+    notices, events = list[Notice](), list[Event]()
+    outcome = await attached(project, plan, Stepper(), events.append, notices.append)
+    assert outcome.status == "failed"
+    assert ("waiting", "agent", 1) in [(one.kind, one.place.phase, one.place.turn) for one in notices]
+    told = [one.data["message"] for one in notices if one.kind == "told"]
+    assert "The command ended with exit code 3. The tab Program shows what it printed." in told
+    assert ProgramOutput(project.root / "printed").tail() == "printed\n"
 
 
 class Forgetful(Part, frozen=True):

@@ -14,9 +14,11 @@ from tests.ui.support import Story, entry
 from workbench.context.assembly import Kind
 from workbench.context.message import Message
 from workbench.engine.contracts import ModelFault
+from workbench.engine.journal.state import RunState
 from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.state import BenchState
 from workbench.tui.screens.editor import EditorScreen
+from workbench.views.failed import failure_doc
 from workbench.views.text import TextRows
 
 LONG = Message("user", "[Tool result: read_log]\n" + "a line of the log\n" * 400)
@@ -103,3 +105,14 @@ def test_a_model_that_is_not_there_is_named_with_its_line_and_names_like_it() ->
     assert where.startswith("test.yaml:5:12: 'openai/gpt-4.1-minii' is named here; known names like it: ")
     assert "openai/gpt-4.1-mini" in where.partition("known names")[2]
     assert shown.index(where) < shown.index("What to do")
+
+
+def test_a_watched_program_decides_itself_whether_it_asks_again() -> None:
+    run = RunState.of(story({"kind": "rate_limit", "message": "slow down"}).events)
+    run.ports = {"imported": "attach"}
+    told = failure_doc(run.calls[0], 0, run)
+    told.lay_out(80)
+    shown = "\n".join(told.row(index, 80).text for index in range(len(told)))
+    assert "slow down" in shown
+    assert "The program that asked decides whether it asks again." in shown
+    assert "asks again, and what was answered stays" not in shown

@@ -111,7 +111,13 @@ async def attached(
 
     if plan.otlp:
         return await _collected(project, plan, observe, notify, say)
-    with attached_run(project, plan.options, observe, notify) as run:
+
+    def seen(event: Event) -> None:
+        observe(event)
+        if event.kind == "call_started":  # A provider may never answer: the Bench says how long it has been waited for.
+            notify(Notice("waiting", event.place, {"try": 1}))
+
+    with attached_run(project, plan.options, seen, notify) as run:
         control = Debugging(run.recorder, stepper, say)
         code, stopped = 0, "it was stopped in the Bench"
         try:
