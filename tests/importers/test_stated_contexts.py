@@ -93,6 +93,17 @@ def test_without_stated_contexts_a_call_saw_the_history_before_it() -> None:
     assert contexts(read(body, "swe-agent")) == whole
 
 
+def test_the_last_answer_is_read_from_its_step_and_one_that_the_history_changed_is_said() -> None:
+    body = trajectory("none")
+    body["history"] = HISTORY[:-2]
+    body["trajectory"][0]["response"] = "look otherwise"
+    found = read(body, "swe-agent")
+    assert [seen[-1] for seen in contexts(found)] == [ASK, RESULT, RESULT]
+    assert found.threads[0].said[-1].text == "done"
+    (note,) = found.notes
+    assert note == "an answer that a step states otherwise than the history is left out (step 1)"
+
+
 def test_a_refused_answer_is_a_call_that_the_history_does_not_hold() -> None:
     body = trajectory("query")
     refused = {"response": "no command", "action": "", "query": as_messages(SAW[1])}

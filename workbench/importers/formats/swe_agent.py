@@ -50,7 +50,8 @@ def _trajectory(outer: Mapping[str, Any], title: str) -> Conversation:
     model = string(mapping(agent.get("model")).get("name"))
     threads = _stated(outer, model, remarks)
     if not threads:
-        said = _with_results(array(outer.get("history")), remarks, "history", made=True)
+        history = [*array(outer.get("history")), *_beside_history(outer, remarks)]
+        said = _with_results(history, remarks, "history", made=True)
         threads = (linear(_asked_alone(said, outer, remarks), model=model),)
     stated = _totals(mapping(info.get("model_stats")))
     calls = sum(thread.calls for thread in threads)
@@ -68,6 +69,24 @@ def _trajectory(outer: Mapping[str, Any], title: str) -> Conversation:
         kept,
         stated,
     )
+
+
+def _beside_history(outer: Mapping[str, Any], remarks: Remarks) -> list[Any]:
+    """The answer of the last step if the history does not hold it: SWE-agent leaves out the one that submits.
+
+    Answers of other steps that the history does not hold, or holds otherwise, are told.
+    """
+    held = {as_text(mapping(one).get("content")).strip() for one in array(outer.get("history"))}
+    steps, found = array(outer.get("trajectory")), list[Any]()
+    for i, step in enumerate(map(mapping, steps)):
+        text, action = as_text(step.get("response")), step.get("action")
+        if not text.strip() or text.strip() in held or _by_harness(text, string(action), outer):
+            continue
+        if i + 1 == len(steps):
+            found.append({"role": "assistant", "content": text, "action": action})
+        else:
+            remarks.left_out("an answer that a step states otherwise than the history", f"step {i + 1}")
+    return found
 
 
 def _totals(stats: Mapping[str, Any]) -> StatedUsage:
