@@ -344,6 +344,16 @@ def test_what_a_budget_for_reasoning_adds_to_a_request_is_counted(more: dict[str
     assert budgeted[0].tokens_sent - plain[0].tokens_sent == tokens
 
 
+def test_a_request_to_the_responses_api_is_counted_nearly_but_not_exactly() -> None:
+    body = {"model": "gpt-4o", "input": [{"role": "user", "content": "Well?"}]}
+    answer = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "Yes."}]}]}
+    state, _ = imported({"request": body, "response": answer}, counter=encodings())
+    (call,) = state.calls
+    assert call.grade is Grade.ESTIMATE
+    assert call.forecast is not None
+    assert (call.forecast.low, call.forecast.high) == (call.expected - 5, call.expected + 5)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

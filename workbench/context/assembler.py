@@ -116,7 +116,8 @@ class Assembler:
         self._tools_tokens = tools_tokens
         schema = answer_schema(scope.parameters)
         self._overhead = counter.overhead(model, schema, thinking=has_to_think(scope.parameters))
-        if schema:
+        # The rule that OpenAI published is that of Chat Completions: its Responses API counts a few tokens otherwise.
+        if schema or responses:
             self._tools_grade = worse(self._tools_grade, Grade.ESTIMATE)
         self._table = FittingTable(tools_tokens + self._overhead)
         self._ledger = Ledger(seed_digest(scope.model, scope.tools), tools_tokens, self.work)
