@@ -46,7 +46,7 @@ class VisitRecord(Struct, frozen=True):
     preamble: str = ""
     """The preamble that it was sent (``Fidelity``)."""
     outcome: Mapping[str, Any] = field(default_factory=dict)
-    """What it came to as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
+    """Its outcome as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
     edge: int | None = None
     """Index of the graph's edge that led to it; None for the first visit and after a jump."""
 

@@ -103,7 +103,7 @@ class ModelFault(Exception):
         self.retry_after = retry_after
         """Seconds the provider asked to wait."""
         self.body = body
-        """What the provider answered, cut to 4,000 characters."""
+        """The provider's answer, cut to 4,000 characters."""
         self.wire = wire
         self.wire_style = wire_style
         """As in ``Answer``."""

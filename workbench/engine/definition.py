@@ -57,7 +57,7 @@ class Definition(Struct, frozen=True, dict=True):
 
     @cached_property
     def not_run(self) -> tuple[Problem, ...]:
-        """What the file asks for that no run does."""
+        """Requests of the file that no run fulfils."""
         return not_run(self.cascade, self.source)
 
     @cached_property

@@ -41,7 +41,7 @@ class Kinds(StrEnum):
 
 
 PLUMBING = frozenset({Kinds.PHASES, Kinds.STATE, Kinds.STATUS})
-"""What the mode ``plumbing`` looks at: the expectations that the first format of snapshots had."""
+"""Kinds that the mode ``plumbing`` looks at: the expectations that the first format of snapshots had."""
 
 
 class Difference(Struct, frozen=True):

@@ -97,10 +97,10 @@ class WorkbenchApp(ThemedApp):
         take_keys(self.keys)
         self.early_notices += [f"{keys_from(command_of(it))}: {it}" if keys_from else it for it in problems]
         self.last_words = ""
-        """What is to be said on stderr once the screen is gone."""
+        """Messages for stderr once the screen is gone."""
         self.given: dict[str, Any] = dict(given or {})
         self.asked_to_allow: frozenset[Capability] = frozenset()
-        """What the user was asked to allow since the app began, whatever the answer was."""
+        """Capabilities that the user was asked to allow since the app began, whatever the answer was."""
         self.file_saved: Signal[Path] = Signal(self, "file-saved")
         """A watched file has new content, or is gone."""
         self._navigation: Navigator | None = None
@@ -226,7 +226,7 @@ class WorkbenchApp(ThemedApp):
 
     @property
     def tab_labels(self) -> Sequence[TabLabel]:
-        """What is said of each tab that is open."""
+        """The label of each open tab."""
         return self._navigation.sessions.labels if self._navigation is not None else ()
 
     @property

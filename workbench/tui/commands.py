@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 KEYS, NAMES = 11, 32
 """Cells of the columns of keys and of names, at most."""
 CONTEXTS = ("bench", "annotate", "app", "tree", "list")
-"""What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
+"""Contexts of the keys that it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
-"""What is added to the score of a command that is found by its name, by a search word, by its sentence."""
+"""Added to the score of a command that is found by its name, by a search word, by its sentence."""
 
 
 class Commands(Provider):

@@ -118,7 +118,7 @@ class Services(Protocol):
     given: dict[str, Any]
     """Inputs for the next run."""
     asked_to_allow: frozenset[Capability]
-    """What the user was asked to allow since the app began, whatever the answer was."""
+    """Capabilities that the user was asked to allow since the app began, whatever the answer was."""
     file_saved: Signal[Path]
     """A watched file has new content, or is gone."""
 
@@ -134,7 +134,7 @@ class Services(Protocol):
 
     @property
     def tab_labels(self) -> Sequence[TabLabel]:
-        """What is said of each tab that is open."""
+        """The label of each open tab."""
         ...
 
     @property

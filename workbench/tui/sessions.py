@@ -52,7 +52,7 @@ class RunTab:
     look: PanesLook | None = None
     """How the panes were left; None while it is shown."""
     was: str = ""
-    """What it did when that was looked at last."""
+    """Its activity when that was looked at last."""
     news: bool = False
     """Whether something happened in it since it was shown last."""
 
@@ -78,7 +78,7 @@ class RunTab:
         return bool(run_id) and run_id in (self.session.run_id, self.presenter.state.run.run_id)
 
     def label(self, *, current: bool) -> TabLabel:
-        """What is said of it in the line of tabs."""
+        """Its label in the line of tabs."""
         run, file = self.presenter.state.run, self.presenter.file
         cascade = file.cascade.cascade_id if file is not None and file.cascade is not None else run.cascade_id
         named = cascade or self.session.file.stem
@@ -192,7 +192,7 @@ class Sessions:
 
     @property
     def labels(self) -> tuple[TabLabel, ...]:
-        """What the line of tabs says."""
+        """The labels in the line of tabs."""
         return tuple(tab.label(current=tab is self.tab) for tab in self.tabs)
 
     def close(self) -> None:
@@ -473,7 +473,7 @@ class Sessions:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What the user chose, by border; read when it is first asked for."""
+        """Sizes that the user chose, by border; read when it is first asked for."""
         if self._sizes is None:
             self._sizes = load_sizes(self.workspace.project.folders) if self.workspace is not None else {}
         return self._sizes

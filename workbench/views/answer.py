@@ -92,7 +92,7 @@ def residual_row(columns: Columns, call: CallState) -> Row:
 
 
 def answer_row(columns: Columns, call: CallState) -> Row:
-    """What the model said, or which tools it called."""
+    """The text of the answer, or the tools that it calls."""
     answer = call.answer
     calls = answer.tool_calls if answer is not None else ()
     text = "calls " + ", ".join(c.name for c in calls) if calls else answer.text if answer is not None else ""

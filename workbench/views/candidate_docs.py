@@ -130,7 +130,7 @@ def _facts(
 
 
 def prompt_of(row: RankedCandidate) -> str:
-    """What the candidate was told: its mutated instructions, else the last message of its first call."""
+    """Instructions of the candidate: its mutated instructions, else the last message of its first call."""
     if row.entrant.mutation_applied:
         return row.entrant.mutation_applied
     first = next((call for call in row.calls if not call.beside), None)

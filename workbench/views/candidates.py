@@ -28,7 +28,7 @@ from workbench.views.signs import sign, status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, TextBlock, View
 
 COST, QUALITY = "US dollars", "quality"
-"""What the axes of the plot measure."""
+"""Quantities on the axes of the plot."""
 FRONTIER = "★ won  ● on the frontier: none is as good for less"
 
 

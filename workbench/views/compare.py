@@ -311,7 +311,7 @@ def largest_cost(comparison: Comparison) -> float:
 
 
 def call_fields(pair: CallPair, largest: float) -> Mapping[str, Cell]:
-    """What the table says of a call, by column."""
+    """The cells of a call, by column."""
     a, b = pair.a, pair.b
     tone = "dim" if pair.same else "plain"
     broken = [f"{name} is invalid" for name, seen in (("A", a), ("B", b)) if seen is not None and seen.problems]

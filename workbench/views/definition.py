@@ -229,7 +229,7 @@ def _line_of(cascade: Cascade, phase: Phase, source: Source | None, fields: Sequ
 
 
 def _inputs(cascade: Cascade, given: Mapping[str, Any]) -> Iterable[Fact]:
-    """What the next run is given, and what it lacks."""
+    """Inputs of the next run, and those that it lacks."""
     for number, name in enumerate(cascade.inputs_schema):
         if name in given:
             text = given[name] if isinstance(given[name], str) else json.dumps(given[name], ensure_ascii=False)

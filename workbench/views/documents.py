@@ -176,7 +176,7 @@ def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, .
 
 
 def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
-    """What the model answered."""
+    """The answer of the model."""
     assert call.answer is not None
     lines = message_lines(call.answer, whole=whole) or [TextLine("(no text)", "faint")]
     if call.partial:
@@ -255,7 +255,7 @@ def event_doc(event: Event) -> TextRows:
 
 
 def output_lines(run: RunState | None) -> list[TextLine]:
-    """What the run put out, then each phase's last output, the newest first."""
+    """The output of the run, then each phase's last output, the newest first."""
     if run is None:
         return []
     blocks: list[tuple[str, str]] = []

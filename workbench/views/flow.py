@@ -78,7 +78,7 @@ class FlowDrawing(Rows):
     # -- what stands where -------------------------------------------------------------------------------------------
 
     def _edge_words(self) -> tuple[str, ...]:
-        """What is written on each edge: nothing where all would say the same."""
+        """The words on each edge: nothing where all would say the same."""
         words = tuple(flat(why(edge, self._graph.format)) for edge in self._graph.edges)
         return words if len(words) < 3 or len(set(words)) > 1 else ("",) * len(words)
 
@@ -166,7 +166,7 @@ class FlowDrawing(Rows):
     # -- drawing -----------------------------------------------------------------------------------------------------
 
     def heads(self, width: int) -> Sequence[Row]:
-        """What the selected node is and came to, in one line."""
+        """The selected node and its outcome, in one line."""
         node = self._graph.node(self.selected)
         if node is None:
             return ()

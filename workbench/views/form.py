@@ -116,7 +116,7 @@ def names_of(section: Comparison) -> tuple[tuple[str, list[Piece]], ...]:
 
 
 def chosen_at_first(section: FieldSection) -> tuple[str, ...]:
-    """What the section's default chooses."""
+    """The choices of the section's default."""
     match section:
         case Select() if section.default is not None:
             return (section.default,)

@@ -49,7 +49,7 @@ class HeaderState(Struct, frozen=True):
     unsaved: bool = False
     """The disk does not take the run."""
     inside: Mapping[str, Figures] = {}
-    """What the runs inside it took that have not ended, by run id."""
+    """Figures of unfinished runs inside it, by run id."""
     tick: int = 0
 
 

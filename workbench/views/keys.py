@@ -1118,7 +1118,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
     **RUN_FOOTERS,
     **EDIT_FOOTERS,
 }
-"""What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
+"""Keys that the footer offers in each situation, the most useful first; it shows as many as there is room for."""
 
 PANE_FOOTERS: dict[str, tuple[str, ...]] = {
     "tree": (
@@ -1152,7 +1152,7 @@ ON_SHEETS = ("app.palette", "app.help", "app.screenshot", "app.theme", "app.inte
 """Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""
 
 ALWAYS = ("app.palette", "app.help", "app.quit")
-"""What the footer shows at its right end."""
+"""Keys at the right end of the footer."""
 
 
 def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:

@@ -73,7 +73,7 @@ def _came_to(visit: VisitState) -> Iterator[Fact]:
 
 
 def _node_facts(node: Node) -> Iterator[Fact]:
-    """What the file says of a node, by its kind."""
+    """Facts of a node in the file, by its kind."""
     rules = node.rules
     if node.label and node.label != node.id:
         yield Fact("label", ((flat(node.label, MOST), "plain"),))

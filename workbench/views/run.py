@@ -336,7 +336,7 @@ def _cached(call: CallState) -> str:
 
 
 def _warnings(state: RunState) -> Iterator[Line]:
-    """What the run warned about, with the line of the file."""
+    """The warnings of the run, with the line of the file."""
     for event in state.warnings:
         data = event.data
         line = f":{data['line']}:{data.get('column', 1)}" if data.get("line") else ""

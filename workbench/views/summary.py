@@ -174,7 +174,7 @@ class SummaryRows(Rows):
 
     @cached_property
     def known(self) -> Mapping[str, Figures]:
-        """What the runs inside it took."""
+        """Figures of the runs inside it."""
         return inside_it(self.children)
 
     def _total(self, run: RunState, width: int) -> Sequence[Span]:

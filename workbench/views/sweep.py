@@ -55,7 +55,7 @@ def points(sweep: Sweep) -> list[Point]:
 
 
 def y_title(sweep: Sweep) -> str:
-    """What the upright side of the plot measures."""
+    """The quantity on the upright side of the plot."""
     return Y_DOLLARS if len(sweep.pricings) > 1 else Y_TITLE
 
 
@@ -168,7 +168,7 @@ def interval_words(interval: Interval | None) -> str:
 
 
 def sample_lines(sweep: Sweep) -> Iterator[str]:
-    """What the sample is, what it says of all runs, and by which method."""
+    """The sample, its meaning for all runs, and the method."""
     sample = sweep.sample
     if sample is None:
         return

@@ -12,7 +12,7 @@ from workbench.views.signs import sign, status_sign
 NAME, RUN = 24, 12
 """Cells that the name of a cascade and that of a run may take."""
 SHOW, CLOSE = "tab:", "close-tab:"
-"""What the commands of a click begin with; the number of the tab follows, from 0."""
+"""Prefix of the commands of a click; the number of the tab follows, from 0."""
 
 
 class TabLabel(Struct, frozen=True):

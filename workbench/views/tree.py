@@ -215,7 +215,7 @@ class TreeView(Struct, frozen=True):
     busy: frozenset[Place] = frozenset()
     """Calls that are being tried, or tried again."""
     folding: Mapping[NodeId, bool] = field(default_factory=dict)
-    """What the user unfolded (True) or folded."""
+    """Nodes that the user unfolded (True) or folded."""
     unfolded: bool = False
     """Whether everything is, whatever the user folded."""
     tick: int = 0

@@ -169,7 +169,7 @@ def _wire_of(call: CallState, run: RunState, position: int, sent: Message) -> st
 
 
 def viewed_answer(call: CallState, gallery: Gallery) -> ViewedMessage:
-    """What the model answered."""
+    """The answer of the model."""
     assert call.answer is not None
     doc = documents.answer_doc(call)
     note = "The stream ended without a finish reason: the text may be cut." if call.partial else ""

@@ -90,7 +90,7 @@ SHOWN = 6000
 
 
 def spec_request(asked: QuestionContent) -> list[Message]:
-    """What the model sees."""
+    """The text that the model sees."""
     parts = [f"## Question\n{asked.question}"]
     if asked.context:
         parts.append(f"## Context\n{asked.context[:SHOWN]}")

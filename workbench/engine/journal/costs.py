@@ -21,7 +21,7 @@ class CallCost(NamedTuple):
     grade: str = "unknown"
     """Grade of the bill; ``EXACT`` if the provider or its price list states it."""
     predicted: float | None = None
-    """What the forecast said of its input."""
+    """The forecast of its input."""
 
     @property
     def total(self) -> float | None:

@@ -253,7 +253,7 @@ class VisitState(Struct):
     pauses: Stretches = field(default_factory=Stretches)
     """When the run was paused in it."""
     outcome: Mapping[str, Any] = field(default_factory=dict)
-    """What it came to as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
+    """Its outcome as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
     edge: int | None = None
     """Index of the graph's edge that led to it; None for the first visit and after a jump."""
     verdicts: Sequence[Mapping[str, Any]] = ()

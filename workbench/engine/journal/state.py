@@ -119,7 +119,7 @@ class RunState:
         self.gaps: list[tuple[str, str]] = []
         """Stretches in which nothing ran: between a stop, or the recorded past of a fork, and the resume."""
         self.children = ChildFigures({}, {})
-        """What the runs that it started took."""
+        """Figures of the runs that it started."""
         self._own: tuple[int, Figures] | None = None
         """``own``, and after how many events."""
         self._taken = 0
@@ -201,7 +201,7 @@ class RunState:
 
     @property
     def own(self) -> Figures:
-        """What the run took itself, without the runs that it started."""
+        """Figures of the run itself, without the runs that it started."""
         if self._own is None or self._own[0] != self._taken:
             calls = (one for call in self.calls for one in call.figures)
             took = Figures.sum(calls, tools=self.tools_ended, embedded=self.embedded, stated=self.stated)
@@ -209,7 +209,7 @@ class RunState:
         return self._own[1]
 
     def figures(self, known: Mapping[str, Figures] | None = None) -> Figures:
-        """What the run took with the runs that it started. ``known`` says what those took that have not ended."""
+        """Figures of the run with the runs that it started. ``known`` says what those took that have not ended."""
         return self.own + self.children.figures(known)
 
     def figures_of_calls(self, calls: Sequence[CallState]) -> Figures:

@@ -28,7 +28,7 @@ class Asking:
         self._asked: Event | None = None
         """The question whose dialog was shown, so that one that was closed does not come back by itself."""
         self._written: UnsentForm | str | None = None
-        """What was put into its form, if that was left."""
+        """The content of its form, if that was left."""
 
     def begin_anew(self) -> None:
         """Another run: its questions are new ones."""

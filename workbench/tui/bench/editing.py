@@ -41,7 +41,7 @@ class HeldEdits:
         self._stop = stop
 
     def check(self, edits: Sequence[Edit]) -> str:
-        """What the request becomes. Raises EditError with the rule that the edits break."""
+        """The request after the edits. Raises EditError with the rule that the edits break."""
         check_edits(edits, self._stop)
         before, preview = self._stop.assembly, self._stop.preview
         if before is None or preview is None:

@@ -202,7 +202,7 @@ class Inspecting:
         self._stage.services.push_screen(picker)
 
     def _show_changes(self, presenter: Presenter) -> None:
-        """What was changed in the file since the run that is shown began."""
+        """Changes of the file since the run that is shown began."""
         before, after = presenter.pinned_text()[0], presenter.file.source.text if presenter.file is not None else ""
         name = presenter.file.shown if presenter.file is not None else ""
         title: tuple[Span, ...] = (("Changes", "title"), (f"  {flat(name)}", "name"), (" since this run began", "dim"))

@@ -60,7 +60,7 @@ class Presenter:
     base_url: str = ""
     notes: tuple[str, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
-    """What the next run gets."""
+    """Inputs of the next run."""
     stepping: bool = False
     phase: str = ""
     """The phase that the tree's cursor is on."""
@@ -68,7 +68,7 @@ class Presenter:
     problem: int = 0
     tick: int = 0
     program: Callable[[], ProgramOutput | None] = lambda: None
-    """What the program that is watched prints, if it has no terminal."""
+    """Output of the watched program, if it has no terminal."""
     gallery: Gallery = field(default_factory=Gallery)
     """Images made small."""
     _context: tuple[object, ContextRows] | None = None
@@ -362,7 +362,7 @@ class Presenter:
             self.detail_mode = "message"
 
     def detail_key(self, row: int) -> tuple[object, ...]:
-        """What the detail depends on; as long as it is equal, the pane stays as it is."""
+        """Values that the detail depends on; as long as it is equal, the pane stays as it is."""
         state, call = self.state, self.state.call
         wait = state.waiting.get(call.place) if call else None
         ended = sum(tool.status != "running" for tool in call.tools) if call else 0

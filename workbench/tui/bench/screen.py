@@ -155,7 +155,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     @property
     def controllers(self) -> Controllers:
-        """What the keys are handed to. There is none before a session is open."""
+        """The controllers that keys are handed to. There is none before a session is open."""
         if self._controllers is None:
             raise RuntimeError("no session is open")
         return self._controllers

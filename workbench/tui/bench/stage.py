@@ -21,7 +21,7 @@ class Stage(Protocol):
 
     @property
     def services(self) -> Services:
-        """What the app does for its screens."""
+        """The services of the app for its screens."""
         ...
 
     @property

@@ -83,7 +83,7 @@ class Host(Protocol):
 
     @property
     def services(self) -> Services:
-        """What the app does for its screens."""
+        """The services of the app for its screens."""
         ...
 
     def ask(self, label: str, **options: Any) -> None:
@@ -108,7 +108,7 @@ class AnnotationTarget(Struct, frozen=True):
     name: str
     """In words: the run's name, ``triage:3``, or ``3 runs``."""
     labels: Labels
-    """What is said of it; of several runs what is said of each."""
+    """Its labels; of several runs those that each has."""
     taken: Callable[[str, Annotations], object]
     """Gets the run id and what is said of the run, when it is written."""
     place: Place = Place()

@@ -25,7 +25,7 @@ class WorkbenchScreen(Screen[ScreenResultType]):
     CLEARS: ClassVar[str] = "view.clear"
     """The command that shows all rows of a list again."""
     WORDS: ClassVar[Mapping[str, str]] = {}
-    """What the footer calls commands that mean something of their own here, by id."""
+    """Names in the footer of commands with another meaning here, by id."""
     _asked_in: RowView | None = None
     """The list that the prompt is about."""
 
@@ -35,7 +35,7 @@ class WorkbenchScreen(Screen[ScreenResultType]):
 
     @property
     def services(self) -> Services:
-        """What the app does for its screens."""
+        """The services of the app for its screens."""
         return services_of(self)
 
     def on_mount(self) -> None:

@@ -56,7 +56,7 @@ class BatchScreen(WorkbenchScreen[None]):
         self._order = ORDERS[0]
         self._marked: tuple[int, int] | None = None
         self._seen: tuple[Any, ...] = ()
-        """What the files of the batch were like when they were read."""
+        """State of the files of the batch when they were read."""
         self._wanted = self._taken = 0
         """How often it was asked for anew, and how often when what is shown was read."""
         self._annotator = Annotator(self)

@@ -17,7 +17,7 @@ FRAME = 1 / 30
 Border = Literal["edge", "title", "middle"]
 """The last column of a pane, its title line, or a line between two columns of its rows."""
 Sizes = tuple[int | None, ...]
-"""What the user chose for each border of a screen; None for as it is by itself."""
+"""Sizes that the user chose for each border of a screen; None for its own."""
 
 
 class _Drag(Struct):

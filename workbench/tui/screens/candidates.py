@@ -282,7 +282,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
             self.app.push_screen(Sheet(beside(against, here, what, shown=self.rows.shown)))
 
     def action_evaluation(self) -> None:
-        """What the evaluator was asked and said."""
+        """The evaluator's request and answer."""
         of, contest = self.rows.round_of(self.view.cursor), self.contest
         if of is not None and contest is not None:
             self.app.push_screen(Sheet(evaluation_doc(self._look(), contest, of, self._standings())))

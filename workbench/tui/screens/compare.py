@@ -86,7 +86,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._ttl = ""
         """How long a cache keeps what was sent; empty for what providers and marks say."""
         self._written: FileChange | None = None
-        """What was written into the file from here, to take it back."""
+        """The change that was written into the file from here, to take it back."""
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._offer)

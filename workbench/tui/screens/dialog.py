@@ -43,7 +43,7 @@ class Dialog(ModalScreen[Result]):
 
     @property
     def services(self) -> Services:
-        """What the app does for its screens."""
+        """The services of the app for its screens."""
         return services_of(self)
 
     def compose(self) -> ComposeResult:
@@ -59,7 +59,7 @@ class Dialog(ModalScreen[Result]):
         self.query_one("#box").border_subtitle = self.edge()
 
     def edge(self) -> Content:
-        """What the lower edge says: the keys."""
+        """The keys in the lower edge."""
         (_, closes, word), *_ = hints(("dialog.close",), self.services.keys)
         pieces: list[tuple[str, str]] = []
         for key, said in (*self.offered, (closes, word)):

@@ -50,10 +50,10 @@ class Making(Protocol):
     """Makes the edits that are saved."""
 
     where: str
-    """What is edited, for titles: ``before investigate:9``."""
+    """The edited thing, for titles: ``before investigate:9``."""
 
     def check(self, edits: Sequence[Edit]) -> str:
-        """What the edits do to the request, in words. Called in a thread. Raises EditError with the rule that they
+        """The effect of the edits on the request, in words. Called in a thread. Raises EditError with the rule they
         break."""
         ...
 
@@ -123,7 +123,7 @@ class EditScreen(WorkbenchScreen[bool]):
         self._header = SpanLine(id="header")
         self._status = SpanLine(id="status")
         self._key = ""
-        """What the text area holds."""
+        """The content of the text area."""
         self._adding: int | None = None
         """Where a message that is being written will stand; None while there is none."""
         self._loaded = ""

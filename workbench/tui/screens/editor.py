@@ -105,7 +105,7 @@ class EditorScreen(WorkbenchScreen[None]):
         self._pause = PAUSE[0]
         self._timer: Timer | None = None
         self._thing: NamedThing | None = None
-        """What is named under the cursor."""
+        """The name under the cursor."""
         self._needle = ""
 
     def compose(self) -> ComposeResult:

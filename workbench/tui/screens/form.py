@@ -228,7 +228,7 @@ class FormDialog(Dialog[str]):
         self.dismiss(answered.to_text())
 
     def _answered(self) -> FormAnswers:
-        """What is filled in. Raises AnswerRefused."""
+        """The answers in the form. Raises AnswerRefused."""
         given = {box.section.id: answer for box in self.query(FieldBox) if (answer := box.answer) is not None}
         return check_values(self._form, given, self._said())
 
@@ -249,7 +249,7 @@ class FormDialog(Dialog[str]):
         self.call_after_refresh(first.scroll_visible, animate=False)
 
     def _tell(self) -> None:
-        """What was wrong when the form was last checked: with the comment, and in all."""
+        """Mistakes when the form was last checked: with the comment, and in all."""
         problems = self._problems
         if self._form.comment != "none":
             told = self.query_one("#comment-problem", Static)

@@ -17,7 +17,7 @@ MOUSE = (
     ("drag", "select text; on the edge of the tree or of the lower pane: resize"),
     ("drag, esc", "the pane has the size again that it had"),
 )
-"""What the mouse does, and its meaning."""
+"""Actions of the mouse, with their meaning."""
 MOUSE_IN_SHORT = (("drag", "select, or move a border"),)
 """The same where there is little room."""
 
@@ -125,7 +125,7 @@ def _key_blocks(keys: Sequence[Key], *, whole: bool) -> list[list[Line]]:
 
 
 def _signs(*, whole: bool) -> list[list[Line]]:
-    """What the mouse does, and what the signs mean; in short two signs share a line."""
+    """Actions of the mouse, and the meaning of signs; in short two signs share a line."""
     mouse: list[Line] = [((" Mouse", "title-focus"),)]
     said_of = MOUSE if whole else MOUSE_IN_SHORT
     mouse += [(("  ", "plain"), (fit(name, 11), "key"), (f" {said}", "plain")) for name, said in said_of]

@@ -35,7 +35,7 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """What the footer shows of this one."""
+        """The keys of this one in the footer."""
         return self.OFFERED
 
     def compose(self) -> ComposeResult:

@@ -42,7 +42,7 @@ class SizedScreen(BorderDragging[ScreenResultType]):
         raise NotImplementedError
 
     def size_of(self, name: str) -> int | None:
-        """What the user chose for a border; None for as it is by itself."""
+        """The size that the user chose for a border; None for its own."""
         return services_of(self).sizes.get(name)
 
     def _set(self, grip: Grip, size: int) -> None:

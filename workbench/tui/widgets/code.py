@@ -88,7 +88,7 @@ class CodeArea(WritingArea):
         )
         self.indent_width = STEP
         self.popup: Popup | None = None
-        """What is offered for the word under the cursor, if anything is."""
+        """The offers for the word under the cursor, if there are any."""
         self.typed = False
         """Whether the last change was a letter typed into a word: only then something is offered by itself."""
         self._problems: dict[int, list[Problem]] = {}

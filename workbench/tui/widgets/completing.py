@@ -18,7 +18,7 @@ class Completing:
         """``offer`` gets the text with ``\\\\n`` as line end and an offset into it."""
         self._area, self._popup, self._find = area, popup, offer
         self.offer: Completion | None = None
-        """What was offered last."""
+        """The last offers."""
         area.popup = popup
 
     def changed(self) -> None:

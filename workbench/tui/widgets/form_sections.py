@@ -62,7 +62,7 @@ class FormState(Struct, frozen=True):
     answers: Mapping[str, Any] = field(default_factory=dict)
     """By id of the section, as ``FieldBox.kept`` gave them."""
     problems: Mapping[str, str] = field(default_factory=dict)
-    """What is wrong with an answer, by id of the section."""
+    """The mistake in an answer, by id of the section."""
     opened: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """The positions of the panels that are open, by the identity of their section."""
 

@@ -117,7 +117,7 @@ class RowView(LineView, can_focus=True):
         self.edge = edge
         """Whether a line divides this pane from the one to its right."""
         self.needle = ""
-        """What is searched for: marked wherever it shows."""
+        """The text that is searched for; marked wherever it shows."""
         self.joints: dict[int, str] = {}
         """Where a line of a neighbour meets the title line, by cell."""
         self.edge_joints: dict[int, str] = {}
