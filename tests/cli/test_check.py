@@ -219,7 +219,10 @@ def test_a_folder_without_a_cascade_is_said_to_have_none(cli: Cli, workspace: Pa
 def test_what_is_no_file_is_named_and_waited_for_by_nobody(cli: Cli, workspace: Path, command: str) -> None:
     os.mkfifo(workspace / "pipe.yaml")
     (workspace / "round.yaml").symlink_to("round.yaml")
+    (workspace / "holes.yaml").touch()
+    os.truncate(workspace / "holes.yaml", 2**40)
     for name, words in (
+        ("holes.yaml", "too large for a cascade: 1,099,511,627,776 bytes"),
         ("pipe.yaml", "is a pipe without a writer"),
         ("round.yaml", "cannot be read: Too many levels of symbolic links"),
     ):

@@ -55,12 +55,12 @@ def items_of(start: bytes, stream: IO[bytes], most: int) -> Iterator[tuple[Any, 
             raise Unreadable(f"looks like a list, but item [{number}] is nested too deep") from None
         except ValueError as found:
             fault = found
-        begun = "Unterminated string" in str(fault)
-        piece = stream.read(max(_PIECE, len(text) - at))
+        begun, size = "Unterminated string" in str(fault), len(text) - at
+        if size > most:
+            raise Unreadable(f"looks like a list, but item [{number}] is larger than {most // 2**20} MB")
+        piece = stream.read(min(max(_PIECE, size), most + 1 - size))
         if not piece or (not begun and getattr(fault, "pos", len(text)) < len(text) - _NEAR):
             raise Unreadable(f"looks like a list, but item [{number}] is no JSON ({_words(fault)})")
-        if len(text) - at > most:
-            raise Unreadable(f"looks like a list, but item [{number}] is larger than {most // 2**20} MB")
         text, at = text[at:] + _decoded(decoder, piece), 0
     if text[at + 1 :].strip() or stream.read(_PIECE).strip():
         raise Unreadable(f"looks like a list, but something stands behind its {number} items")

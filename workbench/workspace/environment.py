@@ -20,6 +20,7 @@ from workbench.engine.contracts import Render
 from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.model.cascade import Cascade, McpServer
+from workbench.language.read.reading import MAX_DOT_BYTES
 from workbench.language.read.text import read_source
 from workbench.language.templates.template import Renderer
 from workbench.models.env import load as load_env
@@ -343,8 +344,9 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _text(path: Path) -> str | None:
+    """The text of a file that may be a cascade: None for one that is too large, or cannot be read."""
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8") if path.stat().st_size <= MAX_DOT_BYTES else None
     except (OSError, UnicodeDecodeError):
         return None
 

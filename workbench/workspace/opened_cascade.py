@@ -88,7 +88,10 @@ def read_bytes(file: Path, shown: str) -> bytes:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            mode = os.fstat(descriptor).st_mode
+            status = os.fstat(descriptor)
+            mode = status.st_mode
+            if stat.S_ISREG(mode) and status.st_size > MAX_DOT_BYTES:
+                raise CannotOpen(f"{shown}: error: too large for a cascade: {status.st_size:,} bytes")
             first = _first(descriptor)
             if first == b"" and stat.S_ISFIFO(mode):
                 raise CannotOpen(f"{shown}: error: is a pipe without a writer")
