@@ -303,7 +303,7 @@ def test_slogans_weighs_candidates_and_refines_the_winner(ran: Ran, examples: Pa
     best, next_best = first["candidates"][4], first["candidates"][3]
     assert best["won"]
     assert best["cost"] > 9 * next_best["cost"]
-    assert [(c["number"], c["won"]) for c in second["candidates"]] == [("4", False), ("r1.0", True), ("r1.1", False)]
+    assert [(c["number"], c["won"]) for c in second["candidates"]] == [("s4", False), ("r1.0", True), ("r1.1", False)]
 
 
 def test_the_tour_runs_without_a_terminal_in_a_folder_of_its_own(cli: Cli, tmp_path: Path) -> None:
