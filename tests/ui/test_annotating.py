@@ -117,6 +117,12 @@ async def test_what_another_window_said_meanwhile_stays(tmp_path: Path) -> None:
         Store(store.root).annotate(FAILED, Change(tags=("theirs",)))
         await it.press("enter")
         await it.until(lambda: set(store.annotations(FAILED).run.tags) == {"mine", "theirs"}, "one of them is lost")
+        await it.until(lambda: not screen.query(LineInput), "the prompt stays")
+        await it.press("number_sign")
+        await it.until(lambda: screen.query(LineInput), "nothing was asked")
+        await it.press(*"more", "enter")
+        await it.until(lambda: "more" in store.annotations(FAILED).run.tags, "nothing was added")
+        assert {"mine", "theirs"} < set(store.annotations(FAILED).run.tags), "a tag that is typed is added"
 
 
 async def test_several_marked_runs_are_tagged_at_once(tmp_path: Path) -> None:

@@ -175,7 +175,8 @@ class Annotator:
 
         self._host.ask(
             f"tags of {target.name}",
-            value=" ".join(before),
+            value="".join(f"{tag} " for tag in before),
+            extends=True,
             placeholder="words separated by spaces · delete a word to remove it",
             done=done,
             words=words,

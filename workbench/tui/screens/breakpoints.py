@@ -95,7 +95,7 @@ def ask_for_breakpoint(
 
     options: dict[str, Any] = {"words": known.words, "between": " ", "check": known.objection}
     here = f"enter {'clears' if same(offered) else 'sets'} {offered} · " if offered is not None else ""
-    ask("breakpoint", value=str(before or ""), placeholder=here + EXAMPLES, done=done, **options)
+    ask("breakpoint", value=str(before or ""), extends=True, placeholder=here + EXAMPLES, done=done, **options)
 
 
 class BreakpointSheet(Sheet):

@@ -38,8 +38,10 @@ class LineInput(InOrder, Input):
     the cursor is moved.
     """
 
-    def __init__(self, value: str | None = None, **options: Any) -> None:
+    def __init__(self, value: str | None = None, *, extends: bool = False, **options: Any) -> None:
+        """``extends``: what is typed goes on behind the text, instead of replacing it."""
         super().__init__(value, select_on_focus=False, **options)
+        self._extends = extends
 
     def validate_value(self, value: str) -> str:
         return clean_line(value)
@@ -49,8 +51,10 @@ class LineInput(InOrder, Input):
         self.cursor_position = 0
 
     def on_focus(self, event: events.Focus) -> None:
-        """Select the whole text, for what is typed to replace it."""
-        if not event.from_app_focus:
+        """Select the whole text, for what is typed to replace it; or go to its end."""
+        if self._extends:
+            self.cursor_position = len(self.value)
+        elif not event.from_app_focus:
             self.selection = Selection(len(self.value), 0)
 
     def on_blur(self) -> None:

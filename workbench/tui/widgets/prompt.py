@@ -80,6 +80,7 @@ class Prompt(Widget):
         label: str,
         *,
         value: str = "",
+        extends: bool = False,
         placeholder: str = "",
         done: Callable[[str], str | None],
         changed: Callable[[str], object] = lambda text: None,
@@ -89,14 +90,17 @@ class Prompt(Widget):
         check: Callable[[str], str] = lambda text: "",
     ) -> None:
         """``check`` says what is wrong with a line while it is written, in the place of the keys; nothing is enforced.
-        ``done`` returns an objection, which is shown and keeps the prompt open, or None.
+        ``done`` returns an objection, which is shown and keeps the prompt open, or None. With ``extends`` what is typed
+        goes on behind the ``value``, instead of replacing it.
 
         ``words`` complete what is written, or what follows the last ``between``: shown dim, taken by the right arrow.
         """
         super().__init__()
         self._label = label
         self._examples = clean(placeholder)
-        self._entry = LineInput(value, id="prompt-input", compact=True, suggester=WordSuggester(words, between))
+        self._entry = LineInput(
+            value, extends=extends, id="prompt-input", compact=True, suggester=WordSuggester(words, between)
+        )
         self._hint = SpanLine(HINT, id="prompt-hint")
         self._done = done
         self._changed = changed
