@@ -22,7 +22,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat, joined, justify, w
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import plural
-from workbench.views.text import wrapped
+from workbench.views.text import explained, wrapped
 from workbench.views.tree import KIND_WORDS, PhaseOutline
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class Card(Rows):
         self.facts = tuple(facts)
 
     def heads(self, width: int) -> Sequence[Row]:
-        lines = wrapped(((flat(self.hint, 1000), "dim"),), max(NARROWEST, width - 2))
-        return tuple(Row(crop(((" ", "plain"), *line), width)) for line in lines[:HINT])
+        lines = explained((flat(self.hint, 1000),), width - 2)
+        return tuple(Row(crop(((f" {line}", "dim"),), width)) for line in lines[:HINT])
 
     def __len__(self) -> int:
         return len(self.facts)
