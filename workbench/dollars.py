@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 
+UNPRICED = "unpriced"
+"""Replaces a sum of money without any known price."""
+
 
 def money(value: float | None, *, exact: bool = False) -> str:
     """Four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before what no provider
-    and no price list of one states; ``$–`` is unknown."""
+    and no price list of one states; what has no price is ``unpriced``."""
     if value is None:
-        return "$–"
+        return UNPRICED
     decimals = 4
     if value and abs(value) < 0.001:
         decimals = min(1 - math.floor(math.log10(abs(value))), 12)

@@ -73,7 +73,7 @@ def test_numbers_read_as_the_visual_language_says() -> None:
         "~$0.0041",
         "$0.0041",
         "~$0.00001",
-        "$–",
+        "unpriced",
     ]
     assert [seconds(x) for x in (1.94, 0.038, 0.0, 119.0, 125.2, None)] == [
         "1.9s",

@@ -14,7 +14,7 @@ from workbench.engine.journal.parts import CallState, ToolState
 from workbench.views.cells import Row, Span, crop, fit, flat, justify
 from workbench.views.columns import ROLE, Columns
 from workbench.views.entry import BLANK
-from workbench.views.numbers import UNPRICED, count, money, seconds
+from workbench.views.numbers import count, money, seconds
 from workbench.views.run import GOOD, parts
 from workbench.views.signs import sign
 
@@ -64,7 +64,7 @@ def back_row(columns: Columns, call: CallState) -> Row:
         "from a recording" if call.recorded else f"came back after {seconds(call.duration_s)}",
         f"in {count(usage.input)}{cached}",
         f"out {count(usage.output)}",
-        UNPRICED if call.cost is None else money(call.cost, exact=call.cost_grade in EXACT),
+        money(call.cost, exact=call.cost_grade in EXACT),
         answered_by(call),
     )
     text = "  ".join(flat(part) for part in parts if part)

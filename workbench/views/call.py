@@ -13,7 +13,7 @@ from workbench.engine.journal.parts import CallState
 from workbench.language.clean import clean_line
 from workbench.views.context import cached_entries
 from workbench.views.entry import ACTION_SIGN, message_text
-from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
+from workbench.views.numbers import UNKNOWN, count, money, plural, seconds
 from workbench.views.run import call_json, parts
 from workbench.views.signs import SIGNS
 from workbench.views.value import Block, Cell, Column, Piece, Table, TextBlock, View
@@ -106,7 +106,7 @@ def _totals(call: CallState) -> Iterator[Block]:
     forecast = call.forecast
     yield (Cell(call_place(call), "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
     guess = PredictedUsage.of(call)
-    predicted = f"   predicted {money(guess.cost) if guess.cost is not None else UNPRICED}" if forecast else ""
+    predicted = f"   predicted {money(guess.cost)}" if forecast else ""
     cached = f"   cached {count(guess.cached, call.grade)}" if forecast else ""
     sent, full = count(guess.tokens, call.grade), count(guess.full, call.grade)
     yield (

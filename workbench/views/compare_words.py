@@ -14,7 +14,7 @@ from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
 from workbench.context.place import Place
 from workbench.context.reasons import name_of
-from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, spent_cell, took_words
+from workbench.views.numbers import UNKNOWN, count, money, plural, spent_cell, took_words
 from workbench.views.words import phase_words
 
 SMALL = 0.01
@@ -235,7 +235,7 @@ def side_lines(comparison: Comparison) -> Iterator[str]:
     """Tokens, dollars and time of both sides."""
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         totals = side.totals
-        cost = UNPRICED if totals.cost is None else money(totals.cost)
+        cost = money(totals.cost)
         said = f"{name} {side.label}: {count(totals.tokens, totals.grade)} tokens, {cost} for the input"
         ran = side.outcome
         if ran is None:

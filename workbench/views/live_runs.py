@@ -33,7 +33,7 @@ def plan_lines(plan: LivePlan) -> list[str]:
     """The runs about to start, for the person who decides."""
     runs = []
     for run in plan.runs:
-        cost = "" if run.start.choice.offline else f"  {UNPRICED if run.expected is None else money(run.expected)}"
+        cost = "" if run.start.choice.offline else f"  {money(run.expected)}"
         runs.append(f"{flat(run.label, 60)}  input of {flat(run.source, 60)}{cost}")
     return [plan_words(plan), "Tools run for real, as in any run.", *runs]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.dollars import money
+from workbench.dollars import UNPRICED, money
 
 if TYPE_CHECKING:
     from workbench.engine.journal.costs import CostSum
@@ -28,8 +28,6 @@ __all__ = [
 ]
 
 UNKNOWN = "–"
-UNPRICED = "unpriced"
-"""Replaces a sum of money without any known price."""
 
 GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}
 """By the value of ``Grade``."""

@@ -57,9 +57,8 @@ class Unanswered:
         """In words; empty if there is nothing to report."""
         said = []
         if self.tries:
-            cost = "unpriced" if self.cost is None else money(self.cost)
             which = "1 failed try" if self.tries == 1 else f"{self.tries:,} failed tries"
-            said.append(f"{which}: {self.tokens_in:,} tokens in, {self.tokens_out:,} out reported, {cost}")
+            said.append(f"{which}: {self.tokens_in:,} tokens in, {self.tokens_out:,} out reported, {money(self.cost)}")
         if self.again:
             which = "1 call was" if self.again == 1 else f"{self.again:,} calls were"
             said.append(f"{which} under way at a stop and sent again: the provider may bill both")
