@@ -157,6 +157,9 @@ class StepClock:
     def monotonic(self) -> float:
         return self._ticks / 1000
 
+    def skip(self, milliseconds: int) -> None:
+        self._ticks += milliseconds
+
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.support import StepClock, play
+from tests.engine.support import ListSink, Reply, ScriptedModel, StepClock, play, ports
+from workbench.context.assembly import Request
+from workbench.context.place import Place
+from workbench.engine.contracts import Answer, Images
 from workbench.engine.definition import Options
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import RESUMED, Replay
+from workbench.engine.run.run import Run
 from workbench.exporters.otel import spans_of_run
 from workbench.store.summary import Summarizer
 from workbench.workspace.system import SystemClock
@@ -79,6 +87,35 @@ def test_no_duration_shows_that_the_wall_clock_was_set(by: float, after: int) ->
     assert all(entrant.seconds is not None and 0 < entrant.seconds < took for entrant in candidates)
     lengths = [int(span["endTimeUnixNano"]) - int(span["startTimeUnixNano"]) for span in spans]
     assert all(0 <= length <= took * 1e9 for length in lengths)
+
+
+class SlowModel(ScriptedModel):
+    """A minute passes until it answers."""
+
+    def __init__(self, replies: Sequence[Reply], clock: StepClock) -> None:
+        super().__init__(replies)
+        self._clock = clock
+
+    async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
+        answer = await super().complete(request, place, images, on_text)
+        self._clock.skip(60_000)
+        return answer
+
+
+def test_a_call_that_a_resumed_run_sends_again_takes_its_time() -> None:
+    """It began before the kill, so that its answer is the first record behind it."""
+    played = play(TWO, ["one", "two"])
+    cut = max(number for number, event in enumerate(played.events, 1) if event.kind == "call_started")
+    sink, clock = ListSink(), StepClock()
+    sink.events = played.events[:cut]
+    clock.skip(cut)
+    base = ports(SlowModel(["two"], clock), sink=sink, clock=clock)
+    replay = Replay(Recording(sink.events, played.blobs), RESUMED, base)
+    run = Run(played.definition, {}, played.options, replay.ports(base), run_id="run-1", journaled=list(sink.events))
+    asyncio.run(run.execute())
+    seconds = RunState.of(sink.events).seconds
+    assert seconds is not None
+    assert 60 < seconds < 61
 
 
 def at(seconds: int) -> str:

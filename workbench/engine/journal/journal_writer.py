@@ -92,6 +92,8 @@ class JournalWriter:
         self.ports: Mapping[str, str] = {}
         """Journaled with ``run_resumed``."""
         self._resumed = False
+        self._began = clock.now() if journaled else ""
+        """When the run was resumed. A call that was under way is asked for again before anything new is journaled."""
         self._behind = False
         """Whether something is to be made durable soon."""
         self._asking: list[asyncio.Future[None]] = []
@@ -130,12 +132,12 @@ class JournalWriter:
         if self._past is not None and not self._resumed:
             self._resumed = True
             about = {"ports": self.ports, "branch": place.branch, "after": self._matched.get(place.branch, 0)}
-            self._append("run_resumed", Place(), about)
-        return self._append(kind, place, data)
+            self._append("run_resumed", Place(), about, self._began)
+        return self._append(kind, place, data, self._clock.now())
 
-    def _append(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event:
+    def _append(self, kind: str, place: Place, data: Mapping[str, Any], at: str) -> Event:
         self._last_seq += 1
-        self.seq, self.last_at = self._last_seq, self._clock.now()
+        self.seq, self.last_at = self._last_seq, at
         if wire := data.get("wire"):
             data = {**data, "wire": self._spliced(place.branch, wire)}
         event = Event(self.seq, self.last_at, self.run_id, kind, place, data)
