@@ -72,7 +72,7 @@ def test_nothing_is_lost_or_counted_twice_when_the_server_dies(seen: Observed) -
         ("nobody there", "Connection refused"),
         ("native port", "set WORKBENCH_CLICKHOUSE_PORT to its HTTP port, which is 8123 by default"),
         ("newer", "they are only read, and runs wait here; update the workbench"),
-        ("older", "'workbench push --upgrade' makes them anew"),
+        ("older", "'workbench push --upgrade' rebuilds them from the journals"),
     ],
 )
 def test_a_sentence_says_what_to_do(seen: Observed, fault: str, words: str) -> None:

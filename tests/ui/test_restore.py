@@ -14,6 +14,7 @@ from tests.ui.support import TRIAGE
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.settings import SettingsScreen
+from workbench.tui.screens.sheet import Sheet
 from workbench.workspace.folders import Folders
 from workbench.workspace.session import Session
 from workbench.workspace.view_states import load_views, views_file
@@ -120,3 +121,22 @@ async def test_keys_pressed_before_the_session_is_open_are_not_lost(tmp_path: Pa
         await it.until(lambda: app.session is not None and it.screen.has_class("-zoom"), "the keys were dropped")
         assert (it.screen.tab, it.screen.last_pane) == ("state", "tree")
         await it.until(lambda: isinstance(app.screen, SettingsScreen), "a key of a room was dropped")
+
+
+async def test_help_that_is_read_while_the_session_opens_stays(tmp_path: Path) -> None:
+    opened = threading.Event()
+
+    def make() -> Session:
+        opened.wait(20)
+        return session_at(tmp_path)
+
+    app = WorkbenchApp(make, given={"log": "night.log"})
+    async with running(app, (120, 40)) as pilot:
+        it = Bench(app, pilot)
+        await pilot.press("question_mark")
+        await it.until(lambda: isinstance(app.screen, Sheet), "no help")
+        opened.set()
+        await it.until(lambda: app.session is not None, "no session")
+        assert isinstance(app.screen, Sheet)
+        await pilot.press("escape")
+        assert app.screen is it.screen

@@ -238,7 +238,9 @@ class Sessions:
     def _take(self, opened: OpenedSession, themes: Themes, then: Callable[[], object] | None) -> None:
         """Show a session that was opened, in a tab of its own; one that shows nothing but the same file gives way."""
         host, bench, before = self._host, self._host.bench, self.tab
-        host.to_bench()
+        if self.workspace is not None:
+            host.to_bench()
+        # else the app was started with this file: a person may read the help meanwhile.
         given = host.given if opened.given is None else dict(opened.given)
         controllers = Controllers(bench, bench.redraw_all_screens)
         tab = RunTab(opened.session, opened.presenter, controllers, given)
