@@ -391,18 +391,19 @@ class WorkbenchApp(ThemedApp):
             self.say(f"Screen saved: {name}")
 
     def action_interrupt(self) -> None:
-        """Ctrl+C: a selection is copied, a run is stopped, an idle app ends."""
+        """Ctrl+C: a selection is copied, a run is stopped, an app ends that is idle or whose run was stopped."""
         selected = self.screen.get_selected_text()
         if selected:
             self.copy(selected, "the selection")
-        elif self.session is not None and self.session.running:
+        elif self.session is not None and self.session.running and not self.session.stopping:
             self.session.stop()
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
         """Quit; while a run is going, or a file is not saved, only after asking."""
-        running = self._navigation.sessions.running if self._navigation is not None else ()
+        active = self._navigation.sessions.running if self._navigation is not None else ()
+        running = [tab for tab in active if not tab.session.stopping]
         unsaved = self._navigation.unsaved() if self._navigation is not None else ()
         if not running and not unsaved:
             self.exit(0)

@@ -190,6 +190,11 @@ class Session:
         return self._thread is not None and self._thread.is_alive()
 
     @property
+    def stopping(self) -> bool:
+        """The run was stopped, and has not ended yet."""
+        return self.running and self._task is not None and self._task is self._stopped
+
+    @property
     def runnable(self) -> OpenedCascade | None:
         """The last definition that can run."""
         return self._good
@@ -337,7 +342,7 @@ class Session:
 
     def stop(self) -> None:
         """End the run as stopped: its call or tool is cancelled, its journal is complete."""
-        if self._loop is not None and self._task is not None and self.running and self._task is not self._stopped:
+        if self._loop is not None and self._task is not None and self.running and not self.stopping:
             # Cancelled again, it would lose what it does at its end.
             self._stopped = self._task
             self._loop.call_soon_threadsafe(self._task.cancel)
