@@ -27,11 +27,12 @@ from workbench.attach.providers import addresses
 from workbench.tui import early_keys
 from workbench.tui.app import WorkbenchApp
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
-from workbench.workspace.attached import AttachPlan, attached_output
+from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.home import copy_examples
 from workbench.workspace.input_file import default_input
 from workbench.workspace.permissions import allow
+from workbench.workspace.program_output import attached_output
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session, Workspace
 

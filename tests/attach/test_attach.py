@@ -34,8 +34,9 @@ from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.usage import Usage
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
-from workbench.workspace.attached import AttachPlan, ProgramOutput, attached
+from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.program_output import ProgramOutput
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
 
@@ -720,7 +721,7 @@ async def test_the_app_is_told_that_a_provider_is_waited_for_and_where_the_progr
     served = Served(listen(LOOPBACK, 0), addresses({}), (sys.executable, "-c", program))
     plan = AttachPlan(AttachOptions("python", offline=True), served, project.root, project.root / "printed")
     notices, events = list[Notice](), list[Event]()
-    outcome = await attached(project, plan, Stepper(), events.append, notices.append)
+    outcome = await plan.record(project, Stepper(), events.append, notices.append)
     assert outcome.status == "failed"
     assert ("waiting", "agent", 1) in [(one.kind, one.place.phase, one.place.turn) for one in notices]
     told = [one.data["message"] for one in notices if one.kind == "told"]

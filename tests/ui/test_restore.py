@@ -137,6 +137,7 @@ async def test_help_that_is_read_while_the_session_opens_stays(tmp_path: Path) -
         await it.until(lambda: isinstance(app.screen, Sheet), "no help")
         opened.set()
         await it.until(lambda: app.session is not None, "no session")
-        assert isinstance(app.screen, Sheet)
+        shown = app.screen
+        assert isinstance(shown, Sheet)
         await pilot.press("escape")
         assert app.screen is it.screen

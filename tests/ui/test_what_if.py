@@ -10,7 +10,7 @@ from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from workbench.engine.journal.event import Event
 from workbench.tui.bench.tabs import tab_at
-from workbench.workspace.attached import ProgramOutput
+from workbench.workspace.program_output import ProgramOutput
 
 
 def priced(events: list[Event]) -> list[Event]:

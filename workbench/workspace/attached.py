@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,11 +18,8 @@ from workbench.engine.journal.event import Event
 from workbench.importers.journal import cascade_text
 from workbench.workspace.attach_serving import Served, collecting, run_beside, serving
 from workbench.workspace.attaching import AttachOptions, attached_run, end_session, end_spans, recorded_spans
-from workbench.workspace.folders import Folders
 from workbench.workspace.own_terminal import run_in_terminal
 from workbench.workspace.project import Project
-
-GONE = "this is the session of a program: its calls can be watched, paused and edited; no engine runs it again"
 
 
 class AttachPlan(Struct, frozen=True):
@@ -56,105 +52,64 @@ class AttachPlan(Struct, frozen=True):
             say(f"The command ended with exit code {code}. The tab Program shows what it printed.")
         return code
 
+    async def record(
+        self, project: Project, stepper: Stepper, observe: Callable[[Event], None], notify: Callable[[Notice], None]
+    ) -> Outcome:
+        """Record a session until its command ends, or until it is cancelled. ``notify`` tells the person what the
+        journal does not. Raises what ``attached_run`` and ``run_beside`` do."""
+        served = self.served
 
-def attached_output(folders: Folders, session: str) -> Path:
-    """The file for what the command of a session prints."""
-    return folders.state / "attach" / f"{session}.log"
+        def say(words: str) -> None:
+            notify(Notice("told", Place(), {"message": words}))
 
+        if self.otlp:
+            return await self._collected(project, observe, notify, say)
 
-class ProgramOutput:
-    """The output so far of a program that has no terminal."""
+        def seen(event: Event) -> None:
+            observe(event)
+            if event.kind == "call_started":
+                # A provider may never answer: the Bench says how long it has been waited for.
+                notify(Notice("waiting", event.place, {"try": 1}))
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+        with attached_run(project, self.options, seen, notify) as run:
+            control = Debugging(run.recorder, stepper, say)
+            code, stopped = 0, "it was stopped in the Bench"
+            try:
+                async with serving(run, served, control) as variables:
+                    if not served.command:
+                        host = variables["OPENAI_BASE_URL"]
+                        more = "and so on (workbench attach without --bench)"
+                        say(f"Waiting for clients: OPENAI_BASE_URL={host}, {more}")
+                        await asyncio.Event().wait()
+                    else:
+                        code = await self.run(variables, say)
+                        stopped = ""
+            except asyncio.CancelledError:
+                return Outcome("stopped", reason=stopped)
+            finally:
+                end_session(run, code, stopped=stopped)
+        return Outcome("failed" if code else "success")
 
-    @property
-    def size(self) -> int:
-        """Bytes; 0 if there is no file."""
-        try:
-            return self.file.stat().st_size
-        except OSError:
-            return 0
-
-    def tail(self) -> str:
-        """The end of it, as a terminal shows it at last: without colours, and of lines that were written over what
-        stood there last."""
-        try:
-            with self.file.open("rb") as printed:
-                printed.seek(max(self.size - _SHOWN, 0))
-                text = printed.read(_SHOWN).decode("utf-8", "replace")
-        except OSError:
-            return ""
-        plain = _CONTROL.sub("", text).replace("\r\n", "\n")
-        return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
-
-
-_SHOWN = 200_000
-"""Bytes of a program's output that are shown: its end."""
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""Control sequences of terminals (ECMA-48): colours, moves of the cursor, titles."""
-
-
-async def attached(
-    project: Project,
-    plan: AttachPlan,
-    stepper: Stepper,
-    observe: Callable[[Event], None],
-    notify: Callable[[Notice], None],
-) -> Outcome:
-    """Record a session until its command ends, or until it is cancelled. ``notify`` tells the person what the journal
-    does not. Raises what ``attached_run`` and ``run_beside`` do."""
-    served = plan.served
-
-    def say(words: str) -> None:
-        notify(Notice("told", Place(), {"message": words}))
-
-    if plan.otlp:
-        return await _collected(project, plan, observe, notify, say)
-
-    def seen(event: Event) -> None:
-        observe(event)
-        if event.kind == "call_started":  # A provider may never answer: the Bench says how long it has been waited for.
-            notify(Notice("waiting", event.place, {"try": 1}))
-
-    with attached_run(project, plan.options, seen, notify) as run:
-        control = Debugging(run.recorder, stepper, say)
-        code, stopped = 0, "it was stopped in the Bench"
-        try:
-            async with serving(run, served, control) as variables:
-                if not served.command:
-                    host = variables["OPENAI_BASE_URL"]
-                    say(f"Waiting for clients: OPENAI_BASE_URL={host}, and so on (workbench attach without --bench)")
-                    await asyncio.Event().wait()
-                else:
-                    code = await plan.run(variables, say)
-                    stopped = ""
-        except asyncio.CancelledError:
-            return Outcome("stopped", reason=stopped)
-        finally:
-            end_session(run, code, stopped=stopped)
-    return Outcome("failed" if code else "success")
-
-
-async def _collected(
-    project: Project,
-    plan: AttachPlan,
-    observe: Callable[[Event], None],
-    notify: Callable[[Notice], None],
-    say: Callable[[str], None],
-) -> Outcome:
-    """The same for a session that takes spans."""
-    served, code = plan.served, 0
-    with recorded_spans(project, plan.options, observe, notify) as runs:
-        try:
-            async with collecting(runs, served) as variables:
-                if not served.command:
-                    say(f"Waiting for spans: OTEL_EXPORTER_OTLP_ENDPOINT={variables['OTEL_EXPORTER_OTLP_ENDPOINT']}")
-                    await asyncio.Event().wait()
-                else:
-                    code = await plan.run(variables, say)
-        except asyncio.CancelledError:
-            runs.close("success")
-            return Outcome("stopped", reason="it was stopped in the Bench")
-        end_spans(runs, code)
-    return Outcome("failed" if code else "success")
+    async def _collected(
+        self,
+        project: Project,
+        observe: Callable[[Event], None],
+        notify: Callable[[Notice], None],
+        say: Callable[[str], None],
+    ) -> Outcome:
+        """The same for a session that takes spans."""
+        served, code = self.served, 0
+        with recorded_spans(project, self.options, observe, notify) as runs:
+            try:
+                async with collecting(runs, served) as variables:
+                    if not served.command:
+                        name = "OTEL_EXPORTER_OTLP_ENDPOINT"
+                        say(f"Waiting for spans: {name}={variables[name]}")
+                        await asyncio.Event().wait()
+                    else:
+                        code = await self.run(variables, say)
+            except asyncio.CancelledError:
+                runs.close("success")
+                return Outcome("stopped", reason="it was stopped in the Bench")
+            end_spans(runs, code)
+        return Outcome("failed" if code else "success")

@@ -28,12 +28,12 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
-from workbench.workspace.attached import GONE, ProgramOutput, attached, attached_output
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.people import AppAudibles, AppHuman
+from workbench.workspace.program_output import GONE, ProgramOutput, attached_output
 from workbench.workspace.project import Project
 from workbench.workspace.recorded_runs import past_of
 from workbench.workspace.run_builder import (
@@ -223,7 +223,7 @@ class Session:
         self.run_id = plan.options.session
         self.program = ProgramOutput(plan.output) if plan.output is not None else None
         mode = Mode.OVER if plan.pause else Mode.CONTINUE
-        self._launch(mode, lambda: attached(self.project, plan, self.stepper, self.events.append, self.notices.append))
+        self._launch(mode, lambda: plan.record(self.project, self.stepper, self.events.append, self.notices.append))
 
     def view(self, run_id: str) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""

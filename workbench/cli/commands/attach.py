@@ -41,7 +41,7 @@ from workbench.workspace.attach_serving import (
     serving,
     started,
 )
-from workbench.workspace.attached import AttachPlan, attached_output
+from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import (
     AttachedRun,
     AttachOptions,
@@ -53,6 +53,7 @@ from workbench.workspace.attaching import (
 from workbench.workspace.folders import Folders
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.own_terminal import opener
+from workbench.workspace.program_output import attached_output
 from workbench.workspace.project import Project, new_session_id
 
 PORT = 8333

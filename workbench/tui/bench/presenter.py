@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from workbench.language.graph import Graph
     from workbench.language.read.source import Source
     from workbench.tui.bench.file_view import FileView
-    from workbench.workspace.attached import ProgramOutput
+    from workbench.workspace.program_output import ProgramOutput
 
 _NO_PROGRAM = (
     "No output of a program is here.",
