@@ -58,6 +58,7 @@ async def test_the_output_of_a_program_grows_in_its_tab(tmp_path: Path) -> None:
         printed.write_bytes(b"\x1b[32mgreen\x1b[0m \x1b]0;title\x07words\r\n10%\r100%\r\n\xff")
         await it.press("7")
         rows = it.screen.dock_pane.rows
+        rows.lay_out(80)
         assert [rows.row(i, 80).text.strip() for i in range(len(rows))] == ["green words", "100%", "\ufffd"]
         printed.write_bytes(b"another")
         it.screen.controllers.running.follow()
