@@ -24,6 +24,8 @@ _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
 _NAT64 = IPv6Network("64:ff9b::/96")
 _HANDED_OUT = IPv6Network("2000::/3")
 """All of IPv6 that is of the public network; ``is_global`` also holds for some of what networks once used inside."""
+_DOCUMENTATION = IPv6Network("3fff::/20")
+"""For examples only (RFC 9637); ``is_global`` of older Pythons holds for it."""
 
 
 class NotPublic(ValueError):
@@ -104,7 +106,7 @@ def bad_host(texts: Sequence[str]) -> str:
 
 
 def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address) and address not in _HANDED_OUT:
+    if isinstance(address, IPv6Address) and (address not in _HANDED_OUT or address in _DOCUMENTATION):
         return False
     return address.is_global and not address.is_multicast and not _in_metadata(address)
 
