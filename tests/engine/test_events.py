@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec import Struct, convert
+from msgspec.structs import asdict, replace
 
 import workbench
+from workbench.context.cache import Forecast
 from workbench.context.place import Place
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.shapes import problem_of
+from workbench.engine.journal.usage import Usage
 from workbench.resources import folder
 
 BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
@@ -48,6 +51,14 @@ def test_a_field_of_a_wrong_type_is_told(kind: str) -> None:
         event = Event(1, "2026-01-01T00:00:00.000000Z", "r", kind, data={name: object()})
         if (kind, name) not in ANYTHING:
             assert problem_of(event), f"'{name}' of {kind} needs a type in workbench/engine/journal/shapes.py"
+
+
+@pytest.mark.parametrize(("name", "type_"), [("forecast", Forecast), ("usage", Usage)])
+def test_a_part_of_a_wrong_type_is_told(name: str, type_: type[Struct]) -> None:
+    whole = asdict(convert(dict.fromkeys(type_.__struct_fields__, 1) | {"reason": ""}, type_))
+    for part in whole:
+        event = Event(1, "2026-01-01T00:00:00.000000Z", "r", "context_assembled", data={name: whole | {part: True}})
+        assert f"has a '{part}' that is true or false" in problem_of(event)
 
 
 ENTRY = {"m": "h", "kind": "task", "place": "main/a/0/0/0/0", "action": "kept", "reason": ["kept"], "rule": "default"}

@@ -162,6 +162,11 @@ class _Forecast(Struct):
     cost: _Number | None
     break_at: _Count
     reason: str = ""
+    tokens: _Count | None = None
+    low: _Count | None = None
+    high: _Count | None = None
+    cost_low: _Number | None = None
+    cost_high: _Number | None = None
 
 
 class _Price(Struct):
