@@ -11,7 +11,7 @@ from textual import events
 from textual.screen import Screen
 
 from tests.cli.test_hostile import EVIL
-from tests.ui.bench import Bench, bench
+from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
 from tests.ui.test_bench import CASCADE, REPLIES, step
 from tests.ui.test_hostile import assert_harmless
@@ -91,6 +91,9 @@ async def test_a_message_is_edited_reviewed_sent_and_marked_everywhere(tmp_path:
         first = it.presenter.state.run.calls[0].entries[0].sent
         assert first is not None
         assert first.text.endswith("Mind the queue.")
+        await it.press("t")
+        await it.until(lambda: "cannot be frozen, it does not replay" in screen_text(it.app), "nobody refused")
+        assert not it.app.screen.query("#freeze-name"), "no form is filled in for a run that cannot be frozen"
 
 
 async def test_messages_are_added_moved_dropped_and_taken_back_in_the_list(tmp_path: Path) -> None:
@@ -207,11 +210,11 @@ async def test_model_and_parameters_are_chosen_from_a_list_with_prices(tmp_path:
         assert "1.60" in it.text()
         await it.press("down", "enter")
         form.area.load_text('{"temperature": "hot"}')
-        form.action_send()
+        await it.press("ctrl+s")
         await it.until(lambda: "temperature" in str(form.query_one("#objection").render()), "no objection")
         assert it.app.screen is form
         form.area.load_text('{"temperature": 0}')
-        form.action_send()
+        await it.press("ctrl+s")
         await it.until(lambda: it.app.screen is screen)
         await agree(it)
         request = it.session.stepper.held.assembly.request  # type: ignore[union-attr]

@@ -254,8 +254,9 @@ async def test_only_a_run_that_ended_is_frozen(tmp_path: Path) -> None:
         assert "A run can be frozen once it has ended" in screen_text(it.app)
         await it.press("x")
         await it.until(lambda: not it.session.running)
-        await asked_to_freeze(it, "half")
+        await it.press("t")
         await it.until(lambda: "this run was stopped: it cannot be frozen" in screen_text(it.app))
+        assert it.app.screen is it.screen, "no form is filled in for a run that cannot be frozen"
         assert not (it.session.project.root / "snapshots").exists()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from workbench.context.place import Place
 from workbench.engine.debugger.stepper import Mode
 from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.freeze import Label
 from workbench.store.faults import StoreError
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.freeze import FreezeForm
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from workbench.analysis.changed import ChangedCall
-    from workbench.snapshots.freeze import Label
     from workbench.snapshots.snapshot import Snapshot
     from workbench.tui.bench.stage import Stage
     from workbench.tui.contracts import Severity
@@ -60,7 +60,8 @@ class Testing:
                 "warning",
             )
         else:
-            self._work(partial(self._propose, session.project, run.run_id, run.cascade_id))
+            doubtful = run.edited > 0 or run.status == "stopped"
+            self._work(partial(self._propose, session.project, run.run_id, run.cascade_id, doubtful))
 
     def _work(self, work: Callable[[], None]) -> None:
         self._stage.in_background(work, "freeze")
@@ -68,9 +69,19 @@ class Testing:
     def _later(self, callback: Callable[..., object], *arguments: object) -> None:
         self._stage.later(callback, *arguments)
 
-    def _propose(self, project: Project, run_id: str, cascade_id: str) -> None:
+    def _propose(self, project: Project, run_id: str, cascade_id: str, doubtful: bool) -> None:
+        """In a thread: ask for a label. Where a refusal is likely, as for a run that was edited, the run is replayed
+        before, so that nobody fills in the form in vain."""
         folder = SnapshotFolder(project)
-        form = FreezeForm(folder.proposed_name(cascade_id), f"{project.shown(folder.folder)}/")
+        proposed = folder.proposed_name(cascade_id)
+        if doubtful:
+            try:
+                with Snapshots(project) as snapshots:
+                    snapshots.prepare(run_id, Label(proposed))
+            except (SnapshotError, StoreError) as fault:
+                self._later(self._stage.services.say, str(fault), "error")
+                return
+        form = FreezeForm(proposed, f"{project.shown(folder.folder)}/")
 
         def labelled(label: Label | None) -> None:
             if label is not None:

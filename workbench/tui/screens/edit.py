@@ -607,7 +607,7 @@ class RequestForm(Dialog[None]):
     """The model, from a list with prices, and the parameters as JSON."""
 
     heading = "Model and parameters"
-    offered = (("tab", "next"), ("↓", "models"), ("ctrl+s", "take"))
+    BINDINGS: ClassVar[list[BindingType]] = bindings("review")
     CSS_PATH: ClassVar[Any] = ["dialog.tcss", "edit.tcss"]
 
     def __init__(
@@ -619,6 +619,7 @@ class RequestForm(Dialog[None]):
     ) -> None:
         """``take`` gets both; it raises EditError for what cannot be sent."""
         super().__init__()
+        self.offered = (("tab", "next"), ("↓", "models"), (told("{review.send}"), "take"))
         self._model = model
         self._parameters = json.dumps(dict(parameters), indent=2, ensure_ascii=False)
         self._models = models
@@ -689,3 +690,4 @@ class RequestForm(Dialog[None]):
         line = self.query_one("#objection", Static)
         line.update(plain(clean(words)))
         line.display = True
+        self.call_after_refresh(line.scroll_visible)

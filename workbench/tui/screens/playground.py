@@ -497,6 +497,7 @@ class PlaygroundForm(Dialog[bool]):
         line = self.query_one("#objection", Static)
         line.update(plain(clean(words)))
         line.display = True
+        self.call_after_refresh(line.scroll_visible)
 
 
 def _dollars(text: str) -> float | None:
