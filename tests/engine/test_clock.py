@@ -19,7 +19,7 @@ from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Recording
-from workbench.engine.past.replay import RESUMED, Replay
+from workbench.engine.past.replay import RESUMED, REUSED, Replay
 from workbench.engine.run.run import Run
 from workbench.exporters.otel import spans_of_run
 from workbench.store.summary import Summarizer
@@ -116,6 +116,32 @@ def test_a_call_that_a_resumed_run_sends_again_takes_its_time() -> None:
     seconds = RunState.of(sink.events).seconds
     assert seconds is not None
     assert 60 < seconds < 61
+
+
+@pytest.mark.parametrize("live", [0, 1, 2])
+def test_what_a_run_again_takes_from_its_recording_is_time_of_neither_the_run_nor_its_phases(live: int) -> None:
+    """Each recorded call took a minute; so many calls are made again."""
+    soundings = {"factor": 2, "max_parallel": 1, "evaluator_instructions": "Best?"}
+    sounded = {"cascade_id": "c", "phases": [{"name": "a", "instructions": "x", "soundings": soundings}]}
+    best = '{"winner": 1, "scores": {}, "reason": ""}'
+    for cascade, replies in ((TWO, ["one", "two"]), (sounded, ["one", "two", best])):
+        clock = StepClock()
+        played = play(cascade, [], own_model=SlowModel(replies, clock), clock=clock)
+        answers = [number for number, event in enumerate(played.events) if event.kind == "call_finished"]
+        cut = answers[len(answers) - live] if live else len(played.events)
+        sink = ListSink()
+        base = ports(SlowModel(replies[len(replies) - live :], clock), sink=sink, clock=clock)
+        replay = Replay(Recording(played.events[:cut], played.blobs), REUSED, base)
+        asyncio.run(Run(played.definition, {}, played.options, replay.ports(base), run_id="run-2").execute())
+        state = RunState.of(sink.events)
+        total = state.seconds
+        assert state.status == "success"
+        assert total is not None
+        assert total == pytest.approx(60 * live, abs=1)
+        took = [visit.seconds or 0.0 for visit in state.visits if visit.kind != "candidate"]
+        assert sum(took) == pytest.approx(total, abs=1)
+        for contest in state.contests.all:
+            assert all((entrant.seconds or 0.0) <= total for entrant in contest.rounds[0].entrants)
 
 
 def at(seconds: int) -> str:

@@ -76,6 +76,7 @@ def spliced(**changed: Any) -> dict[str, Any]:
         ("call_finished", {"added": 7, "message": "x"}, "'added' of call_finished is a number and not a list"),
         ("call_finished", {"cost": True}, "'cost' of call_finished is true or false and not a number"),
         ("call_finished", {"usage": {"input": 1.5}}, "has a 'input' that is a number and not a whole number"),
+        ("tool_started", {"index": None}, "'index' of tool_started is null and not a whole number"),
         ("call_started", {"try": 2**63}, "'try' of call_started is larger than any count"),
         ("phase_started", {"conditions": None}, "'conditions' of phase_started is null and not an object"),
         ("evaluation_finished", {"costs": {"0": "x"}}, "has a value that is text and not a number"),

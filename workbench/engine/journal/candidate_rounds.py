@@ -61,6 +61,8 @@ class Entrant(Struct):
     """Known when it has ended."""
     started: str = ""
     finished: str = ""
+    since: str = ""
+    """When its time in this run began: with the run, if a recording answers for what it did before."""
     away: float = 0.0
     """Seconds in which the round was open and nothing ran."""
     pauses: Stretches = field(default_factory=Stretches)
@@ -69,7 +71,7 @@ class Entrant(Struct):
     @property
     def seconds(self) -> float | None:
         """Duration in seconds; None until it has ended."""
-        passed = seconds_between(self.started, self.finished)
+        passed = seconds_between(self.since, self.finished)
         return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
 
 
@@ -204,14 +206,15 @@ class RunCandidateRounds:
         contest.rounds = [r for r in contest.rounds if r.step < step]
         contest.rounds.append(Round(kind, step, event.seq, entrants, int(data.get("max_parallel") or 0)))
 
-    def began(self, event: Event) -> None:
-        """Something happened on a branch: the candidates it belongs to are running."""
+    def began(self, event: Event, since: str) -> None:
+        """Something happened on a branch: the candidates it belongs to are running. ``since``: when the time of what
+        begins here begins in this run."""
         branch = event.place.branch
         while branch:
             for key in ((branch, event.place.phase, event.place.visit), (branch, "", 0)):
                 entrant = self._entrants.get(key)
                 if entrant is not None and entrant.status == "pending":
-                    entrant.status, entrant.started = "running", event.at
+                    entrant.status, entrant.started, entrant.since = "running", event.at, since
             branch = branch.rpartition("/")[0]
 
     def went_on(self, away: float) -> None:

@@ -248,8 +248,10 @@ class VisitState(Struct):
     """Of its ``phase_finished`` event."""
     replayed_seconds: float | None = None
     """Of a replay: how long the visit took in the run that was replayed."""
+    since: str = ""
+    """When its time in this run began: with the run, if a recording answers for what it did before."""
     away: float = 0.0
-    """Seconds in which it was open and nothing ran: between a stop, or the recorded past of a fork, and the resume."""
+    """Seconds in which it was open and nothing ran: between a stop and the resume."""
     pauses: Stretches = field(default_factory=Stretches)
     """When the run was paused in it."""
     outcome: Mapping[str, Any] = field(default_factory=dict)
@@ -271,8 +273,8 @@ class VisitState(Struct):
 
     @property
     def seconds(self) -> float | None:
-        """Duration in seconds without pauses and stops; None while it runs."""
-        passed = seconds_between(self.started, self.finished)
+        """Duration in seconds without pauses, stops and what a recording answered; None while it runs."""
+        passed = seconds_between(self.since, self.finished)
         return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
 
     @property

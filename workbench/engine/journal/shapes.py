@@ -304,8 +304,8 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     "run_resumed": {"after": _Count},
     "context_assembled": {"after": _Count},
     "run_started": {"options": _Object},
-    "tool_finished": {"tool": str},
-    "tool_started": {"tool": str},
+    "tool_finished": {"tool": str, "index": _Count},
+    "tool_started": {"tool": str, "index": _Count},
     "tools_listed": {
         "tools": str,
         "server": str,

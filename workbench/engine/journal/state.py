@@ -151,6 +151,7 @@ class RunState:
         visit = self.visit_of(place)
         if visit is None:
             visit = VisitState(place.branch, place.phase, place.visit, kind="candidate", started=at)
+            visit.since = self._time_since(at)
             self.visits.append(visit)
             self._visits[place.visit_key] = visit
         return visit
@@ -260,7 +261,7 @@ class RunState:
         self.unanswered.take(event)
         self.children.take(event)
         if event.kind == "run_resumed" or self._last_at < self.started <= event.at:
-            self._went_on(event.at)
+            self._went_on(event)
         self._last_at = event.at
         if event.kind in KINDS and (handler := getattr(self, f"_{event.kind}", None)) is not None:
             handler(event, event.data)
@@ -273,11 +274,18 @@ class RunState:
         except MALFORMED:
             self.senseless.append(event)
 
-    def _went_on(self, at: str) -> None:
+    def _time_since(self, at: str) -> str:
+        """When the time in this run begins of what began at ``at``: the recorded past is older than the run, and is
+        no time of it (``Elapsed``)."""
+        return max(at, self.started) if at else ""
+
+    def _went_on(self, event: Event) -> None:
         """Nothing that is open has run since the event before, which is of a fork's recorded past or ended the run."""
-        away = seconds_between(self._last_at, at) or 0.0
-        if away > 0:
-            self.gaps.append((self._last_at, at))
+        if (seconds_between(self._last_at, event.at) or 0.0) > 0:
+            self.gaps.append((self._last_at, event.at))
+        if event.kind != "run_resumed":
+            return  # The recorded past is no time of what is open: it began with the run.
+        away = seconds_between(self._time_since(self._last_at), event.at) or 0.0
         for visit in self.visits:
             if not visit.finished or visit.status == "stopped":
                 visit.away += away
@@ -305,7 +313,7 @@ class RunState:
 
     def _phase_started(self, event: Event, data: Mapping[str, Any]) -> None:
         place = event.place
-        self.contests.began(event)
+        self.contests.began(event, self._time_since(event.at))
         visit = VisitState(
             place.branch,
             place.phase,
@@ -316,6 +324,7 @@ class RunState:
             tools=tuple(data.get("tools", ())),
             conditions=data.get("conditions", {}),
             started=event.at,
+            since=self._time_since(event.at),
             wave=data.get("wave", 0),
             edge=data.get("edge"),
         )
@@ -415,8 +424,9 @@ class RunState:
         for visit in self.visits:
             inside = not visit.branch or branch == visit.branch or branch.startswith(f"{visit.branch}/")
             if inside and not visit.finished:
-                began = datetime.fromisoformat(visit.started).timestamp() if visit.started else start
-                visit.pauses.add(max(start, began), end)
+                began = datetime.fromisoformat(visit.since).timestamp() if visit.since else start
+                # A pause at a recorded time is older than the run, and counts in full, as in ``Elapsed``.
+                visit.pauses.add(start if end <= began else max(start, began), end)
         self.contests.paused(branch, start, end)
 
     def _run_finished(self, event: Event, data: Mapping[str, Any]) -> None:
@@ -431,7 +441,7 @@ class RunState:
     def _context_assembled(self, event: Event, data: Mapping[str, Any]) -> None:
         if event.place.visit:
             self._candidate(event.place, event.at)
-        self.contests.began(event)
+        self.contests.began(event, self._time_since(event.at))
         self._added(event, data)
         branch = event.place.branch
         if isinstance(after := data.get("after"), int):
