@@ -74,6 +74,7 @@ PHASES = ["one", "other", "task 3"]
         ("outcome in ['fail', 'skipped']", Breakpoint(condition="outcome in ['fail', 'skipped']")),
         ("task 3", Breakpoint("task 3")),
         ("tool == 'x'", Breakpoint(condition="tool == 'x'")),
+        ("breaks", Breakpoint(condition="breaks")),
     ],
 )
 def test_edges_and_outcomes_are_read_and_written_as_breakpoints(text: str, point: Breakpoint) -> None:

@@ -41,6 +41,7 @@ SHOWN = {
     "plus": "+",
     "minus": "-",
     "question_mark": "?",
+    "exclamation_mark": "!",
     "pagedown": "pgdn",
     "pageup": "pgup",
     "escape": "esc",

@@ -89,7 +89,7 @@ def parse_breakpoint(text: str, phases: Sequence[str], edges: Sequence[tuple[str
     condition = " ".join(words)
     if not (phase or tool or condition or edge or outcome):
         raise BreakpointError("a breakpoint is a phase, phase:turn, FROM -> TO, outcome WORD, tool NAME or a condition")
-    if condition.isidentifier() and condition not in ("problems", "masked", TOOL, TAKEN, CONSIDERED):
+    if condition.isidentifier() and condition not in ("problems", "masked", "breaks", TOOL, TAKEN, CONSIDERED):
         raise BreakpointError(f"name it: {OUTCOME} WORD" if condition == OUTCOME else _unknown(condition, phases))
     if condition:
         try:

@@ -629,6 +629,7 @@ class RequestForm(Dialog[None]):
 
     def content(self) -> Sequence[Widget]:
         self.area = CodeArea(id="parameters", language="yaml", line_numbers=False)
+        self.area.tab_behavior = "focus"  # ``tab`` leaves the parameters, as the lower edge says.
         self.area.load_text(self._parameters)
         return (
             Static(plain("Model"), classes="label"),
