@@ -3,7 +3,6 @@ their files are saved, and closed. Imported behind the first frame."""
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,8 +170,6 @@ class Sessions:
         self._kept: tuple[Path, ViewState] | None = None
         """The view that was kept last."""
         self._keeping_failed = False
-        self._dropped = False
-        """Whether a tab was closed since the last one was opened."""
         self._sizes: dict[str, int] | None = None
         self._reloading = threading.Lock()
         self._saves: dict[Path, object] = {}
@@ -231,10 +228,6 @@ class Sessions:
     def _open(self, opened: OpenedSession, then: Callable[[], object] | None) -> None:
         """In a thread: show a session that was opened; offer to resume its run, unless a run was asked for, or nothing
         of before is wanted (``--fresh``)."""
-        if self._dropped:
-            gc.collect()
-            self._dropped = False
-        gc.freeze()  # A look for garbage through a long run takes 0.3 s, in which the app answers no key.
         self._host.later(self._take, opened, load_themes(self._host.theme_folders), then)
         if opened.by_name or self._host.fresh:
             return
@@ -347,8 +340,6 @@ class Sessions:
         self.tabs.remove(tab)
         tab.session.stop()
         self._host.in_background(tab.session.close, f"close-{id(tab)}")
-        gc.unfreeze()
-        self._dropped = True
         self._watch()
         self._host.bench.show_tabs()
 
