@@ -102,6 +102,10 @@ def test_two_runs_are_told_apart_by_dollars_time_and_answers(dug: Cli, workspace
     assert [call["turn"] for call in found["calls"] if call["answers"]["a"] != call["answers"]["b"]] == [7]
     assert found["a"]["outcome"]["seconds"] > 0
     assert "both end with the same output" in dug("diff", "one", "one").out
+    assert dug("fork", "one", "--at", "dig:6", "--edit", "state.by=hand", "--session", "three").code == 0
+    edited = dug("diff", "one", "three").out
+    assert re.search(r"B three: .*, took .*, 1 edit by hand", edited)
+    assert edited.count("by hand") == 1
 
 
 def test_a_strategy_against_itself_differs_nowhere(dug: Cli) -> None:

@@ -146,6 +146,8 @@ class RecordedOutcome(Struct, frozen=True):
     seconds: float | None = None
     """Duration without pauses; None until it has ended, and if an imported file names no times."""
     paused: float = 0.0
+    edits: int = 0
+    """Made by hand while it ran."""
 
 
 class ComparisonSide(Struct, frozen=True):
@@ -344,7 +346,9 @@ def as_recorded(
         known = {one.call.place: one for one in again.seen if one.digest == one.call.digest}
     calls = [call for call in state.calls if not call.beside and call.status != "assembled"]
     took = state.figures()
-    outcome = RecordedOutcome(state.status, state.output, took.spent, took.missing, state.seconds, state.paused)
+    outcome = RecordedOutcome(
+        state.status, state.output, took.spent, took.missing, state.seconds, state.paused, state.edited
+    )
     side = _side(label, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
     return replace(side, outcome=outcome)
 

@@ -245,6 +245,7 @@ def side_lines(comparison: Comparison) -> Iterator[str]:
         parts = [
             f"the run cost {spent}" if (spent := spent_cell(ran.spent, ran.missing)) else "",
             took and f"took {took}",
+            f"{plural(ran.edits, 'edit')} by hand" if ran.edits else "",
         ]
         ended = "" if ran.status == "success" else ran.status
         yield "; ".join((said, ", ".join(filter(None, (*parts, ended))))).removesuffix("; ")
