@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -304,24 +305,26 @@ def test_a_client_that_gives_up_is_said_and_nothing_is_sent(project: Project) ->
         Loopback([Reply("late")]) as provider,
         session(project, provider.url, stepper=person.stepper, said=said) as live,
     ):
-        gone = threading.Event()
 
-        def ask() -> None:
+        def ask(text: str) -> None:
+            other = body | {"messages": [{"role": "user", "content": text}]}
             with httpx.Client(trust_env=False, timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):
-                client.post(f"{live.url('openai')}/chat/completions", json=body)
-            gone.set()
+                client.post(f"{live.url('openai')}/chat/completions", json=other)
 
-        threading.Thread(target=ask).start()
-        person.held()
-        assert gone.wait(40)
-        until(lambda: said, "what the person is told")
-        assert person.stepper.held is None
+        words = "the client gave up while its request was paused; it was not sent"
+        for text, told in (("Hi", f"agent:1: {words}"), ("Something else", f"agent#2:1: {words}")):
+            asking = threading.Thread(target=ask, args=[text])
+            asking.start()
+            person.held()
+            asking.join(40)
+            until(partial(said.__contains__, told), "what the person is told")
+            assert person.stepper.held is None
         assert provider.requests == []
         person.stepper.go(Mode.CONTINUE)
         assert live.post("openai", "/chat/completions", body).status_code == 200
-    assert said == ["agent:1: the client gave up while its request was paused; it was not sent"]
-    first, second = live.state().calls
-    assert (first.status, second.status) == ("failed", "done")
+    assert len(said) == 2
+    first, second, third = live.state().calls
+    assert (first.status, second.status, third.status) == ("failed", "failed", "done")
     assert "gave up" in first.failures[0]["error"]["message"]
 
 

@@ -15,6 +15,7 @@ from workbench.attach.recorder import Recorder
 from workbench.attach.replies import rendered
 from workbench.attach.traffic import BY_HAND, Ask, Made, Outgoing, Placed, Reply
 from workbench.context.message import Message
+from workbench.context.place import Place
 from workbench.engine.contracts import Answer, NativeCall
 from workbench.engine.debugger.condition import may_match
 from workbench.engine.debugger.stepper import Stepper
@@ -51,7 +52,7 @@ class Debugging:
             placed, made = await self._let_out(ask, placed, client)
         except asyncio.CancelledError:
             self._recorder.replied(ask, Reply(499, "", b"", time.monotonic() - began, fault=GAVE_UP, by="workbench"))
-            self._say(f"{placed.place.phase}:{placed.place.turn}: {GAVE_UP}; it was not sent")
+            self._say(f"{_named(placed.place)}: {GAVE_UP}; it was not sent")
             raise
         if made is not None:
             self._recorder.sent(placed)
@@ -132,7 +133,7 @@ class Debugging:
             return made
         except asyncio.CancelledError:
             given = replace(reply, fault=ANSWER_GIVEN_UP)
-            self._say(f"{placed.place.phase}:{placed.place.turn}: {ANSWER_GIVEN_UP}")
+            self._say(f"{_named(placed.place)}: {ANSWER_GIVEN_UP}")
             raise
         finally:
             self._recorder.handed(ask, given)
@@ -170,7 +171,7 @@ class Debugging:
         except TimeoutError:
             words = f"the answer is handed back: its client waits {client.limit:,.0f} s at most"
             self._recorder.warn(words, placed, "client")
-            self._say(f"{placed.place.phase}:{placed.place.turn}: {words}")
+            self._say(f"{_named(placed.place)}: {words}")
             return Decision()
 
     async def _gate(self, stop: Stop, placed: Placed) -> Decision:
@@ -183,6 +184,11 @@ class Debugging:
         finally:
             if held:
                 self._recorder.paused(placed, stop.kind, time.monotonic() - began)
+
+
+def _named(place: Place) -> str:
+    """A call as the app names it: ``agent:1``, ``agent#2:1``."""
+    return f"{place.phase}#{place.visit}:{place.turn}" if place.visit > 1 else f"{place.phase}:{place.turn}"
 
 
 def _made(ask: Ask, message: Message) -> Made | None:
