@@ -259,6 +259,7 @@ def test_an_answer_is_edited_or_written_by_hand_in_the_protocol_of_its_client(
     assert edited.headers["content-type"] == by_hand.headers["content-type"]
     calls = attached.state().calls
     assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand"]
+    assert (calls[1].tokens_in, calls[1].usage.output, calls[1].cost) == (0, 0, 0.0), "nothing was sent, or billed"
     assert [call.answer and call.answer.text for call in again.state().calls] == ["from a person"]
 
 

@@ -458,6 +458,8 @@ class ContextWriter:
         self._output = ""
         self._sent: tuple[Assembly, Prediction] | None = None
         """The request of the call that waits for its answer."""
+        self._by_hand = False
+        """Whether a person answers it."""
         self._laid: tuple[str, Mapping[str, Any] | None] = "", None
         """Its ``tool_choice`` and its own parameters."""
         self.settings = SetModel()
@@ -572,7 +574,7 @@ class ContextWriter:
             after=self._against if self._against != run.last_seq else None,
         )
         self._against = run.last_seq = run.journal.seq
-        self._sent = assembly, prediction
+        self._sent, self._by_hand = (assembly, prediction), False
 
     def _predicted(self, assembly: Assembly) -> Prediction:
         run, model = self._run, self._scope.model
@@ -625,10 +627,13 @@ class ContextWriter:
         """Journal the answer to that call, and what the source says of it. ``recorded``: it was given before."""
         run, (assembly, prediction) = self._run, self._taken()
         forecaster, one = run.forecasters[assembly.request.model], replace(self._ids.named(one), call=call)
-        forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
         item = self._item(one, Kind.ANSWER, self._at)
-        forecaster.answered(assembly, call.usage, item.message)
         answer = replace(self._answer(one, call, prediction.price), recorded=recorded)
+        if self._by_hand:  # Nothing was sent: no provider counts it, bills it or keeps it in a cache.
+            answer = replace(answer, usage=Usage(input=0, output=0), cost=0.0, cost_grade="exact")
+        else:
+            forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
+            forecaster.answered(assembly, call.usage, item.message)
         record_answer(run.journal, self._at, assembly, answer, item, purpose="turn")
         self._join(item)
         self._last, self._output = one, one.text or self._output
@@ -768,6 +773,7 @@ class ContextWriter:
 
     def answered_by_hand(self, edit: SetAnswer) -> None:
         """Journal that a person answers the call that is not sent yet."""
+        self._by_hand = True
         self._told(edit, "", edit.message.text)
 
     def _told(self, edit: Edit, before: Any, after: Any, *, stop: StopKind = StopKind.BEFORE_CALL, **more: Any) -> None:
