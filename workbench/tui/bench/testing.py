@@ -77,7 +77,7 @@ class Testing:
         if doubtful:
             try:
                 with Snapshots(project) as snapshots:
-                    snapshots.prepare(run_id, Label(proposed))
+                    snapshots.prepare(run_id, Label(name=proposed))
             except (SnapshotError, StoreError) as fault:
                 self._later(self._stage.services.say, str(fault), "error")
                 return
