@@ -353,22 +353,22 @@ def test_what_programs_draw_anew_at_each_start_makes_no_difference_and_is_said(p
         more = f"5d3c8be0-6c1f-4a39-8fb8-5f0e1b4a4d0{drawn}, 1 passed in 0.0{drawn}s at 127.0.0.1:4338{drawn}"
         return [f"<cwd>{folder}/a</cwd> {dated}", "Looked", result, "Read", more]
 
-    now, options = datetime.now(UTC), AttachOptions(session="live", offline=True, folder="/work/past")
+    now, options = datetime.now(UTC), AttachOptions(session="live", offline=True, folder="/srv/past")
     with session(project, options=options) as live:
-        live.chat(*texts(now - timedelta(days=1), "/work/past", 1))
-    replay = AttachOptions(replay="live", folder="/work/now")
+        live.chat(*texts(now - timedelta(days=1), "/srv/past", 1))
+    replay = AttachOptions(replay="live", folder="/srv/now")
     with session(project, options=replay) as again:
-        asked = texts(now, "/work/now", 2)
+        asked = texts(now, "/srv/now", 2)
         assert again.chat(*asked).status_code == 200
     (told,) = [warning.data["message"] for warning in again.state().warnings]
-    assert told.startswith("request 1 is that of agent#1:3 but for what programs draw anew: folder /work/past, now ")
+    assert told.startswith("request 1 is that of agent#1:3 but for what programs draw anew: folder /srv/past, now ")
     asked[2] += "0 files"
     with session(project, options=replay) as changed:
         assert "message 3 is not that of agent#1:3: recorded user" in changed.chat(*asked).json()["error"]["message"]
     past = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    before, after = Drawn(Surroundings(past, "/work/past")), Drawn(Surroundings(now, "/work/now"))
-    assert before.digest(texts(past, "/work/past", 1)) == after.digest(texts(now, "/work/now", 2))
-    for text in ("process 4 files", "sleep 10 s", "it is 2019-01-02", "/work/nowhere", "localhost:8000", "task id: 12"):
+    before, after = Drawn(Surroundings(past, "/srv/past")), Drawn(Surroundings(now, "/srv/now"))
+    assert before.digest(texts(past, "/srv/past", 1)) == after.digest(texts(now, "/srv/now", 2))
+    for text in ("process 4 files", "sleep 10 s", "it is 2019-01-02", "/srv/nowhere", "localhost:8000", "task id: 12"):
         assert after.values(text) == []
 
 
