@@ -16,7 +16,7 @@ STYLE = {
     "axes.grid": True,
     "axes.axisbelow": True,
 }
-"""What all pictures have in common."""
+"""The settings that all pictures share."""
 one_at_a_time = threading.Lock()
 """The library keeps its style in one place for the whole process."""
 

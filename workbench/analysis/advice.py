@@ -14,9 +14,9 @@ class FaultAdvice(NamedTuple):
     """Words for a kind of fault."""
 
     happened: str
-    """What happened, in a few words."""
+    """The fact, in a few words."""
     do: str
-    """What to do about it."""
+    """The advice, in a few words."""
     again: bool = True
     """Asking the same again, later or elsewhere, can help."""
 

@@ -116,7 +116,7 @@ class ChangedCall(Struct, frozen=True):
         return ", ".join([*said, *dict.fromkeys(_SETTINGS[p.kind] for p in self.parts if p.kind in _SETTINGS)])
 
     def _deed(self, part: ChangedPart) -> str:
-        """What became of a message: ``masked``, ``reworded``."""
+        """Names the change of a message: ``masked``, ``reworded``."""
         if part.kind == ChangeKind.MASKED:
             return _STATES.get(self.new.entries[part.new].action, _DONE[part.kind])
         return _DONE[part.kind]

@@ -78,7 +78,7 @@ class AssembledCall(Struct, frozen=True):
     breach: Breach | None = None
     reported: ReportedUsage | None = None
     step: Step | None = None
-    """What its context adds to the one before in this visit, if known."""
+    """The messages that its context adds to the one before in this visit, if known."""
 
     @property
     def fell_back(self) -> bool:
@@ -432,8 +432,8 @@ class _CachedBefore(NamedTuple):
 def _breach(
     before: Assembly, now: Assembly, step: Step, prediction: Prediction, held: _CachedBefore, factor: float, left: int
 ) -> Breach | None:
-    """What a call takes back of the call before it in its visit; None when it only adds. ``factor``: tokens of the
-    provider for one of our count."""
+    """Returns the part of the call before it in its visit that a call takes back; None when it only adds. ``factor``:
+    tokens of the provider for one of our count."""
     pairs = ((before.entries[i], now.entries[i]) for i in step.replaced)
     freed = round(factor * sum(a.tokens_sent - b.tokens_sent for a, b in pairs if a.item == b.item))
     if freed <= 0:

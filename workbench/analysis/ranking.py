@@ -36,7 +36,7 @@ class RankedCandidate(Struct, frozen=True):
     """US dollars."""
     cost_grade: CostGrade
     assumed_cost: float | None
-    """What stood in for an unknown cost in the evaluation: the mean of the known."""
+    """The value that stood in for an unknown cost in the evaluation: the mean of the known, in US dollars."""
     score: float | None
     """0 to 100, as the evaluator or a person gave it."""
     assumed_score: bool
@@ -68,7 +68,7 @@ class RankedCandidate(Struct, frozen=True):
 
     @property
     def output(self) -> str:
-        """What it put out; while it runs, its newest answer."""
+        """Its output; while it runs, its newest answer."""
         if self.entrant.output or self.entrant.status not in ("running", "pending"):
             return self.entrant.output
         return next((call.answer.text for call in reversed(self.calls) if call.answer is not None), "")

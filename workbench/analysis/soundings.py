@@ -245,7 +245,7 @@ def _share(name: str, a: Sequence[str], b: Sequence[str], has: Any) -> Trait:
 
 
 def suggestion(variant: Variant) -> str:
-    """What to change in the file so that every run is as this variant was."""
+    """Returns the change of the file that makes every run as this variant was."""
     parts = []
     if variant.key.model:
         parts.append(f"Use the model {variant.key.model}.")

@@ -117,7 +117,7 @@ class StrategyResult(Struct, frozen=True):
 
     label: str
     spec: str
-    """What the label means; empty for what each file says."""
+    """The spec of the label; empty for the strategy of each file."""
     pricing: str
     trials: tuple[Trial, ...]
     """Run by run; none where there are more than ``LISTED`` runs."""
@@ -294,7 +294,7 @@ def candidates_among(specs: Sequence[str], shared: Mapping[str, str]) -> tuple[C
 
 
 def shared_strategies(definitions: Sequence[Definition]) -> dict[str, str]:
-    """What all these files name under ``strategies:``, with the same spec."""
+    """Returns the strategies that all these files name under ``strategies:``, with the same spec."""
     first, *others = [definition.cascade.strategies for definition in definitions] or [{}]
     return {name: spec for name, spec in first.items() if all(other.get(name) == spec for other in others)}
 
@@ -333,7 +333,7 @@ def tried_on(subject: Subject, tried: Sequence[Candidate], counter: Counter, pri
 
 
 def _looked(name: str, bases: Sequence[ComparisonSide], pricings: Sequence[Pricing]) -> RunTrials:
-    """What is known of a run before any strategy is tried on it."""
+    """Returns the facts about a run before any strategy is tried on it."""
     totals = tuple(base.totals for base in bases)
     return RunTrials(
         name,

@@ -70,7 +70,7 @@ class WaysOn(Struct, frozen=True):
     to: str
     """The phase that followed; empty where the run, or its branch, ended."""
     rule: str
-    """What decided, as the journal has it; empty while the visit goes on."""
+    """The rule that decided, as the journal has it; empty while the visit goes on."""
     why: str
     """The same in words, with the number of the step."""
     outcome: str
@@ -89,8 +89,8 @@ class WaysOn(Struct, frozen=True):
 
 
 def ways_on(graph: Graph, visit: VisitState) -> WaysOn:
-    """What is known of the edges out of a visit of a graph. An edge whose reason the journal does not hold, as in a
-    cascade, has none."""
+    """Returns the edges out of a visit of a graph, each with the reason that the journal holds; an edge of a cascade
+    has none."""
     edges, rule = graph.ways(visit.phase), visit.route_rule
     outcome = str(visit.outcome.get("outcome") or visit.outcome.get("status") or "")
     if graph.scheduling == "dataflow":

@@ -55,7 +55,7 @@ def what_if(
 
 
 def past_of(state: RunState) -> PastCalls:
-    """What the calls of a run teach about its providers."""
+    """Returns the calls of a run from which its providers can be predicted."""
     return PastCalls(state.calls, imported="imported" in state.ports)
 
 

@@ -23,8 +23,8 @@ _CALLS = ("functionCall", "functionResponse", "function_call", "function_respons
 
 
 def canonical_request(ask: Ask) -> list[str]:
-    """What a request asks: the one text of its JSON, without ids that its client draws for its own use, in pieces. Each
-    message is one."""
+    """Returns a request as canonical JSON, without ids that its client draws for its own use, in pieces. Each message
+    is one."""
     body = ask.body
     kept = {key: value for key, value in body.items() if key not in DRAWN_KEYS} if isinstance(body, Mapping) else body
     end = " tokens" if ask.counts else ""
@@ -94,7 +94,7 @@ class _Rule(Struct, frozen=True):
     label: re.Pattern[str] | None = None
     """Has to match the text before it, to its end."""
     lead: re.Pattern[str] | None = None
-    """What of the text before it belongs to it, to its end."""
+    """The text before it that belongs to it, to its end."""
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Where values stand in a text."""
@@ -276,7 +276,7 @@ class Difference(Struct, frozen=True):
 def drawn_differences(
     recorded: Sequence[Message], before: Drawn, messages: Sequence[Message], now: Drawn
 ) -> list[Difference]:
-    """What was drawn anew in messages that are the same but for that."""
+    """Returns the values that were drawn anew in messages that are the same but for them."""
     found = dict[Difference, None]()
     for old, new in zip(recorded, messages, strict=False):
         if old.body_hash == new.body_hash:

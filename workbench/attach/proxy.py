@@ -492,7 +492,7 @@ class _SocketCall:
         return time.monotonic() - self._began
 
     def reply(self, fault: str) -> Reply:
-        """What the record keeps of its answer."""
+        """Returns its answer as the record keeps it."""
         kept = bytes(self.kept[:MOST_KEPT])
         return Reply(200, "text/event-stream", kept, self.seconds, self.first, fault)
 
@@ -553,7 +553,7 @@ class _Passing:
         return self._response is not None
 
     def reply(self, status: int, began: float, fault: str = "") -> Reply:
-        """What the record keeps of it; ``began`` by the monotonic clock."""
+        """Returns it as the record keeps it; ``began`` by the monotonic clock."""
         first = self.first_byte
         return Reply(
             status,
@@ -637,7 +637,7 @@ class _Passing:
         return self._response
 
     def unpacked(self) -> bytes:
-        """What was kept, without its content coding."""
+        """Returns the kept bytes without their content coding."""
         data = bytes(self._kept)
         if self._coding in ("gzip", "x-gzip", "deflate") and data:
             wbits = zlib.MAX_WBITS | (16 if "gzip" in self._coding else 0)

@@ -78,7 +78,7 @@ class RecordedAnswers:
         self.diverged = ""
         """The first request that is not as recorded, in words; empty while all are."""
         self.drawn: dict[Difference, None] = {}
-        """What requests had otherwise than the recording, and does not count."""
+        """The values in which requests differ from the recording, and which do not count."""
 
     async def answer(self, ask: Ask, placed: Future[Placed | None]) -> Made | None:
         asked, remark = canonical_request(ask), ""
@@ -101,7 +101,8 @@ class RecordedAnswers:
         return Made(409, "application/json", error_body(f"the replay has diverged: {self.diverged}"), "workbench")
 
     def _remark(self, ask: Ask, one: _Recorded, placed: Placed | None) -> str:
-        """What a request has otherwise than the recorded one, as far as no earlier request had it; empty if nothing."""
+        """Returns the values in which a request differs from the recorded one, as far as no earlier request had them;
+        empty if there are none."""
         call = self._state.call_at(one.place)
         if call is None or placed is None:
             return ""
@@ -196,7 +197,7 @@ def _shown(messages: Sequence[_Content], at: int, since: int) -> str:
 
 
 def _parts(call: CallState, request: Request) -> str:
-    """What besides the messages is another."""
+    """Names the parts that differ beside the messages."""
     found: list[Any] = ["another model"] if call.model != request.model else []
     if dict(call.parameters) != dict(request.parameters):
         names = {*call.parameters, *request.parameters}

@@ -39,7 +39,7 @@ from workbench.importers.streams import as_messages
 from workbench.importers.values import mapping
 
 FORMAT = "attach"
-"""What ``ports.imported`` of such a run says."""
+"""The value of ``ports.imported`` in such a run."""
 PHASE = "agent"
 
 

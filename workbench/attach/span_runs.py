@@ -33,7 +33,7 @@ from workbench.importers.threads import ObservedCall, attempted
 from workbench.importers.values import as_text
 
 FORMAT = "otlp"
-"""What ``ports.imported`` of such a run says."""
+"""The value of ``ports.imported`` in such a run."""
 PHASE = "agent"
 UNSTATED = "spans hold messages, not requests: hidden prompts are not stated"
 SETTLED = 3.0
@@ -59,7 +59,7 @@ CAPTURE = (
     "let the instrumentation record them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is 'true' or, for newer "
     "ones, 'SPAN_ONLY'; others have an option of their own)"
 )
-"""What to do where spans come without messages."""
+"""The advice where spans come without messages."""
 
 
 class NewRun(Struct, frozen=True):

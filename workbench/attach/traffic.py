@@ -40,7 +40,7 @@ class Placed(Struct, frozen=True):
     context: ContextWriter
     """Its context, which nothing changes before the request is answered."""
     assembly: Assembly
-    """What is sent of it."""
+    """The assembly that is sent."""
 
     @property
     def request(self) -> Request:
@@ -72,7 +72,7 @@ class Reply(Struct, frozen=True):
     by: str = "provider"
     """provider, recording, offline, a person or workbench (which told the client that it could not be answered)."""
     remark: str = ""
-    """What a person should know of it."""
+    """A remark for people; empty if there is none."""
 
 
 class Made(Struct, frozen=True):
@@ -83,10 +83,10 @@ class Made(Struct, frozen=True):
     body: bytes
     by: str
     remark: str = ""
-    """What a person should know of it."""
+    """A remark for people; empty if there is none."""
 
     def reply(self, seconds: float) -> Reply:
-        """What the record keeps of it; ``seconds`` after it was asked for."""
+        """Returns it as the record keeps it; ``seconds`` after the request."""
         return Reply(self.status, self.content_type, self.body, seconds, by=self.by, remark=self.remark)
 
 
@@ -127,11 +127,11 @@ class Control(Protocol):
     """May pause an exchange on its way, and change it."""
 
     async def outgoing(self, ask: Ask, body: bytes, client: ClientWait) -> Outgoing:
-        """What to send of a request, now. A cancelled one was given up by its client, which is recorded."""
+        """Returns the request to send now. A cancelled one was given up by its client, which is recorded."""
         ...
 
     async def incoming(self, ask: Ask, reply: Reply, outgoing: Outgoing, client: ClientWait) -> Made | None:
-        """What to hand back of a reply that was ``watched``; None for the reply itself. Ends its record."""
+        """Returns the reply to hand back for one that was ``watched``; None for the reply itself. Ends its record."""
         ...
 
 

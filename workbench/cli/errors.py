@@ -83,7 +83,7 @@ class Failure(click.ClickException):
         click.echo(self.format_message(), file=file, err=file is None)
 
     def to_json(self) -> dict[str, Any]:
-        """What is known of it by name; null where there is nothing to say. ``kind`` is that of the exit code."""
+        """Returns the named facts of the failure; null where there is none. ``kind`` is that of the exit code."""
         file, line, column, message = self.file, self.line, self.column, self.message
         if self.complete and (placed := _PLACED.fullmatch(message)) is not None:
             file, message = placed["file"] or "", placed["message"]

@@ -203,7 +203,8 @@ def _drop_output(stream: TextIO | None = None) -> None:
 
 
 def _unforeseen(error: Exception) -> Failure:
-    """What no part of the workbench has a sentence for. The system has one for its own errors."""
+    """Describes an exception that no part of the workbench has a sentence for. The system has one for its own
+    errors."""
     if isinstance(error, OSError) and error.strerror:
         return Failure(Exit.FAILED, error.strerror, file=str(error.filename or ""), hint="see workbench --debug")
     return Failure(Exit.FAILED, f"{type(error).__name__}: {error}", hint="unexpected; see workbench --debug")

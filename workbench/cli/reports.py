@@ -19,7 +19,7 @@ _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sche
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _GITHUB_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, section 2.2 of its specification."""
+"""The characters that XML 1.0 cannot hold, section 2.2 of its specification."""
 
 
 class Case(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Case(Struct, frozen=True):
     failures: tuple[str, ...] = ()
     """The findings in words; empty if the test passed."""
     notes: tuple[str, ...] = ()
-    """What does not fail the test: warnings."""
+    """Warnings, which do not fail the test."""
 
 
 def message_of(problem: Problem) -> str:

@@ -91,8 +91,8 @@ class TerminalReview:
 
 
 def print_sections(verdict: SnapshotResult, printer: Printer, most: int | None = None, *, texts: bool = False) -> None:
-    """What a verdict says, place by place; with ``most``, no more differences than that, with ``texts`` the lines of
-    the messages that differ."""
+    """Prints a verdict place by place; with ``most``, no more differences than that, with ``texts`` the lines of the
+    messages that differ."""
     if verdict.fault is not None:
         printer.block(str(verdict.fault), indent="  ")
     shown = 0
@@ -161,7 +161,8 @@ def keys_of(fd: int) -> Iterator[Callable[[], str]]:
 
 
 def _sequence(fd: int) -> bytes:
-    """What came with an escape, as far as it belongs to one key: the next key may have been pressed already."""
+    """Returns the bytes that came with an escape, as far as they belong to one key: the next key may have been pressed
+    already."""
     found = b""
     while len(found) < _LONGEST and select.select([fd], [], [], 0)[0] and (byte := os.read(fd, 1)):
         found += byte

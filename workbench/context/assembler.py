@@ -166,7 +166,7 @@ class Assembler:
 
     @property
     def summary_wanted(self) -> SummaryRequest | None:
-        """What to summarise before assembling again, with ``token_budget.strategy: summarize``; else None.
+        """The messages to summarise before assembling again, with ``token_budget.strategy: summarize``; else None.
 
         If no summary is added, the oldest turns are dropped.
         """

@@ -80,12 +80,12 @@ class Item(Struct, frozen=True):
     is_error: bool = False
     """The structured error flag of a tool result: never found by searching for words."""
     source: str = ""
-    """What an injected message was taken from: ``gather.output``."""
+    """The place that an injected message was taken from: ``gather.output``."""
     note: str = ""
     redacted: int = 0
     """Number of secrets that were replaced when this text entered the run."""
     edited: str = ""
-    """What a person did to it: changed, dropped, added or moved; empty for what the run itself made."""
+    """The edit of a person: changed, dropped, added or moved; empty for messages that the run itself made."""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"m": self.message.body_hash, "kind": str(self.kind), "place": str(self.place)}
@@ -259,12 +259,12 @@ class Assembly(Struct, frozen=True, dict=True):
     tools_tokens: int
     overhead_tokens: int
     tokens_full: int
-    """What the whole history would have cost, tools and overhead included."""
+    """Tokens of the whole history, tools and overhead included."""
     tokens_sent: int
     grade: Grade
     problems: tuple[BrokenInvariant, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the assembly wants to say: a source skipped because its phase did not run."""
+    """Remarks of the assembly: a source skipped because its phase did not run."""
     fit: BudgetFit | None = None
     """None without a token budget."""
     sent_entries: tuple[int, ...] = ()

@@ -187,7 +187,7 @@ def is_long(item: Item) -> bool:
 
 
 def embedded_text(message: Message) -> str:
-    """What of a message is embedded."""
+    """Returns the part of a message that is embedded."""
     return message.text.strip()[:EMBEDDED_CHARS]
 
 
@@ -211,7 +211,7 @@ def _result(item: Item, text: str) -> str:
 
 
 def _shape(text: str) -> str:
-    """What a JSON result is made of; empty for any other text."""
+    """Describes the parts of a JSON result; empty for any other text."""
     if not text.startswith(("{", "[")):
         return ""
     try:

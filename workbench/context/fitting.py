@@ -64,7 +64,7 @@ class FittingRow(Struct):
 
     item: Item
     base: MessageDecision
-    """What happens if no part decides."""
+    """The decision if no part decides."""
     tokens_full: int = 0
     own_tokens: int = 0
     """Of them, those of the message itself."""
@@ -74,12 +74,12 @@ class FittingRow(Struct):
     verdict: MessageDecision = WHOLE
     """The last decision, before the budget is applied."""
     sent: Message | None = None
-    """What that sends."""
+    """The message that it sends."""
     tokens: int = 0
     """Its tokens."""
     sent_grade: Grade = Grade.EXACT
     budget: MessageDecision | None = None
-    """What the budget decides."""
+    """The decision of the budget."""
 
     def decided(self) -> MessageDecision:
         """The verdict before the budget."""

@@ -29,7 +29,7 @@ RULES: Mapping[int, str] = {
     12: "tools stand in a stable order",
     13: "assembling again gives the same request",
 }
-"""What each rule asks, by its number."""
+"""The demand of each rule, by its number."""
 
 
 class Sent(Struct, frozen=True):

@@ -27,7 +27,7 @@ class Marks(NamedTuple):
 
     @classmethod
     def from_json(cls, body: object) -> Marks:
-        """What ``to_json`` gave; no marks for anything else."""
+        """Reads the result of ``to_json``; no marks for anything else."""
         if not isinstance(body, Mapping):
             return cls()
         at = tuple(one for one in body.get("at", ()) if one in PLACES or (isinstance(one, int) and one >= 0))

@@ -23,11 +23,11 @@ class Role(StrEnum):
     """The question that a part answers."""
 
     ENTERS = "enters"
-    """What enters the phase: at most one part of a strategy."""
+    """Which messages enter the phase: at most one part of a strategy."""
     SURVIVES = "survives"
     """Layers of ``survives``: any number of parts; if two decide about one message, the later one wins."""
     FITS = "fits"
-    """What fits the token budget: at most one part."""
+    """Which messages fit the token budget: at most one part of a strategy."""
 
 
 OWN: Final = "prompt"

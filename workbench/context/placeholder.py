@@ -43,12 +43,12 @@ def masked_result(item: Item) -> Message:
 
 
 def blank_result(item: Item) -> Message:
-    """What goes out for a result without any text: providers refuse blank content."""
+    """Returns the message that replaces a result without any text: providers refuse blank content."""
     return item.message.with_content(f"[{item.tool or item.message.name or 'tool'} result · empty]")
 
 
 def image_text(image: Image) -> str:
-    """What stands for an image that is not sent."""
+    """Returns the text that replaces an image that is not sent."""
     shape = f" · {image.width}x{image.height}" if image.width and image.height else ""
     return f"[image{shape} · {image.size:,} bytes · ref {image.digest[:8]}]"
 

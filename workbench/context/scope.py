@@ -154,7 +154,7 @@ class PhaseScope(Struct, frozen=True):
     task: str = ""
     """The task as it opens the visit."""
     choices: tuple[Choice, ...] = ()
-    """What selectors have chosen: those of this run, or of its recording."""
+    """The choices of selectors: those of this run, or of its recording."""
     vectors: Vectors | None = None
     """Stored embeddings; None if no model makes any."""
     graph: Graph | None = None

@@ -39,13 +39,14 @@ FROM_FILE: tuple[Callable[[PhaseInFile], Part | None], ...] = (
     Loop.from_file,
     Budget.from_file,
 )
-"""What a file can write, without ``strategy:``. Of the parts that enter or fit, the first that applies counts."""
+"""The parts that the fields of a file can state without ``strategy:``. Of the parts that enter or fit, the first that
+applies counts."""
 
 PARTS: dict[str, type[Part]] = {
     part.NAME: part
     for part in (Selective, Snowball, Inject, Fidelity, Entities, Auto, Mask, Slide, Clear, Loop, Budget)
 }
-"""What a spec can name."""
+"""The parts that a spec can name."""
 
 
 # The text of a strategy: ``selective+mask(after=3)``, the same on the command line, on screen and in YAML.
@@ -297,8 +298,8 @@ class Strategy(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, cascade: Cascade, phase: Phase, base: Path = (), arrival: Arrival = Arrival()) -> Strategy:
-        """What the file says for a phase, whose path is ``base`` (found by identity if not given), reached as
-        ``arrival`` says.
+        """Returns the strategy that the file states for a phase, whose path is ``base`` (found by identity if not
+        given), reached as ``arrival`` says.
 
         A ``strategy:`` of the phase, else of the cascade, is laid over the other fields. Raises SpecError if one cannot
         be read.

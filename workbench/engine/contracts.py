@@ -110,7 +110,7 @@ class ModelFault(Exception):
         self.partial = partial
         """Text that had arrived before a stream broke."""
         self.usage = usage
-        """What the provider had reported by then."""
+        """The usage that the provider had reported by then."""
         self.cost = cost
         """US dollars of these tokens; None if unknown."""
 
@@ -199,7 +199,8 @@ class ToolResult(Struct, frozen=True):
     needs_trust: bool = False
     """The tool did not run at all, because its folder is not trusted."""
     embedded: Mapping[str, Any] = field(default_factory=dict)
-    """What the tool embedded to answer: ``texts``, ``by``, ``tokens`` and ``cost`` (US dollars); None if unknown."""
+    """The texts that the tool embedded to answer: ``texts``, ``by``, ``tokens`` and ``cost`` (US dollars); None if
+    unknown."""
 
 
 class Tools(Protocol):
@@ -290,7 +291,7 @@ class Question(Struct, frozen=True):
     mode: str = ""
     """Among candidates: pick_one, rank_all or rate_each."""
     judged: Mapping[str, Any] = field(default_factory=dict)
-    """What an evaluator said of the candidates before, as in ``evaluation_finished``."""
+    """The judgement of an evaluator on the candidates before, as in ``evaluation_finished``."""
     shown: Mapping[str, Any] = field(default_factory=dict)
     """How candidates are shown, if the file changes the default: ``presentation``, ``render``, and what is ``hidden``
     (metadata, mutations).
@@ -534,7 +535,7 @@ class HookResult(Struct, frozen=True):
     reason: str = ""
     """Why, for people."""
     error: str = ""
-    """What it raised, or why its answer could not be read."""
+    """The exception that it raised, or the reason why its answer could not be read."""
     recorded: bool = False
     """The recorded run got this answer; the person who let that run go on has let this one go on as well."""
 

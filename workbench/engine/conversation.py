@@ -47,13 +47,13 @@ class VisitSetup(Struct):
     served: ServedTools
     """Tools of MCP servers."""
     route_rule: str
-    """What chooses the route, if anything does."""
+    """The rule that chooses the route, if any does."""
     tools: tuple[ToolSpec, ...] = ()
     conditions: dict[str, bool] = field(default_factory=dict)
     """Of context sources, by their path in the file."""
     mutation: Mutation | None = None
     refine: str = ""
-    """What the first phase of a refined walk is told to improve."""
+    """The instruction to improve something that the first phase of a refined walk is given."""
     given: tuple[Image, ...] = ()
     """The images of what it improves."""
     wave: int = 0
@@ -81,7 +81,7 @@ class Conversation(Protocol):
     """The JSON value of the output, if ``output_schema`` asked for one."""
     route: str
     state_set: dict[str, Any]
-    """What it put into the state."""
+    """The values that it set in the state."""
     reported: PhaseOutcome | None
     """The outcome that the model stated by a tool, if it did."""
     model: str
@@ -155,7 +155,8 @@ class Attempting(Conversation, Protocol):
         ...
 
     def blocks(self) -> str:
-        """What follows the instructions: the routing menu, the validation requirement and the schema."""
+        """Returns the text that follows the instructions: the routing menu, the validation requirement and the
+        schema."""
         ...
 
     def sibling(self, world: World, *, branch: str, model: str = "") -> Attempting:

@@ -97,7 +97,7 @@ def observing(look: Callable[[], Awaitable[ToolResult]]) -> Iterator[None]:
 
 
 async def observe() -> ToolResult:
-    """What the manager that calls this sees. Raises LookupError outside of one."""
+    """Returns the observation that the manager that calls this gets. Raises LookupError outside of a manager."""
     look = _observed.get()
     if look is None:
         raise LookupError("no manager looks at a child here")

@@ -267,7 +267,7 @@ class PastCalls:
 
 
 _REASONING = ("reasoning", "thinking_blocks", "reasoning_content", "reasoning_details")
-"""What an answer keeps of the model's reasoning, in the forms of providers and tools."""
+"""The fields of an answer that keep the model's reasoning, in the forms of providers and tools."""
 _BESIDE = 4
 """Tokens of an answer that is sent back, beyond those that the provider counted when it made it: its role and ends."""
 _PRIOR = 150.0

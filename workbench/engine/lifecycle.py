@@ -167,7 +167,7 @@ class EventBus:
             self._subscriptions = tuple(each for each in self._subscriptions if each is not subscription)
 
     def observer(self) -> Callable[[Event], None]:
-        """What a run calls with each event of its journal."""
+        """Returns the function that a run calls with each event of its journal."""
         sessions: dict[str, str] = {}
 
         def observe(event: Event) -> None:

@@ -89,7 +89,7 @@ class ServedTools:
 
 
 def redacted(services: Services, listing: Listing) -> Listing:
-    """What a server says of itself, with secrets replaced."""
+    """Returns the server's description of itself, with secrets replaced."""
     redact = services.ports.redact
 
     def spec(tool: ToolSpec) -> ToolSpec:

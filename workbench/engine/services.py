@@ -52,7 +52,7 @@ class Injections:
         self._waiting.append(injection)
 
     def take(self, branch: str) -> list[Injection]:
-        """What the next call of a branch sees."""
+        """Returns the messages that the next call of a branch is given, and removes them."""
         found, kept = [], []
         for one in self._waiting:
             below = branch.startswith(f"{one.branch}/") if one.branch else bool(branch)
@@ -182,7 +182,7 @@ class Services:
             self.outer(seconds)
 
     def paused_inside(self, place: Place) -> Callable[[float], None]:
-        """What a run that is started at a place calls when it was paused, with the seconds."""
+        """Returns the function that a run that is started at a place calls when it was paused, with the seconds."""
         return lambda seconds: self._was_paused(place, "child", seconds)
 
     def journal_edit(self, stop: Stop, edit: Edit, before: Any, after: Any, **more: Any) -> None:

@@ -34,7 +34,8 @@ def table(rows: Rows, columns: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def unwrapped(output: Any) -> Any:
-    """What code sees of a phase's output: the rows of a table, the result of another data phase, else the output."""
+    """Returns the form in which code gets a phase's output: the rows of a table, the result of another data phase, else
+    the output."""
     if isinstance(output, Mapping):
         for key in ("rows", "result"):
             if key in output:

@@ -74,7 +74,7 @@ def routing_block(targets: Sequence[tuple[str, str]]) -> str:
 
 
 def validation_block(validator: str, description: str, attempts: int, prompt: str = "") -> str:
-    """What a phase with ``loop_until`` is told beforehand; ``prompt`` replaces the middle line."""
+    """Returns the announcement of ``loop_until`` to a phase; ``prompt`` replaces the middle line."""
     checks = f" which checks: {description}" if description else ""
     middle = prompt or f"Your output will be validated using '{validator}'{checks}"
     return f"---\nVALIDATION REQUIREMENT:\n{middle}\nYou have {attempts} attempt(s) to satisfy this validator.\n---"
@@ -109,7 +109,7 @@ def schema_rejected(reason: str, schema: object) -> str:
 
 
 def schema_block(schema: object) -> str:
-    """What the task of a phase with ``enforce: prompt`` ends with."""
+    """Returns the end of the task of a phase with ``enforce: prompt``."""
     text = json.dumps(schema, indent=2, ensure_ascii=False)
     return f"---\nOUTPUT FORMAT:\nAnswer with JSON that matches this schema, and nothing else:\n{text}\n---"
 

@@ -18,8 +18,8 @@ _BARE = re.compile(r"^\{", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
 _MAX_DEPTH = 100
 _MARK = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-"""What counts in finding the end of an object: brackets, and whole strings, because those in them do not count. A
-string that never closes is one up to the end of the text."""
+"""The tokens that count in finding the end of an object: brackets, and whole strings, because those in them do not
+count. A string that never closes is one up to the end of the text."""
 _NAMED = re.compile(r'"tool"\s*:\s*"(?P<tool>[^"\\]+)"')
 
 

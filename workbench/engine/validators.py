@@ -133,7 +133,7 @@ class Validation:
 
 
 def key_of(validator: str | InlineValidator) -> str:
-    """What a validator's verdicts are called in the journal."""
+    """Returns the name of a validator's verdicts in the journal."""
     return validator if isinstance(validator, str) else validator.key
 
 

@@ -29,7 +29,7 @@ class Sounding(Struct, frozen=True):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Sent with that model's calls."""
     refinement: str = ""
-    """What a refined walk should improve, if its templates ask for it (``input._refinement_context``)."""
+    """The task of a refined walk, if its templates ask for it (``input._refinement_context``)."""
 
 
 REUSED = "cache"
@@ -182,7 +182,8 @@ class World(Struct):
         self.latest[write.key] = write
 
     def names(self, items: Sequence[Item], template: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """What a template sees. ``items`` are the running visit's own messages."""
+        """Returns the names that a template can use, with their values. ``items`` are the running visit's own
+        messages."""
         input = self.input
         if self.sounding.refinement:
             input = {**input, REFINEMENT: self.sounding.refinement}

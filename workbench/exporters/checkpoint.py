@@ -106,7 +106,7 @@ def _status(visit: VisitState) -> dict[str, Any]:
 
 
 def _outcome(visit: VisitState) -> str:
-    """What it came to, in the word that conditions see."""
+    """Returns its outcome, in the word that conditions see."""
     return str(visit.outcome.get("outcome") or _OUTCOMES.get(visit.status, "fail"))
 
 

@@ -121,7 +121,7 @@ class _Page:
             yield cost
 
     def _said(self, place: Place) -> Iterator[str]:
-        """What people say of the run, or of a call."""
+        """Yields the labels that people gave to the run, or to a call."""
         labels = self.state.annotations.at(place)
         facts = [f"#{tag}" for tag in labels.tags]
         facts += [f"score {labels.score:g}"] if labels.score is not None else []
@@ -163,7 +163,7 @@ class _Page:
             yield f'<p class="{"dim" if check.get("valid") else "bad"}">{text(words)}</p>'
 
     def _ways(self, visit: VisitState) -> Iterator[str]:
-        """What followed a node of a pipeline, and each edge out of it with the reason."""
+        """Yields the edge that was taken after a node of a pipeline, and each edge out of it with the reason."""
         if not visit.route_rule or not visit.outcome:
             return
         if self._graph is None:
@@ -286,7 +286,7 @@ class _Page:
 
 
 def _cost(spent: CostSum) -> str:
-    """What answered calls cost, ``~`` where a part is predicted; empty without one."""
+    """Returns the cost of answered calls, ``~`` where a part is predicted; empty without one."""
     if spent.total is None:
         return "cost unpriced" if spent.calls + spent.embedded else ""
     return money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")

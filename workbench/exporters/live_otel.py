@@ -39,7 +39,7 @@ _TEXTS = frozenset(
 )
 """Attributes with the text of messages; the conventions let a user withhold them."""
 _SYSTEM = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
-"""What the system said, in the exporter's words."""
+"""The errors of the system, in the exporter's words."""
 _EXPORTERS = {
     "http/protobuf": "opentelemetry.exporter.otlp.proto.http.trace_exporter",
     "grpc": "opentelemetry.exporter.otlp.proto.grpc.trace_exporter",

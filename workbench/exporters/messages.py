@@ -11,10 +11,10 @@ from workbench.engine.journal.state import RunState
 
 
 def conversations(state: RunState, images: Images, *, details: bool = False) -> Iterator[dict[str, Any]]:
-    """What the last answered call of each visit was sent, and its answer, with the tools: the form that fine-tuning
-    takes, without any other key. ``details`` adds the session, the place, the model, what the visit took with the
-    runs inside it (tokens, US dollars, seconds), what people say of the run and of the call, and what providers put
-    beside their answers (reasoning, signatures).
+    """Yields the messages of the last answered call of each visit, and its answer, with the tools: the form that
+    fine-tuning takes, without any other key. ``details`` adds the session, the place, the model, the sums of the visit
+    with the runs inside it (tokens, US dollars, seconds), the labels that people gave to the run and the call, and the
+    values that providers put beside their answers (reasoning, signatures).
 
     Messages that a strategy had dropped by then are not in it. Images are data URLs.
     """

@@ -98,7 +98,7 @@ SCOPE = "workbench"
 
 
 def service_of(state: RunState) -> str:
-    """What the resource of a run's spans is named."""
+    """Returns the name of the resource of a run's spans."""
     return state.cascade_id or SCOPE
 
 
@@ -227,8 +227,8 @@ class RunSpans(Struct):
         return self._span(name, f"call {call.place}", parent, began, ended, attributes, client=True, failure=failure)
 
     def _sent(self, call: CallState) -> tuple[list[Message], list[Message], int, str]:
-        """What was sent: the system message it began with, if any, the others as they are told, how many of those that
-        an earlier call began with come before them, and the place of that call."""
+        """Returns the messages that were sent: the system message first, if any, the others as they are told, how many
+        of those that an earlier call began with come before them, and the place of that call."""
         parts, branch = Rope.of(call.entries).parts, call.place.branch
         before = None if call.beside else self._last.get(branch)
         if not call.beside:
@@ -352,7 +352,7 @@ def _key(visit: VisitState) -> str:
 
 
 def _said(labels: Labels) -> dict[str, Any]:
-    """What people say of a run or a call; the conventions have no attributes for it."""
+    """Returns the labels that people gave to a run or a call; the conventions have no attributes for them."""
     return {
         "workbench.tags": list(labels.tags) or None,
         "workbench.notes": list(labels.notes) or None,

@@ -27,7 +27,7 @@ class Translation(Struct, frozen=True):
 
     text: str
     lost: tuple[str, ...] = ()
-    """What the other language cannot say, each in one sentence that begins with the phase."""
+    """The facts that the other language cannot express, each in one sentence that begins with the phase."""
 
 
 class CannotTranslate(Exception):

@@ -141,7 +141,8 @@ class _Writer:
         record_answer(self.journal, at, assembly, answer, item, purpose="turn")
 
     def _tool(self, node: Node, at: Place) -> None:
-        """What a phase without a model called. Of its tries before the last one a checkpoint has only the number."""
+        """Adds the tool call of a phase without a model. Of its tries before the last one a checkpoint has only the
+        number."""
         name, _, arguments = self._text(node.prompt).partition(" ")
         told = {"index": 1, "call_id": "", "tool": name}
         for attempt in range(1, node.attempts + 1):
@@ -192,7 +193,7 @@ class Node(Struct, frozen=True):
     kind: str = ""
     """As the checkpoint names it."""
     outcome: PhaseOutcome | None = None
-    """What it came to, as the checkpoint states it."""
+    """Its outcome, as the checkpoint states it."""
 
 
 class Checkpoint(Struct, frozen=True):
@@ -212,7 +213,7 @@ class Checkpoint(Struct, frozen=True):
     at: str = ""
     end: str = ""
     notes: tuple[str, ...] = ()
-    """What could not be mapped, in words."""
+    """The facts that could not be mapped, in words."""
 
 
 def read_checkpoint(read: ReadText) -> Checkpoint:

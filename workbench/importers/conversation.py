@@ -115,7 +115,7 @@ class Conversation(Struct, frozen=True):
     status: str = "success"
     reason: str = ""
     remarks: tuple[Remark, ...] = ()
-    """What of the file is not in the run as it stands there."""
+    """The parts of the file that the run does not hold as they stand there."""
     kept: Mapping[str, Any] = field(default_factory=dict)
     """Further data of the source, unchanged."""
     stated: StatedUsage = StatedUsage()

@@ -279,7 +279,7 @@ class Exchanges:
     def __init__(self, remarks: Remarks) -> None:
         self.remarks = remarks
         self._kept: dict[str, list[ImportedMessage]] = {}
-        """What a provider keeps under an id that later requests name instead of sending it again."""
+        """The messages that a provider keeps under an id that later requests name instead of sending them again."""
 
     def read(
         self, request: Mapping[str, Any], response: Mapping[str, Any], call: Call | None = None, url: str = ""
@@ -311,8 +311,8 @@ class Exchanges:
         return AskedCall(tuple(said), model, tools, parameters, marks, unstated, bool(request.get("input")))
 
     def _after_compaction(self, given: list[Any]) -> tuple[list[Any], bool]:
-        """What a provider uses of the messages of a request: those from the last compaction on, and the instructions;
-        and whether there is one. Source: Anthropic's and OpenAI's guides "Compaction".
+        """Returns the messages of a request that a provider uses: those from the last compaction on, and the
+        instructions; and whether there is one. Source: Anthropic's and OpenAI's guides "Compaction".
         """
         found = [i for i, body in enumerate(given) if _run_by_provider(body) == "compaction"]
         if not found:

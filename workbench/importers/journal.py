@@ -463,7 +463,7 @@ class ContextWriter:
         self._laid: tuple[str, Mapping[str, Any] | None] = "", None
         """Its ``tool_choice`` and its own parameters."""
         self.settings = SetModel()
-        """What edits made of the model and the parameters, of this call and all later ones."""
+        """The edits of the model and the parameters, of this call and all later ones."""
         run.journal.emit(
             "phase_started",
             self.place,
@@ -688,7 +688,7 @@ class ContextWriter:
 
     @property
     def scope(self) -> PhaseScope:
-        """What the context is assembled by."""
+        """The scope in which the context is assembled."""
         return self._scope
 
     @property
@@ -708,11 +708,11 @@ class ContextWriter:
 
     @property
     def draft(self) -> Draft:
-        """What edits of messages change."""
+        """The messages that edits change."""
         return Draft(self._assembler.entered, tuple(self._items))
 
     def preview(self, edits: Sequence[Edit]) -> Assembly:
-        """What the call would send after edits; nothing is changed. Raises EditError."""
+        """Returns the assembly that the call would send after edits; nothing is changed. Raises EditError."""
         draft, scope = self.draft, self._scope
         tool_choice, own = self._laid
         for edit in edits:

@@ -66,7 +66,7 @@ def response_item(body: Mapping[str, Any], remarks: Remarks) -> ImportedMessage 
 
 
 def _parts(value: Any, remarks: Remarks) -> tuple[str | Picture, ...]:
-    """What a call returned: text, or texts, images and files; anything else as JSON."""
+    """Returns the parts of a call's result: text, or texts, images and files; anything else as JSON."""
     if not isinstance(value, list) or not all("type" in mapping(one) for one in value):
         return (as_text(value),)
     pieces = _Pieces()

@@ -16,7 +16,7 @@ REASONING = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "su
 """Types of parts that hold what a model thought; they go back to it verbatim, or not at all."""
 
 CALL_EXTRA = ("thought_signature", "provider_specific_fields", "extra_content")
-"""What a provider wants back with a call, as it gave it."""
+"""The key of the values that a provider wants back with a call, as it gave them."""
 
 _NAMES = {
     "functionCall": "function_call",
@@ -80,7 +80,7 @@ def part_call(part: Mapping[str, Any]) -> ToolCall:
 
 
 def is_result(part: Mapping[str, Any]) -> bool:
-    """What a tool returned."""
+    """Tells whether a part is the result of a tool."""
     if part.get("type") in _RESULTS or any(mapping(part.get(key)) for key in ("function_response", "tool_result")):
         return True
     if "type" not in part and {"call_id", "content"} <= part.keys():
@@ -89,7 +89,7 @@ def is_result(part: Mapping[str, Any]) -> bool:
 
 
 def result_value(body: Mapping[str, Any]) -> tuple[Any, bool]:
-    """What a result holds, and whether the tool says that it failed."""
+    """Returns the content of a result, and whether the tool says that it failed."""
     value = next((body[key] for key in ("content", "response", "output", "result") if body.get(key) is not None), None)
     failed = body.get("is_error") is True or body.get("isError") is True or body.get("status") == "error"
     if isinstance(value, list):

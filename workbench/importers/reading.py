@@ -173,7 +173,7 @@ class FoundConversation(Struct, frozen=True):
     format: Format
     conversation: Conversation
     evidence: str
-    """What in the file says that it is of this format."""
+    """The part of the file that shows that it is of this format."""
     also: tuple[str, ...] = ()
     """Names of further formats that fit its shape, and which are tried later."""
 
@@ -399,7 +399,8 @@ def _read(document: Document, wanted: str) -> Iterator[FoundConversation]:
 
 
 def _inside(document: Document) -> Iterator[FoundConversation]:
-    """What an export wraps: a list of documents, one under a telling name, or one under each name."""
+    """Yields the conversations that an export wraps: a list of documents, one under a telling name, or one under each
+    name."""
     body = document.body
     inner: list[Document] = []
     if isinstance(body, list):
@@ -440,7 +441,7 @@ def _inside(document: Document) -> Iterator[FoundConversation]:
 
 
 def _lost(where: str, why: object) -> Remark:
-    """What of a file could not be read, by its place there."""
+    """Names the part of a file that could not be read, by its place there."""
     return Remark(f"{where}, which {str(why).partition('; expected')[0]},", left_out=True)
 
 

@@ -118,7 +118,7 @@ class Document(Struct, frozen=True):
     where: str = ""
     """Its line, or its number, if there are several."""
     remarks: tuple[Remark, ...] = ()
-    """What had to be mended to read it."""
+    """The faults that had to be mended to read it."""
     size: int = 0
     """Characters, of an item of a list that is read one at a time."""
 

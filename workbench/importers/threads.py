@@ -69,7 +69,7 @@ class Growing(Struct, eq=False):
     model: str
     tools: tuple[Mapping[str, Any], ...]
     seen: list[ImportedMessage] = field(default_factory=list)
-    """What a next call can have seen: all messages but the places of answers that never came."""
+    """The messages that a next call can have seen: all but the places of answers that never came."""
     waiting: bool = False
     """A call of it has no answer yet, so no other call can go on with it."""
 
@@ -172,7 +172,7 @@ class _ThreadFacts(Struct, eq=False):
 
 
 def unanswered(call: Call, fault: str) -> tuple[ImportedMessage, Call]:
-    """What stands for the answer of a call that the file holds none of, and the call, which says why."""
+    """Returns the message that replaces a missing answer of a call in the file, and the call, which says why."""
     return ImportedMessage("assistant"), replace(call, fault=fault)
 
 

@@ -49,7 +49,7 @@ class NodeRules(Struct, frozen=True):
     """A node whose retries are used up counts as a partial success."""
     max_visits: int = 100
     default_choice: str = ""
-    """What a person who does not answer in time has chosen: key, label or target of an edge."""
+    """The choice of a person who does not answer in time: key, label or target of an edge."""
     freeform: bool = False
     """A person answers with a text of their own."""
     join_policy: str = "wait_all"
@@ -86,7 +86,7 @@ class Node(Struct, frozen=True):
     tools: tuple[str, ...] = ()
     span: Span = NOWHERE
     label: str = ""
-    """What a person reads; the id where the file has none."""
+    """The name for people; the id where the file has none."""
     prompt: str = ""
     """The task, before variables are filled in. Of a cascade's phase empty: its instructions are a template."""
     type: str = ""
@@ -100,7 +100,7 @@ class Node(Struct, frozen=True):
     effort: str = ""
     """The reasoning effort that the file asks for."""
     origins: Mapping[str, str] = {}
-    """What set the model, the provider and the effort: ``node``, ``stylesheet .fast`` or ``graph``."""
+    """The origins of the model, the provider and the effort: ``node``, ``stylesheet .fast`` or ``graph``."""
     rules: NodeRules = NodeRules()
     raw: Mapping[str, str] = {}
     """Attributes that nothing reads, as written."""
@@ -160,7 +160,7 @@ class Graph(Struct, frozen=True, dict=True):
     scheduling: Scheduling = "walk"
     rules: GraphRules = GraphRules()
     job: Job | None = None
-    """What a task decomposition says beside its edges."""
+    """The facts of a task decomposition beside its edges."""
 
     @property
     def start(self) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def bad_pattern(pattern: object) -> tuple[str, int | None] | None:
-    """What is wrong with a regular expression, and at which character; None when it compiles, or is no text.
+    """Describes the fault of a regular expression, and its position in characters; None when it compiles, or is no
+    text.
 
     The dialect is the one that runs use: the ``regex`` package, which has time limits.
     """
@@ -81,7 +82,7 @@ def bad_schema(schema: dict[str, Any]) -> tuple[Path, str] | None:
 
 
 Rule = Callable[[Any, Any, Any, Any], Iterator["ValidationError"] | None]
-"""What a keyword demands: of the validator, the keyword's value, the value held against it, and the whole schema."""
+"""The check of a keyword: of the validator, the keyword's value, the value compared with it, and the whole schema."""
 
 SECONDS = 2.0
 """How long a value may be held against a schema: patterns and references can be written to take years."""

@@ -140,7 +140,7 @@ _MOST_KEYS = 100
 
 
 def _other_kind(data: Any) -> str:
-    """What a mapping without a cascade's own keys seems to be, in words; empty for what may be a cascade."""
+    """Guesses the kind of a mapping without a cascade's own keys, in words; empty for one that may be a cascade."""
     if not isinstance(data, dict) or not data or "phases" in data or "cascade_id" in data:
         return ""
     if (kind := next((kind for key, kind in _OTHER_KINDS.items() if key in data), "")) or _is_tagged(data):

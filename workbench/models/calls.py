@@ -36,7 +36,7 @@ _client_lock = threading.Lock()
 
 
 def client() -> RecordingClient:
-    """What every route of litellm sends with. The first call imports litellm."""
+    """Returns the client that every route of litellm sends with. The first call imports litellm."""
     with _client_lock:
         return send_with(RecordingClient()) if _client is None else _client
 

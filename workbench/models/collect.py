@@ -149,7 +149,7 @@ class Collector:
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """What goes back with the message, under the keys that litellm takes it by."""
+        """The values that go back with the message, under the keys by which litellm takes them."""
         found = {
             "reasoning_content": "".join(self._reasoning),
             "thinking_blocks": self._blocks,
@@ -160,7 +160,8 @@ class Collector:
 
 
 def usage_of(usage: Any, said: Collection[str]) -> tuple[Usage, float | None]:
-    """What the provider counted, and the US dollars it billed, as far as it ``said`` so itself (``Tape.said``)."""
+    """Returns the usage that the provider counted, and the US dollars it billed, as far as it ``said`` so itself
+    (``Tape.said``)."""
     if usage is None or "usage" not in said:
         return Usage(), None
     prompt, completion = (getattr(usage, f"{side}_tokens_details", None) for side in ("prompt", "completion"))

@@ -105,7 +105,7 @@ def build(
 
 
 def unreadable(tape: Tape, resolved: Resolved) -> str:
-    """What came instead of an answer, in words: the title of a web page, or how the text begins."""
+    """Describes the text that came instead of an answer: the title of a web page, or the beginning of the text."""
     text = tape.text().strip()
     if text.startswith("<"):
         words = " ".join(re.sub(r"<[^>]*>", " ", text).split())

@@ -104,7 +104,7 @@ class LiteLLM:
         return self._found[resolved]
 
     def _arguments(self, request: Request, images: Images, resolved: Resolved) -> dict[str, Any]:
-        """What litellm is handed for a request. Raises MissingImage, ValueError."""
+        """Returns the arguments of litellm for a request. Raises MissingImage, ValueError."""
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._stream else {}
         return {
             "model": resolved.litellm_name,
@@ -191,7 +191,7 @@ def _read_whole(tape: Tape, answer: Collector) -> bool:
 
 
 def _remarks(tape: Tape, answer: Collector) -> Iterator[str]:
-    """What was wrong with an answer that can be used all the same."""
+    """Yields the faults of an answer that can be used all the same."""
     if tape.garbled:
         yield "the answer holds bytes that are no UTF-8; they are shown as \ufffd"
     if shared := answer.shared_ids:

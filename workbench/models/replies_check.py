@@ -32,7 +32,8 @@ class AnsweredCascades(Struct, frozen=True):
 
 
 def misfits(replies: Replies, source: Source, answered: AnsweredCascades) -> list[Problem]:
-    """What no run of these cascades asks for, in the order of the file. ``source`` is the text of the replies."""
+    """Returns the replies that no run of these cascades asks for, in the order of the file. ``source`` is the text of
+    the replies."""
     return list(_Check(source, answered).of(replies))
 
 

@@ -21,8 +21,8 @@ _MARKS: Mapping[str, re.Pattern[bytes]] = {
     "reasoning": re.compile(rb'"(?:reasoning_tokens|thoughtsTokenCount|reasoningTokens)"\s*:\s*\d'),
     "cost": re.compile(rb'"cost"\s*:\s*\d'),
 }
-"""What the provider itself said: litellm makes up a finish reason, usage, reasoning tokens and a cost where it did not.
-Text in a JSON string cannot look like these: its quotes and line ends are escaped."""
+"""The marks of values that the provider itself stated: litellm makes up a finish reason, usage, reasoning tokens and a
+cost where it did not. Text in a JSON string cannot look like these: its quotes and line ends are escaped."""
 _STYLES: Mapping[str, Mapping[str, Any]] = {"compact": {"ensure_ascii": False, "separators": (",", ":")}, "spaced": {}}
 
 
@@ -97,7 +97,7 @@ class Tape:
         self.said: set[str] = set()
         """Of finish, end, usage, reasoning and cost, what the response holds."""
         self.broken: Exception | None = None
-        """What ended the reading of the response before its end."""
+        """The exception that ended the reading of the response before its end."""
         self.unreached: Exception | None = None
         """Why no response came."""
         self.garbled = False

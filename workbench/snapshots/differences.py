@@ -56,7 +56,7 @@ class Difference(Struct, frozen=True):
     at: str = ""
     """The place in full, for programs; empty for what concerns the whole run."""
     details: tuple[str, ...] = ()
-    """What else differs in the same request."""
+    """Further differences of the same request."""
     call: ChangedCall | None = None
     """Both requests, if one changed."""
     file: str = ""

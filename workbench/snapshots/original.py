@@ -194,7 +194,7 @@ class _Validators:
 
 
 async def replay_original(definition: Definition, original: Original, base: Ports) -> tuple[list[Difference], int]:
-    """What differs in phases and status, and how many calls were answered. ``base``: as for ``rerun``."""
+    """Returns the differences in phases and status, and the number of answered calls. ``base``: as for ``rerun``."""
     model, sink = _Model(original), MemorySink()
     tools, validators = _Tools(base.tools, model), _Validators(base.validators)
     ports = replace(base, model=model, tools=tools, validators=validators, sink=sink)

@@ -26,7 +26,7 @@ _MOVING: Mapping[str, frozenset[str]] = {
     "embedded": frozenset({"duration_s"}),
     "tool_finished": frozenset({"duration_s", "sandbox", "cached", "whole"}),
 }
-"""What differs from run to run, or is written elsewhere in the file."""
+"""The fields that differ from run to run, or are written elsewhere in the file."""
 
 
 class RecordedRun(Struct, frozen=True, dict=True):

@@ -46,7 +46,7 @@ class RecordedCounter:
         """``real`` counts new texts."""
         self._real = real
         self.anew: dict[CountKey, tuple[int, Grade]] = dict(counts)
-        """What the recording's requests do not tell: given beforehand, and counted since."""
+        """The counts that the recording's requests do not hold: given beforehand, and counted since."""
         self._messages: dict[CountKey, tuple[int, Grade]] = {}
         self._tools: dict[CountKey, tuple[int, Grade]] = {}
         self._overhead: dict[tuple[str, str, bool], int] = {}

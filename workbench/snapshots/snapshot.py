@@ -17,7 +17,7 @@ from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.recorded_run import RecordedRun
 
 FORMAT = 1
-"""What this version writes, and the newest that it reads."""
+"""The version that this program writes, and the newest that it reads."""
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 

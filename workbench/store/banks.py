@@ -79,7 +79,8 @@ class Bank:
             raise StoreError(f"cannot read {self.path}: {error.strerror}") from error
 
     def search(self, query: str, most: int) -> tuple[list[MemoryHit], int]:
-        """What shares most with the query, best first, of equals the newer first; and how many were searched."""
+        """Returns the memories that share most with the query, best first, of equals the newer first; and how many were
+        searched."""
         memories = self.memories()[::-1]
         best = Ranking([f"{memory.text} {memory.callout}" for memory in memories]).best(query, most)
         return [MemoryHit(memories[index], score) for index, score in best], len(memories)

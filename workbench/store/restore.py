@@ -26,7 +26,7 @@ class RescuedRecords(Struct, frozen=True):
 
 
 def rescued(store: Store, elsewhere: Path) -> list[RescuedRecords]:
-    """What lies below ``elsewhere`` of runs of this store; those of other stores are passed over."""
+    """Returns the records below ``elsewhere`` of runs of this store; those of other stores are passed over."""
     try:
         folders = sorted(path for path in elsewhere.iterdir() if is_id(path.name) and path.is_dir())
     except OSError:

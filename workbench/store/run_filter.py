@@ -137,7 +137,7 @@ class Field(Struct, frozen=True):
 
 
 def kinds_of(run: RunSummary) -> tuple[str, ...]:
-    """What ``is:`` says of a run."""
+    """Returns the kinds of a run that ``is:`` can name."""
     kind = run.parent_kind or ("fork" if run.parent_run else "")
     facts = {
         "fork": kind in ("fork", "replay"),
@@ -391,7 +391,7 @@ class Filter(Struct, frozen=True):
 
     @property
     def phrases(self) -> tuple[Phrase, ...]:
-        """What may have to be searched for in the texts of runs."""
+        """The phrases that may have to be searched in the texts of runs."""
         found = (term.phrase for terms in self.alternatives for term in terms if term.phrase is not None)
         return tuple(dict.fromkeys(found))
 

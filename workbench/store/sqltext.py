@@ -34,7 +34,7 @@ class SqlFault(Struct, frozen=True):
 
 
 def fault_of(text: str, error: StoreError) -> SqlFault:
-    """What an engine or the guard said of a statement."""
+    """Describes the fault of a statement, as an engine or the guard stated it."""
     said = " ".join(str(error).split())
     message = _CODE.sub("", _SCOPE.sub("", _EXPECTED.sub(_fewer, said))).rstrip(". ")
     offset, length = _place(text, said)

@@ -195,7 +195,7 @@ class Store:
         return Tail(self.folder(run_id))
 
     def health(self, run_id: str) -> Health:
-        """What the files of a run are like. Raises UnknownRun."""
+        """Examines the files of a run. Raises UnknownRun."""
         tail = self.tail(run_id)
         for _ in tail.poll():
             pass

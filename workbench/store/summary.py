@@ -34,7 +34,7 @@ ENDS = 4096
 """Bytes at each end of a segment that tell it from another one."""
 
 STATUSES = ("running", "success", "failed", "blocked", "stopped", "interrupted", "diverged")
-"""What the status of a run may be: the words of every list, command and screen."""
+"""The statuses of a run: the words of every list, command and screen."""
 
 RESUMABLE = ("stopped", "interrupted", "failed")
 """A run with one of these can go on."""
@@ -63,9 +63,9 @@ class RunSummary(Struct, frozen=True):
     excerpt: bool = False
     """Whether the input or the output is longer than that."""
     labels: Labels = NO_LABELS
-    """What people say of it."""
+    """The labels that people gave to it."""
     call_labels: tuple[tuple[str, Labels], ...] = ()
-    """What they say of its calls, by place."""
+    """The labels that people gave to its calls, by place."""
     seconds: float | None = None
     """Duration in seconds (``Elapsed``); None until it has ended, and if an imported file names no times."""
     phases: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class RunSummary(Struct, frozen=True):
     bytes: int = 0
     damaged: bool = False
     fault: str = ""
-    """What is wrong with its journal, in a sentence."""
+    """The fault of its journal, in a sentence."""
     user: str = ""
     """The user of a run from a team's server."""
     machine: str = ""
@@ -134,7 +134,7 @@ class RunSummary(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people use for it."""
         return self.session_id or self.run_id
 
     @property
@@ -166,7 +166,7 @@ class RunSummary(Struct, frozen=True):
 
 
 _KEPT = frozenset(RunSummary.__struct_fields__) - {"labels", "call_labels"}
-"""What the file of a summary holds: annotations change by themselves."""
+"""The fields in the file of a summary: annotations change by themselves."""
 _STARTED = ("session_id", "cascade_id", "cascade_file", "cascade_sha256")
 _PARENT = {
     "parent_run": "run_id",
@@ -299,14 +299,15 @@ def labelled(run: RunSummary, folder: Path) -> RunSummary:
 
 
 def fault_of(fold: Summarizer, health: Health) -> str:
-    """What is wrong with a journal, the worst problem first; empty for a good one."""
+    """Describes the fault of a journal, the worst problem first; empty for a good one."""
     if not health.problems and fold.senseless:
         return "a record is not what its kind promises"
     return fault_in(health, started=bool(fold.values.get("started")))
 
 
 def fault_in(health: Health, *, started: bool) -> str:
-    """What reading found wrong, the worst first; ``started``: the record was read with which a run begins."""
+    """Describes the faults that reading found, the worst first; ``started``: the record was read with which a run
+    begins."""
     if health.problems:
         return health.problems[0]
     if not started:
@@ -325,8 +326,9 @@ Identity = dict[str, list[Any]]
 
 
 def identity(folder: Path) -> Identity:
-    """What tells this journal from another, or from what it was: of each segment its size, when it and its entry in the
-    folder last changed, and a digest of its ends; of the bodies in files how many, how long and how new they are.
+    """Returns the identity that tells this journal from another, or from an earlier state: of each segment its size,
+    when it and its entry in the folder last changed, and a digest of its ends; of the bodies in files how many, how
+    long and how new they are.
 
     Raises OSError."""
     return {**{name: _segment(folder / name) for name in segments(folder)}, "blobs": _bodies(folder / "blobs")}

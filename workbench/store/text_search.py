@@ -220,7 +220,7 @@ def _in_bodies(folder: Path, needle: bytes, wanted: str) -> Hit | None:
 
 
 def excerpt(text: str, wanted: str) -> str:
-    """What stands around a phrase, on one line."""
+    """Returns the text around a phrase, on one line."""
     at = max(0, text.casefold().find(wanted))
     start = max(0, at - _BEFORE)
     cut = " ".join(text[start : at + len(wanted) + _AFTER].split())

@@ -34,7 +34,8 @@ class TimedOut(TimeoutError):
 
 
 async def call_function(function: Function, arguments: Mapping[str, Any], timeout_s: float) -> Any:
-    """What the function returns. Raises TimedOut, or what the function raises; SystemExit becomes RuntimeError.
+    """Returns the result of the function. Raises TimedOut, or the function's own exception; SystemExit becomes
+    RuntimeError.
 
     A thread and not a pool: one that hangs must neither hold up the next call nor the end of the program.
     """

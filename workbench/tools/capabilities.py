@@ -60,7 +60,7 @@ class Capability(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What the trust record keeps: equal only for the same thing with the same content."""
+        """The key in the trust record: equal only for the same thing with the same content."""
         return "\t".join((self.kind, self.name, self.digest))
 
 
@@ -73,9 +73,9 @@ def function_named(target: str, elsewhere: Path | None = None) -> Capability:
 def mcp_capabilities(
     name: str, server: McpServer, root: Path | None, elsewhere: Path | None = None
 ) -> tuple[Capability, ...]:
-    """What an MCP server can do: run a program outside the sandbox, or be sent what a model says; and the variables
-    that it is given. Files of the workspace ``root`` that its command names count with their content. ``elsewhere`` as
-    in ``function_named``."""
+    """Returns the capabilities of an MCP server: to run a program outside the sandbox, or to be sent the words of a
+    model; and the variables that it is given. Files of the workspace ``root`` that its command names count with their
+    content. ``elsewhere`` as in ``function_named``."""
     where = "" if elsewhere is None else f", in cascades of {elsewhere}"
     digest = _digest(json.dumps([server.model_dump(mode="json"), *_files(server.argv, root)], sort_keys=True))
     kind = CapabilityKind.NETWORK if server.url else CapabilityKind.COMMAND
@@ -85,7 +85,7 @@ def mcp_capabilities(
 
 
 def _files(argv: Sequence[str], root: Path | None) -> Iterator[str]:
-    """What the arguments of a command that are files below ``root`` hold, as digests."""
+    """Yields the digests of the files below ``root`` that the arguments of a command name."""
     for argument in argv if root is not None else ():
         file = root / argument if root is not None else Path(argument)
         try:

@@ -108,7 +108,7 @@ def _any(_char: str) -> bool:
 
 
 def _one(pattern: str, position: int) -> tuple[_Test, int]:
-    """What matches one character, and where it ends."""
+    """Returns the test of one character, and its end."""
     char = pattern[position]
     if char == "?":
         return _in_name, position + 1

@@ -54,7 +54,7 @@ def type_of(name: str) -> str:
 
 
 def registered() -> tuple[HookRegistration, ...]:
-    """What the running program registered outside any workspace file."""
+    """Returns the hooks that the running program registered outside any workspace file."""
     return tuple(_registered)
 
 

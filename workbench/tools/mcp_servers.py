@@ -369,7 +369,7 @@ class _Connection:
             self._status = response.status_code
 
     def _said(self) -> str:
-        """What it said that is not of the protocol, and what it wrote to stderr, in words."""
+        """Returns the server's lines that are not of the protocol, and its text on stderr."""
         parts = [f"; it said {self._nonsense}" if self._nonsense else ""]
         if self._status:
             parts.append(f"; it answered HTTP {self._status}")
@@ -482,7 +482,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def _transport_faults() -> tuple[type[Exception], ...]:
-    """What a connection raises that is gone."""
+    """Returns the exceptions of a connection that is gone."""
     return (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, ConnectionError)
 
 
@@ -573,7 +573,7 @@ def _chosen(listing: Listing, names: Sequence[str]) -> Listing:
 
 
 def _result(answer: CallToolResult) -> ToolResult:
-    """What a tool gave, as a model sees it: texts, images by their content, and a word for all else."""
+    """Returns the result of a tool, as a model sees it: texts, images by their content, and a word for all else."""
     texts, images = list[str](), list[ToolImage]()
     for block in answer.content:
         if block.type != "image":

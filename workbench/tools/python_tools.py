@@ -127,7 +127,7 @@ def _hint(node: ast.expr | None) -> Any:
 
 
 def _quoted(text: object) -> Any:
-    """What an annotation in quotes means."""
+    """Returns the meaning of an annotation in quotes."""
     try:
         return _hint(ast.parse(text, mode="eval").body) if isinstance(text, str) else Any
     except (SyntaxError, ValueError, RecursionError):

@@ -148,7 +148,7 @@ def collecting() -> Iterator[list[Registration]]:
 
 
 def registered() -> Mapping[str, Registration]:
-    """What the running program registered outside any workspace file."""
+    """Returns the tools that the running program registered outside any workspace file."""
     return dict(_registered)
 
 

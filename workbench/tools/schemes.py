@@ -136,7 +136,8 @@ class Schemes:
 
     @staticmethod
     def _made_in(folder: PythonFolder, function: Callable[..., Any]) -> bool:
-        """What a module has only imported is no function of the folder."""
+        """Tells whether a module defines a function itself: one that it has only imported is no function of the
+        folder."""
         return str(getattr(function, "__module__", "")).startswith(folder.package)
 
     def _module(self, name: str) -> Any:

@@ -261,7 +261,7 @@ class Toolbox:
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What is wrong with the tools themselves: files that do not import, names that hide others."""
+        """The faults of the tools themselves: files that do not import, names that hide others."""
         return tuple(self.registry.problems)
 
     @property
@@ -361,7 +361,7 @@ class Toolbox:
             await self.servers.aclose()
 
     async def facts(self) -> dict[str, ToolFacts]:
-        """What a check must know of every tool that can be listed, those of the engine included.
+        """Returns the facts that a check needs of every tool that can be listed, those of the engine included.
 
         ``needs`` says why a call would be refused as things are: trust, or a sandbox.
         """

@@ -189,7 +189,7 @@ class CodeValidator:
 
 
 def validator_tools(shell: ShellTools) -> dict[str, Callable[[], Tool]]:
-    """What describes each of them, by name; a phase may list them as tools, too."""
+    """Returns the functions that describe each of them, by name; a phase may list them as tools, too."""
     plain: list[Function] = [simple_validator, length_check, keyword_validator, json_format_validator]
     coded = CodeValidator(shell).code_execution_validator
     tools: dict[str, Callable[[], Tool]] = {function.__name__: partial(_tool, function) for function in plain}

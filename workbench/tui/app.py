@@ -315,7 +315,8 @@ class WorkbenchApp(ThemedApp):
         await self.run_action(key.action, default_namespace=self if key.context == "app" else self._taker(command))
 
     def _taker(self, command: str) -> DOMNode:
-        """What has the key of a command: the widget with the focus, another one that is shown, or the screen."""
+        """Returns the widget that takes the key of a command: the one with the focus, another one that is shown, or the
+        screen."""
         focused = [self.screen.focused] if self.screen.focused is not None else []
         widgets = (widget for widget in (*focused, *self.screen.query("*")) if widget.display)
         return next((widget for widget in widgets if _binds(widget, command)), self.screen)

@@ -1,4 +1,4 @@
-"""What screens, panes and controllers may ask of the app: its services, and its navigation.
+"""The contract between the app and its screens, panes and controllers: its services, and its navigation.
 
 They import this module in place of the app and of each other, so that imports run one way.
 """

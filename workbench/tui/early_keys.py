@@ -45,7 +45,7 @@ class Host(Protocol):
 
     @property
     def focused(self) -> Widget | None:
-        """What takes keys."""
+        """The widget that takes keys."""
         ...
 
     def say(self, text: str) -> None:
@@ -131,7 +131,7 @@ class EarlyKeys:
     # -- prompts and screens that do not have the focus yet ----------------------------------------------------------
 
     def _target(self) -> Widget | None:
-        """What takes keys now."""
+        """Returns the widget that takes keys now."""
         return (self._host.focused or self._host.screen) if self._host.screen_stack else None
 
     def _opens(self) -> bool:

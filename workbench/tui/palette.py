@@ -149,7 +149,7 @@ class Palette:
         return self.tones.get(name)
 
     def over(self, name: str) -> Style | None:
-        """What all text of a line becomes, whatever its tokens: sixteen colours do not contrast by themselves."""
+        """The style of all text of a line, whatever its tokens: sixteen colours do not contrast by themselves."""
         return self.overs.get(name)
 
     def _mixed(self, name: str, strength: float) -> Color:
@@ -157,7 +157,7 @@ class Palette:
         return color if strength >= 1 else self._colors["background"].blend(color, strength)
 
     def _own(self, token: str) -> Style | None:
-        """What the theme itself says of a token: a background, and the colour of text on it."""
+        """Returns the theme's own style of a token: a background, and the colour of text on it."""
         own = [Color.parse(name).rich_color for name in self._variables.get(f"paint-{token}", "").split()]
         return Style(bgcolor=own[0], color=own[1] if len(own) == 2 else None) if own else None
 

@@ -36,7 +36,7 @@ LOOK_AGAIN = 1.0
 NO_COLOR_THEME = "ansi-dark"
 """The theme to begin with: its only backgrounds are marks, and what others tint it sets bold, dim or reversed."""
 FEW_COLORS = {True: "ansi-dark", False: "ansi-light"}
-"""What takes the place of a dark or a light theme where the terminal has sixteen colours: rounded to those, all its
+"""The themes that replace a dark or a light theme where the terminal has sixteen colours: rounded to those, all its
 surfaces are black."""
 _CUBE = (0, 95, 135, 175, 215, 255)
 """The levels of each channel in the 256 colours of xterm; the greys go from 8 in steps of 10."""
@@ -111,7 +111,7 @@ class ThemedApp(App[int]):
             theme = NO_COLOR_THEME
         self.theme_folders = tuple(themes) if themes is not None else theme_folders()
         self.early_notices: list[str] = []
-        """What went wrong before there was a screen to say it on."""
+        """Faults that occurred before there was a screen to show them."""
         self._palette: Palette | None = None
         self.notices = Notices(self.show_notices, self.set_timer)
         self._own_themes: frozenset[str] = frozenset()

@@ -103,7 +103,7 @@ def answer_row(columns: Columns, call: CallState) -> Row:
 
 
 def tool_row(columns: Columns, tool: ToolState) -> Row:
-    """What a tool gave back."""
+    """Returns the row of a tool's result."""
     if tool.status == "running":
         return _result(columns, "tool", sign("running"), tool.tool, "running", "running", "")
     failed = tool.status == "failed"

@@ -423,7 +423,7 @@ def _took(one: CellResult) -> str:
 
 
 def _spent_of(matrix: Matrix) -> str:
-    """What all runs of a batch and their scores cost."""
+    """Returns the cost of all runs of a batch and their scores."""
     ended = [one for _, _, _, one in matrix.all() if one.status in DONE]
     unpriced = sum(one.without_price for one in ended)
     estimated = any(one.estimated for one in ended)
@@ -441,7 +441,7 @@ NAMES, LEAST_CELL = 11, 18
 MEASURED = 200
 """Rows at the beginning whose texts decide how wide their columns are."""
 ORDERS = ("row", "score", "worst", "cost", "time", "status")
-"""What rows are sorted by: all but the first by the variant under the cursor."""
+"""The keys that rows are sorted by: all but the first by the variant under the cursor."""
 
 
 class BatchRows(Rows):

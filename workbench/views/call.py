@@ -154,7 +154,7 @@ def _row(index: int, entry: Entry, call: CallState, cached: bool) -> list[Piece]
 
 
 def _part(part: MessagePart, entry: Entry) -> list[Piece]:
-    """What a message was put together from."""
+    """Returns a part that a message was put together from."""
     gone = part.action is Action.DROPPED
     token = "faint" if gone else "dim"
     changed = part.action is not Action.KEPT

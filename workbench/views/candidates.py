@@ -505,7 +505,7 @@ def _outcome(of: Round) -> str:
 
 
 def notes(rows: Sequence[RankedCandidate]) -> Iterator[tuple[str, str]]:
-    """What must be known to read the numbers: ``(text, token)``."""
+    """Yields the remarks that explain the numbers: ``(text, token)``."""
     scores = [row.number for row in rows if row.assumed_score]
     if scores:
         yield (

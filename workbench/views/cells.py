@@ -29,7 +29,7 @@ class Target(str):
 
 
 def target_at(spans: Iterable[Span], x: int) -> Target | None:
-    """What a click on a cell of a line is meant for."""
+    """Returns the target of a click on a cell of a line; None if it has none."""
     at = 0
     for text, _ in spans:
         if at <= x < (at := at + cell_len(text)):

@@ -426,7 +426,8 @@ def side_of(entry: Entry | None, index: int, seen: AssembledCall | None, other: 
 
 
 def _passages(entry: Entry, other: Entry | None) -> list[tuple[str, bool]]:
-    """What went out; of a message that is worded otherwise, which words the other side does not have."""
+    """Returns the passages that were sent; of a message that is worded otherwise, with the words that the other side
+    does not have."""
     if entry.sent is None:
         return []
     text = message_text(entry)
@@ -582,7 +583,7 @@ class CompareRows(Rows):
                 mark = (" ", "plain")
 
     def _notes(self, pair: CallPair) -> list[str]:
-        """What either side of a call takes back, in as many lines as it takes."""
+        """Returns the messages that either side of a call takes back, in as many lines as they need."""
         lines: list[str] = []
         for name, seen, other in (("A", pair.a, pair.b), ("B", pair.b, pair.a)):
             if seen is not None and seen.breach is not None:
@@ -837,7 +838,7 @@ def _flat(text: str, limit: int) -> str:
 
 
 def _document(entry: Entry | None) -> list[TextLine]:
-    """What went out in full."""
+    """Returns the whole text that was sent."""
     if entry is None or entry.sent is None:
         return [TextLine("(not sent)", "faint")]
     return message_lines(entry.sent, "plain" if state_of(entry) == "full" else "placeholder", whole=True)

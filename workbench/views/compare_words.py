@@ -160,7 +160,7 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
-    """What one call took back, and whether that pays; ``other`` is the same call on the other side."""
+    """Says which messages one call took back, and whether that pays; ``other`` is the same call on the other side."""
     breach = seen.breach
     assert breach is not None
     if breach.price.rule.provider == "none":

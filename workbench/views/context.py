@@ -39,7 +39,7 @@ class Stretch(Struct, frozen=True):
 
 
 def sort_of(entry: Entry, phase: str) -> str:
-    """What an entry counts as in the bar."""
+    """Returns the kind of an entry in the bar."""
     item = entry.item
     if item.kind is Kind.SYSTEM:
         return "tools"
@@ -262,7 +262,7 @@ class ContextRows(Rows):
             yield from (Ref("tool", i) for i in range(len(call.tools)))
 
     def set_live(self, live: LiveCall | None) -> None:
-        """What the call is doing right now: the last row, while there is anything to say."""
+        """Shows the activity of the call right now: the last row, while there is any."""
         self.live = live
         self.refs = (*self._fixed, Ref("live")) if live is not None else self._fixed
 
@@ -349,7 +349,8 @@ class ContextRows(Rows):
         return columns(width, len(self.call.entries), self._needs, marked=self.view.compare)
 
     def _needed(self) -> Needs:
-        """What the columns have to hold. Of a long context the reasons and origins at both ends stand for all."""
+        """Measures the contents of the columns. Of a long context the reasons and origins at both ends stand for
+        all."""
         entries = self.call.entries
         ends = list(range(len(entries)))
         if len(entries) > 2 * MEASURED:

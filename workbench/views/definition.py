@@ -68,7 +68,8 @@ def outline(
 
 
 def kind_word(node: Node) -> str:
-    """What a node is, in one word: gate, tool, parallel, join, manager, child, conditional, start, exit, llm."""
+    """Returns the kind of a node, in one word: gate, tool, parallel, join, manager, child, conditional, start, exit,
+    llm."""
     return "child" if node.kind == "subgraph" and node.rules.once else KIND_WORDS.get(node.kind, node.kind)
 
 
@@ -241,7 +242,8 @@ def _inputs(cascade: Cascade, given: Mapping[str, Any]) -> Iterable[Fact]:
 
 
 def phase_facts(cascade: Cascade, phase: Phase, default_model: str, graph: Graph | None = None) -> Iterable[Fact]:
-    """What a phase may use and sees; ``graph`` is the pipeline or decomposition that it is a node of."""
+    """Yields the rights of a phase, and the context that it sees; ``graph`` is the pipeline or decomposition that it is
+    a node of."""
     if phase.deterministic:
         if (rule := phase.for_each_row) is not None:
             what = flat(rule.cascade) if rule.cascade is not None else f"'{flat(rule.instructions or '')}'"

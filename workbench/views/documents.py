@@ -89,7 +89,7 @@ def pretty(text: str) -> str:
 
 
 def _why(call: CallState, entry: Entry) -> str:
-    """What happened to the message, and the reason, which often says both."""
+    """Returns the decision about the message, and the reason, which often says both."""
     words = reason(call, entry)
     return words if words.startswith(f"{entry.action}:") else f"{entry.action}: {words}"
 
@@ -148,7 +148,7 @@ def reason(call: CallState, entry: Entry) -> str:
 
 
 def copy_of(message: Message) -> str:
-    """What a copy of a message takes: its text, and its calls."""
+    """Returns the text that a copy of a message takes: its own, and its calls."""
     calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
     return "\n".join(filter(None, (message.text, *calls)))
 

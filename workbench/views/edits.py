@@ -67,7 +67,7 @@ def editables(draft: EditDraft) -> tuple[Editable, ...]:
 
 
 def _margin(mark: Span) -> tuple[Span, ...]:
-    """What stands before a row that has no number: its mark stands below those of the messages."""
+    """Returns the margin of a row that has no number: its mark stands below those of the messages."""
     return (("    ", "plain"), mark, (" ", "plain"))
 
 

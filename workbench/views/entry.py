@@ -226,7 +226,7 @@ def break_row(columns: Columns, reason: str) -> Row:
 
 
 def message_text(entry: Entry) -> str:
-    """What went out, or would have, as plain text: text, calls, images by digest."""
+    """Returns the message as plain text, as it was sent or would have been: text, calls, images by digest."""
     message = entry.item.message if entry.sent is None else entry.sent
     parts = [message.text] if message.text else []
     parts += [f"call {c.id} {c.name}({c.arguments})" for c in message.tool_calls]

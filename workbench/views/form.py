@@ -95,7 +95,7 @@ def card_pieces(option: Option) -> list[Piece]:
 
 
 def choices_of(section: FieldSection, room: int | None = None) -> tuple[tuple[str, list[Piece]], ...]:
-    """What can be chosen in a section: the value, and its words; the rows of a table in ``room`` cells."""
+    """Returns the options of a section: the value, and its words; the rows of a table in ``room`` cells."""
     match section:
         case Select() | MultiSelect() | CardGrid() | Comparison():
             cards = isinstance(section, CardGrid | Comparison)

@@ -143,7 +143,7 @@ class FlowRows(Rows):
         return (Row(justify(((" phase", "head"),), fitted(names, self._columns(width)), width)),)
 
     def _columns(self, width: int) -> int:
-        """What the columns of the tree take a width for: all of them, or the three of a narrow one."""
+        """Returns the number of columns of the tree that need a width: all of them, or the three of a narrow one."""
         return 100 if width >= 100 else 80 if width >= 80 else 50
 
     def row(self, index: int, width: int) -> Row:

@@ -41,10 +41,10 @@ class HeaderState(Struct, frozen=True):
     held: str = ""
     """The stop at which the run is paused, if it is: ``before investigate:9``."""
     at: str = ""
-    """What runs now: ``investigate:9``."""
+    """The place that runs now: ``investigate:9``."""
     question: bool = False
     waiting: str = ""
-    """What a call in progress waits for: ``provider 34 s, retry 2``."""
+    """The reason why a call in progress waits: ``provider 34 s, retry 2``."""
     stepping: bool = False
     unsaved: bool = False
     """The disk does not take the run."""
@@ -145,7 +145,7 @@ REASON = 60
 
 
 def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Span]:
-    """What the run does, or how it ended; before that, that the disk does not take it."""
+    """Says what the run does, or how it ended; before that, that the disk is full."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
     if facts.question:
         return [*lost, (Target(told(" WAITS FOR YOU  {run.answer} answers "), "run.answer"), "waiting-badge")]

@@ -83,7 +83,7 @@ class JsonRows(TextRows):
         return lines
 
     def _hidden(self, index: int, room: int) -> str:
-        """What stands between the brackets of a folded part: the beginning of an object, else how much it holds."""
+        """Returns the text between the brackets of a folded part: the beginning of an object, else its size."""
         first = self._all[index]
         if first.text.endswith("["):
             return first.summary

@@ -67,7 +67,7 @@ _OTHER_WORDS = {
     "page_down": "pagedown",
     "page_up": "pageup",
 }
-"""What other programs call them."""
+"""The names that other programs give them."""
 _SYMBOLS = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"} | {
     "plus_sign": "plus",
     "low_line": "underscore",
@@ -143,7 +143,8 @@ def _parts(key: str) -> list[str]:
 
 
 def _of_character(character: str) -> str:
-    """What Textual calls the key of a character: letters and digits by themselves, others by their Unicode name."""
+    """Returns Textual's name for the key of a character: letters and digits by themselves, others by their Unicode
+    name."""
     if character.isalnum():
         return character
     name = unicodedata.name(character, character).lower().replace("-", "_").replace(" ", "_")
@@ -159,7 +160,7 @@ def _known() -> tuple[str, ...]:
 
 _NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 _bound: dict[str, str] = {}
-"""What each command's key is called; filled when it is first needed, and by ``take_keys``."""
+"""The name of each command's key; filled when it is first needed, and by ``take_keys``."""
 
 
 def take_keys(table: Iterable[Key]) -> None:

@@ -63,7 +63,7 @@ class LogRows(Rows):
 
     @property
     def empty(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What a log without a line says."""
+        """The text of a log without a line."""
         if self.can_run:
             return ("Nothing has happened yet.", *self._explained)
         how = told("The file cannot run as it is: {tab.problems} says why, {view.edit} opens it.")

@@ -15,7 +15,7 @@ from workbench.views.text import wrapped
 
 
 def of_run(run: RunState) -> Iterator[Problem]:
-    """What a run failed of, and what it warned of."""
+    """Yields the failure of a run, and its warnings."""
     if run.status in ("failed", "blocked") and run.reason:
         yield Problem(Severity.ERROR, "", f"the run {run.status}: {run.reason}", run.cascade_file, Stretch(0, 1, 0, 1))
     for event in run.warnings:

@@ -286,7 +286,7 @@ class RequestRows(Rows):
         return self._one(lambda width: Row(crop(((words, "faint"),), width)), None, number)
 
     def _head(self, part: ChangedPart) -> _Block:
-        """What differs, then the line of the file that decided."""
+        """Returns the difference, then the line of the file that decided."""
 
         def draw(row: int, width: int) -> Row:
             if row == 0:

@@ -245,7 +245,7 @@ class CatalogueEntry(Struct, frozen=True):
     text: str
     """The shown text, with its indentation."""
     taken: str = ""
-    """What enter takes: a query, the name of a column or a table."""
+    """The text that enter inserts: a query, the name of a column or a table."""
     detail: str = ""
     """Shown at the right edge."""
     about: str = ""
@@ -315,7 +315,7 @@ class CatalogueRows(Rows):
         return self.entries[index].text.strip()
 
     def about(self, index: int) -> TextRows:
-        """What a row is, for the pane below the list."""
+        """Describes a row, for the pane below the list."""
         entry = self.entries[index] if 0 <= index < len(self.entries) else CatalogueEntry("head", "")
         words = [entry.detail] if entry.kind == "column" else []
         said = " · ".join(part for part in (*words, entry.about) if part)
@@ -323,7 +323,7 @@ class CatalogueRows(Rows):
 
 
 INNER = "internal"
-"""What stands for the tables that serve the index."""
+"""The text that replaces the names of tables that serve the index."""
 _INNER_ABOUT = "Tables that serve the index, or that another table shows better."
 
 

@@ -239,7 +239,7 @@ def _parent(state: RunState) -> str:
 
 
 def edit_words(event: Event, state: RunState) -> str:
-    """What somebody edited, in the words of the log."""
+    """Describes an edit by a person, in the words of the log."""
     words = words_of(event, state)
     return words[1] if words is not None else ""
 

@@ -421,7 +421,7 @@ class CardRows(TextRows):
 
 
 def _labels(at: str, labels: Labels) -> Iterator[TextLine]:
-    """What people say of the run, or of one of its calls."""
+    """Yields the labels that people gave to the run, or to one of its calls."""
     if not labels:
         return
     name: tuple[Span, ...] = ((f"{at}  ", "name"),) if at else ()

@@ -123,7 +123,7 @@ class SummaryRows(Rows):
             yield from self._child(str(child.get("run_id", "")), room, width)
 
     def _asides(self, visit: VisitState, room: int, width: int) -> Iterator[Line]:
-        """What the calls of a phase took that compare its candidates: with it the rows add up to the phase."""
+        """Yields the sums of a phase's calls that compare its candidates: with them the rows add up to the phase."""
         for purpose in dict.fromkeys(call.purpose for call in visit.calls if call.purpose):
             calls = [call for call in visit.calls if call.purpose == purpose]
             passed = [call.duration_s for call in calls if call.duration_s is not None]

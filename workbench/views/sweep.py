@@ -77,7 +77,8 @@ class SweepNote(NamedTuple):
 
 
 def sentences(sweep: Sweep) -> Iterator[SweepNote]:
-    """What stands below the table: who is left out, what is cheapest, what to be wary of, and the models in force."""
+    """Yields the sentences below the table: which runs are left out, which strategy is cheapest, the warnings, and the
+    models in force."""
     for one in sweep.excluded[:TOLD]:
         yield SweepNote(f"{one.run} is left out: {one.reason}", "warning")
     if (more := sweep.left_out - TOLD) > 0:
@@ -117,8 +118,8 @@ def never_live_words(sweep: Sweep) -> str:
 
 
 def live_words(sweep: Sweep, label: str) -> str:
-    """What stored runs say of a strategy: ``2 live, score 85``, ``offline only``, ``never``; empty if they were not
-    looked up.
+    """Summarises the stored runs of a strategy: ``2 live, score 85``, ``offline only``, ``never``; empty if they were
+    not looked up.
     """
     if sweep.ran is None:
         return ""
@@ -377,7 +378,7 @@ def unknown_words(tried: StrategyResult, several: bool) -> str:
 
 
 TONES = {"warning": "warning", "result": "ok", "note": "dim"}
-"""What a sentence means, as a token."""
+"""The token for each kind of sentence."""
 SAME = 0.005
 """Below it a share is shown as no difference."""
 
@@ -571,7 +572,7 @@ class SweepRows(Rows):
         return (*self._said(width), _LEGEND, Row(crop(((text, "head"),), width)))
 
     def _said(self, width: int) -> list[Row]:
-        """What to make of the strategies, the warnings first."""
+        """Returns the conclusions about the strategies, the warnings first."""
         ordered = sorted(self._notes, key=lambda said: list(TONES).index(said.kind))
         lines = [(line, said.kind) for said in ordered for line in wrap(flat(said.text), max(20, width - 2))]
         return [Row(crop(((f" {line}", TONES[kind]),), width)) for line, kind in lines[:NOTES]]

@@ -92,5 +92,5 @@ def dot_lines(lines: Iterable[str]) -> Iterator[tuple[Span, ...]]:
 
 
 def of(text: str) -> Callable[[str], tuple[Span, ...]]:
-    """What paints the lines of a file."""
+    """Returns the function that paints the lines of a file."""
     return dot if _DIGRAPH.search(text, 0, 4000) is not None else yaml

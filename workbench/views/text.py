@@ -91,7 +91,8 @@ _LEAD = re.compile(r"^\s*(?:\S{1,6}  )?")
 
 
 def explained(words: Iterable[str], room: int) -> tuple[str, ...]:
-    """What a list says when it is empty, in lines of at most ``room`` cells; they go on where their text began."""
+    """Returns the explanation of an empty list, in lines of at most ``room`` cells; a continued line begins where its
+    text began."""
     lines: list[str] = []
     for line in words:
         hang = len(line) - len(_LEAD.sub("", line))
@@ -121,7 +122,7 @@ class TextRows(Rows):
         self.title_right = title_right
         self.empty = tuple(empty)
         self.copy = "\n".join(line.text for line in lines) if copy is None else copy
-        """What a copy of the whole takes."""
+        """The text that a copy of the whole takes."""
         self.focus = focus
         """The line that should be in view at first."""
         self._numbered = any(line.number for line in lines)

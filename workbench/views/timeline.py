@@ -39,7 +39,7 @@ TOKENS: Mapping[str, str] = {
 }
 """The tokens of the visual language that the bars of each kind have."""
 FILLS: Mapping[str, str] = {"call": "█", "tool": "▒", "child": "▬", "person": "▚", "pause": "‖", "idle": "┈"}
-"""What the bars are made of, so that kinds differ without colour."""
+"""The characters of the bars, so that kinds differ without colour."""
 
 
 _GAPS: Mapping[Kind, str] = {"pause": "paused", "idle": "no call or tool"}
@@ -54,7 +54,7 @@ class Clock:
         self._known = 0
 
     def begin(self, time: str) -> None:
-        """What second 0 is."""
+        """Sets the moment of second 0."""
         self._zero = _moment(time)
 
     def learn(self, run: RunState) -> None:
@@ -104,7 +104,7 @@ class Bar(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it apart from all others."""
+        """The key that tells it apart from all others."""
         return self.kind, self.run, self.place, self.label, self.start
 
     @property
@@ -248,7 +248,8 @@ class Timeline:
                 yield Bar("tool", begun, end, tool.tool, tool.place, key, tool.status, nested=int(bool(key)))
 
     def _of_visits(self, key: str, run: RunState, *, over: bool) -> Iterator[Bar]:
-        """What no model call holds: tools of phases without a model, child runs, questions to people."""
+        """Yields the bars that no model call holds: tools of phases without a model, child runs, questions to
+        people."""
         at, nested = self._clock.at, int(bool(key))
         for visit in run.visits:
             yield from self._of_tools(key, visit.tool_tries, over=over)
@@ -285,7 +286,7 @@ def place_words(place: Place) -> str:
 
 
 def words_of(bar: Bar) -> str:
-    """What a bar is, in words."""
+    """Describes a bar, in words."""
     if bar.kind == "call" and bar.call is not None:
         return place_words(bar.place) + ("" if bar.place.turn else f" {bar.call.purpose}")
     names = {"tool": "", "child": "child ", "person": "you: ", "pause": "", "idle": ""}

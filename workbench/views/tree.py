@@ -244,7 +244,7 @@ class Node(Struct, frozen=True):
     run: str = ""
     """The nested run that it is of, or stands for; empty for the run itself."""
     calls: tuple[CallState, ...] = ()
-    """What a wide tree counts of it."""
+    """Its calls, which a wide tree counts."""
     sums: Figures | None = None
     """Figures of the row with all rows below it, child runs included; None for a row without any."""
     took: float | None = None
@@ -320,7 +320,7 @@ class Nodes:
                 )
 
     def _said(self, place: Place) -> tuple[Span, ...]:
-        """What people say of a call."""
+        """Returns the labels that people gave to a call."""
         return label_spans(self.run.annotations.at(place)) if self.run is not None and self.run.annotations else ()
 
     def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
@@ -362,7 +362,7 @@ class Nodes:
             yield from self._visits(own, [visit for visit in visits if is_candidate(visit)], phase.depth + 1)
 
     def _walks(self) -> Iterator[Node]:
-        """What settled a contest of whole walks: it belongs to no phase."""
+        """Yields the calls that settled a round of whole walks: they belong to no phase."""
         run = self.run
         for contest in run.contests if run is not None else ():
             if run is not None and contest.is_whole:
@@ -585,7 +585,7 @@ class Nodes:
         return any(str(child.get("run_id", "")) in self._line for child in visit.children)
 
     def _root(self) -> NodeId:
-        """What sets the nodes of a nested run apart."""
+        """Returns the prefix that sets the nodes of a nested run apart."""
         return ("in", self._nested) if self._nested else ()
 
     def _call(self, phase: str, call: CallState, depth: int, *, many: bool) -> Node:
@@ -675,7 +675,7 @@ def _line_of(run_id: str, children: Mapping[str, RunState]) -> tuple[str, ...]:
 
 
 def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
-    """What each of some runs took so far, by run id; a run comes before those that it started."""
+    """Returns the sums of each of some runs so far, by run id; a run comes before those that it started."""
     known: dict[str, Figures] = {}
     for run_id, child in reversed(list(children.items())):
         known[run_id] = child.figures(known)
@@ -837,7 +837,7 @@ def _brief(node: Node) -> tuple[Span, ...]:
 
 
 def _noted(node: Node) -> tuple[Span, ...]:
-    """What a narrow tree says before the number at its edge: visits, broken rules."""
+    """Returns the remark of a narrow tree before the number at its edge: visits, broken rules."""
     return ((" ", "plain"), *node.right[:-1]) if any(text for text, _ in node.right[:-1]) else ()
 
 

@@ -1,5 +1,6 @@
-"""What a view is made of: cells, tables, texts and drawings. A screen draws them, the command line prints them, a page
-shows them. And how they find room: which columns give way, where a line is folded. Widths are in terminal cells."""
+"""The parts of a view: cells, tables, texts and drawings. A screen draws them, the command line prints them, a page
+shows them. This module also finds their room: which columns give way, where a line is folded. Widths are in terminal
+cells."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ GAP = 2
 _BARE = 4
 """Least width of a flexible column when no other can be cut."""
 _FIELDS = re.compile(r"\S+(?: \S+)*\s*")
-"""What belongs together in a line: words with one blank between them."""
+"""One part of a line that belongs together: words with one blank between them."""
 _WORDS = re.compile(r"\S+\s*")
 
 

@@ -125,7 +125,7 @@ class ViewedMessage(Struct, frozen=True):
         return TextRows(lines, self.title, self.facts, copy=documents.copy_of(self.message), above=above)
 
     def _value(self) -> object | None:
-        """What the text, or the text below a header like ``[Tool result: x]``, is as JSON; else the tool calls."""
+        """Returns the text, or the text below a header like ``[Tool result: x]``, as JSON; else the tool calls."""
         text = self.message.text
         head, _, rest = text.partition("\n")
         if (value := read_json(text)) is None and head.startswith("[") and head.endswith("]"):
@@ -177,7 +177,7 @@ def viewed_answer(call: CallState, gallery: Gallery) -> ViewedMessage:
 
 
 def viewed_tool(call: CallState, index: int, gallery: Gallery) -> ViewedMessage:
-    """What a tool call of this turn gave."""
+    """Returns the result of a tool call of this turn."""
     tool = call.tools[index]
     doc = documents.tool_doc(tool)
     message = Message("tool", documents.parts_of(tool))

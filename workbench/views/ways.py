@@ -38,7 +38,8 @@ class VisitWays(Struct, frozen=True):
 
 
 def ways_of(graph: Graph, run: RunState, phase: str = "") -> tuple[VisitWays, ...]:
-    """What followed each visit of a run, or of one of its phases, in the order of the visits."""
+    """Returns the edges that were taken after each visit of a run, or of one of its phases, in the order of the
+    visits."""
     visits = (visit for visit in run.visits if phase in ("", visit.phase))
     return tuple(VisitWays(visit, ways_on(graph, visit)) for visit in visits)
 
@@ -110,7 +111,7 @@ def why_words(way: Way) -> str:
 
 
 def ways_doc(graph: Graph, visit: VisitState, text: str, file: str) -> TextRows:
-    """What followed a visit, each edge in two lines, then the file at the edge that was taken."""
+    """Describes the edges after a visit, each in two lines, then the file at the edge that was taken."""
     found = ways_on(graph, visit)
     to = f"→ {flat(found.to)}" if found.to else "nothing follows"
     lines = [TextLine(f"{to}   {flat(found.why)}", "bold")]

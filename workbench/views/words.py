@@ -19,7 +19,7 @@ from workbench.views.cells import flat
 from workbench.views.numbers import count, money, plural, seconds
 
 Words = tuple[str, str, str]
-"""What sort of thing happened, what happened, and the token that colours it."""
+"""The kind of an event, its description, and the token that colours it."""
 
 
 class AppliedEvent(Struct, frozen=True):
@@ -31,7 +31,7 @@ class AppliedEvent(Struct, frozen=True):
 
 
 def words_of(event: Event, run: RunState) -> Words | None:
-    """What an event says; None where there is nothing to tell. A damaged one is shown as it is."""
+    """Describes an event; None for one that is not told. A damaged one is shown as it is."""
     words = _WORDS.get(event.kind)
     if words is None:
         return None

@@ -80,8 +80,8 @@ def get_soundings_analysis(session_id: str, phase: str, *, folder: Folder = None
 
 
 def get_context(session_id: str, place: str | Place, *, folder: Folder = None) -> ResultTable:
-    """What changed in the context of one call. ``place`` is ``phase/visit/attempt/turn/call``, each counted from 1,
-    with ``branch:`` of a candidate before it. Raises ValueError for what is no place."""
+    """Returns the changes in the context of one call. ``place`` is ``phase/visit/attempt/turn/call``, each counted from
+    1, with ``branch:`` of a candidate before it. Raises ValueError for a text that is no place."""
     with index_of(folder) as index:
         return index.get_context(session_id, Place.parse(place) if isinstance(place, str) else place)
 

@@ -80,7 +80,7 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
 
 
 def proxy_runner(proxy: Proxy) -> web.AppRunner:
-    """What serves a proxy: a client that goes away ends its request, and no body is unpacked on its way."""
+    """Returns the runner of a proxy: a client that goes away ends its request, and no body is unpacked on its way."""
     return web.AppRunner(
         proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
     )
@@ -110,7 +110,7 @@ async def collecting(runs: SpanRuns, served: Served) -> AsyncIterator[dict[str, 
 
 
 def _names(served: Served) -> frozenset[str]:
-    """What clients may call the server by; empty with a token."""
+    """Returns the names by which clients may call the server; empty with a token."""
     port = served.listener.getsockname()[1]
     return frozenset() if served.token else frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
 

@@ -126,7 +126,7 @@ class RunComparison(Struct, frozen=True):
     a: RunState
     b: RunState
     notes: tuple[str, ...] = ()
-    """What could not be done as it should be."""
+    """Remarks on the things that could not be done as they should be."""
 
 
 THIS = "this"
@@ -199,7 +199,8 @@ OTHER_RUNS = 50
 
 
 def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
-    """What a run can be compared with; strategies only where its cascade can still be loaded. Raises StoreError."""
+    """Returns the sides that a run can be compared with; strategies only where its cascade can still be loaded. Raises
+    StoreError."""
     state = project.store.state(run_id)
     found = [SideChoice("record", THIS, "this run as it was recorded", ComparedRun(run_id))]
     with suppress(DefinitionError):

@@ -27,7 +27,7 @@ class WrittenSetting(Struct, frozen=True):
 
     file: File
     value: Any
-    """What counts now."""
+    """The value in force."""
     origin: str
     """The origin of the value in force: another place may override this one."""
 

@@ -81,7 +81,7 @@ class Target(Struct, frozen=True):
 
 
 def target_of(stop: Stop) -> Target:
-    """What can be edited where a run is paused. Raises EditError if nothing can."""
+    """Returns the target that can be edited where a run is paused. Raises EditError if there is none."""
     if stop.kind not in EDITS_AT:
         raise EditError(f"nothing can be edited at {str(stop.kind).replace('_', ' ')}")
     request = stop.assembly.request if stop.assembly is not None else None
@@ -184,8 +184,8 @@ class EditDraft:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What can be edited as a text, in the order of a list: messages with their calls, then what else stands at
-        the stop, then the state."""
+        """The parts that can be edited as a text, in the order of a list: messages with their calls, then the other
+        values of the stop, then the state."""
         return tuple(self._lay_out()[1].values())
 
     def part(self, key: str) -> Part | None:

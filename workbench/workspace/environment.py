@@ -93,7 +93,7 @@ class Environment:
 
     @functools.cached_property
     def prices(self) -> PriceTable:
-        """What calls cost, with the workspace's own prices."""
+        """The prices of calls, with the workspace's own prices."""
         return PriceTable(self._project.settings.prices)
 
     # -- trust -------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Environment:
     def manifest(
         self, folder: Path, *cascades: Cascade, sandbox: str = "", code: UnsandboxedCode | None = None
     ) -> Manifest:
-        """What the workspace could do outside the sandbox, with what these cascades add."""
+        """Returns the abilities of the workspace outside the sandbox, with those that these cascades add."""
         code = code or self.code(folder)
         return manifest(
             python=code.python,
@@ -261,7 +261,7 @@ class Environment:
     # -- checks ------------------------------------------------------------------------------------------------------
 
     def surroundings(self, file: Path) -> LintEnvironment:
-        """What the pure checks are told of the outside of one file."""
+        """Returns the facts about the outside of one file that the pure checks need."""
         folder = file.parent
         toolbox = self.toolbox(folder)
         tools, validators, refused = _run(_facts(toolbox))
@@ -319,7 +319,7 @@ def _refs(cascade: Cascade) -> Iterator[str]:
 
 
 def _bad_strategy(spec: str) -> tuple[str, int] | None:
-    """What is wrong with a strategy spec, and at which column."""
+    """Describes the fault of a strategy spec, and its column."""
     try:
         parse(spec)
     except SpecError as fault:

@@ -74,7 +74,7 @@ def translated(loaded: Loaded, format_name: str) -> Translation:
 
 
 def definition_of(project: Project, run_id: str, format_name: str) -> Translation:
-    """What a run ran, as ``cascade`` or ``dot``. Raises UnknownRun, CannotTranslate."""
+    """Returns the definition of a run, as ``cascade`` or ``dot``. Raises UnknownRun, CannotTranslate."""
     state = project.store.state(run_id)
     loaded = load(state.cascade_text, state.cascade_file)
     if format_name == "cascade" and loaded.own is None:

@@ -135,7 +135,7 @@ class CheckedCascade(Struct, frozen=True):
     first: str = ""
     """The first error, or why the file cannot be read."""
     inputs: Mapping[str, str] = {}
-    """What a run of it is given: names, and what each is."""
+    """The inputs of a run of it: names, and a description of each."""
 
 
 def cascade_files(project: Project) -> list[ListedCascade]:

@@ -63,7 +63,7 @@ class ImportedRun(Struct, frozen=True):
     left_out: tuple[LeftOut, ...]
     """Those among them that concern parts missing in the messages of every call."""
     evidence: str
-    """What in the file says that it is of this format."""
+    """The part of the file that shows that it is of this format."""
     also: tuple[str, ...]
     """Names of further formats that fit the file's shape."""
 
@@ -362,7 +362,8 @@ def _written(
 
 @contextmanager
 def _stored(target: ImportTarget, run_id: str, shown: str) -> Iterator[JournalServices]:
-    """What writes into a new run of the store, which is gone again if it fails. Raises CannotOpen and StoreError."""
+    """Yields the services that write into a new run of the store, which is deleted again if it fails. Raises CannotOpen
+    and StoreError."""
     try:
         with target.store.create(run_id) as sink:
             yield JournalServices(sink, target.clock, encodings(), target.prices, cost, target.redact)

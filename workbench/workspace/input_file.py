@@ -48,7 +48,7 @@ def as_line(value: Any) -> str:
 
 
 def from_line(line: str) -> Any:
-    """What a line means: objects, lists, numbers, true, false and null as JSON, else the text."""
+    """Returns the value of a line: objects, lists, numbers, true, false and null as JSON, else the text."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

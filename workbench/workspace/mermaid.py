@@ -22,7 +22,7 @@ _SHAPES = {
     "join": ('[\\"', '"/]'),
     "subgraph": ('[("', '")]'),
 }
-"""What a node of each kind is drawn between."""
+"""The brackets that a node of each kind is drawn between."""
 _CLASSES = {
     "success": "stroke:#2e7d32,stroke-width:2px",
     "failed": "stroke:#c62828,stroke-width:2px",
@@ -117,7 +117,8 @@ def _mermaid_lines(graph: Graph, walked: RunPath) -> Iterator[str]:
 
 
 def _inner_lines(ids: Mapping[str, str], walked: RunPath) -> Iterator[str]:
-    """What ran inside a phase: its candidates, the winner with a thick line; and the cascades that it started."""
+    """Yields the runs inside a phase: its candidates, the winner with a thick line; and the cascades that it
+    started."""
     for name, candidates in walked.candidates.items():
         for number, (words, won) in enumerate(candidates if name in ids else ()):
             line = "==>" if won else "-.->"

@@ -43,7 +43,7 @@ class OpenedCascade(Struct, frozen=True):
 
     @property
     def cascade(self) -> Cascade | None:
-        """What can be shown: the cascade, or as much of it as could be read."""
+        """The part that can be shown: the cascade, or as much of it as could be read."""
         return self.loaded.cascade or self.loaded.draft
 
     @property

@@ -40,7 +40,7 @@ _EMULATORS: tuple[tuple[str, ...], ...] = (
 
 
 def opener(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What starts a command in a new terminal, in front of its words; empty if nothing here can."""
+    """Returns the words that start a command in a new terminal, to put in front of it; empty if there are none here."""
     if environment.get("TMUX") and shutil.which("tmux"):
         pane = environment.get("TMUX_PANE", "")
         return ("tmux", "split-window", "-d", "-v", "-l", "30%", *(("-t", pane) if pane else ()))

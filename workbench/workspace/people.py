@@ -184,7 +184,7 @@ class PreparedAnswers:
         return None
 
     def remarks(self, phases: Sequence[str]) -> Sequence[tuple[str, str]]:
-        """What of the answers belongs to none of these phases."""
+        """Returns the parts of the answers that belong to none of these phases."""
         named = [(key, key.partition("#")[0]) for key in self._by_phase]
         named += [(f"{AUDIBLES}: {phase}", phase) for phase, _, _ in self._feedback]
         return [("answers", _unknown(key, phase, phases)) for key, phase in named if phase not in phases]

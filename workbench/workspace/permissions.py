@@ -21,7 +21,7 @@ def manifest_of(project: Project, files: Sequence[Path] = ()) -> Manifest:
 
 
 def not_allowed(project: Project, files: Sequence[Path] = ()) -> tuple[Capability, ...]:
-    """What a person would have to allow before these cascades may do all that they could."""
+    """Returns the capabilities that a person would have to allow before these cascades may do all that they could."""
     return Trust(project.folders.state).missing(project.root, manifest_of(project, files))
 
 

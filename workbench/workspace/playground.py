@@ -110,7 +110,7 @@ class Sample(Struct, frozen=True):
     """US dollars; None if unknown."""
     cost_grade: str = "unknown"
     predicted: float | None = None
-    """What its input was expected to cost, US dollars."""
+    """The expected cost of its input, US dollars."""
     seconds: float | None = None
     finish_reason: str = ""
 
@@ -135,7 +135,7 @@ class Planned(Struct, frozen=True):
     cost: float | None
     """US dollars of both; None if a price is unknown; 0 offline."""
     note: str = ""
-    """What speaks against the model, though it may be asked."""
+    """A warning about the model, though it may be asked."""
 
 
 class Plan(Struct, frozen=True):
@@ -282,7 +282,7 @@ class Playground:
         return await sending.run()
 
     def port(self, choice: ModelChoice) -> Model:
-        """What answers for a choice. Raises RepliesError."""
+        """Returns the port that answers for a choice. Raises RepliesError."""
         environment = environment_of(self._project, self.subject.file)
         return model_for(self._project, choice, self.subject.file, environment, self._prices(choice))
 
@@ -317,7 +317,7 @@ class Playground:
 
 
 def spent(samples: Sequence[Sample]) -> CostSum:
-    """What answers cost: as billed, or as predicted for their input."""
+    """Returns the cost of answers: as billed, or as predicted for their input."""
     answered = [sample for sample in samples if sample.status == "answered" or sample.cost is not None]
     return CostSum.sum(CallCost(sample.cost, sample.cost_grade, sample.predicted) for sample in answered)
 

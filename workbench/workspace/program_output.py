@@ -1,4 +1,4 @@
-"""What stays of a session of attach when its program is gone: the file with what the program printed."""
+"""The rest of an attach session after its program has ended: the file with the program's output."""
 
 from __future__ import annotations
 

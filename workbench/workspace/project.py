@@ -27,7 +27,7 @@ class Project(StoredWorkspace):
 
     @cached_property
     def environment(self) -> Environment:
-        """What lies around the cascades of this workspace: tools, validators, trust."""
+        """The surroundings of the cascades of this workspace: tools, validators, trust."""
         return Environment(self)
 
     def open(self, file: Path, allow: Collection[str] = ()) -> OpenedCascade:
@@ -54,8 +54,8 @@ class Project(StoredWorkspace):
         return load_env(file).over(self.env)
 
     def redactor(self, *, base_url: str = "", shapes: bool | None = None) -> Redactor:
-        """What replaces secrets in texts of runs. The values of ``.env`` are secrets in any folder: only setting them
-        as variables takes trust."""
+        """Returns the redactor that replaces secrets in texts of runs. The values of ``.env`` are secrets in any
+        folder: only setting them as variables takes trust."""
         env = self.variables(trusted=True)
         return Redactor({**env, "BASE_URL": base_url}, self.settings.redact == "all" if shapes is None else shapes)
 

@@ -216,7 +216,7 @@ def _matched(parts: Sequence[tuple[str, str, int]], rendered: str, repeat: str) 
 
 
 def _hunks(before: str, after: str) -> Iterator[tuple[int, int, str]]:
-    """What differs, word by word: stretches of ``before`` and what stands there instead."""
+    """Yields the differences, word by word: stretches of ``before`` and their replacements."""
     shortest = min(len(before), len(after))
     head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
     most = shortest - head

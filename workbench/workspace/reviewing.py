@@ -62,7 +62,7 @@ class Decision(StrEnum):
     """The decision about a changed snapshot."""
 
     ACCEPTED = "accepted"
-    """What happens now was written as the new expectation."""
+    """Today's request was written as the new expectation."""
     REJECTED = "rejected"
     """The snapshot is right and the cascade is wrong: nothing is written."""
     SKIPPED = "skipped"
@@ -89,7 +89,7 @@ class Section(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[ChangedPart, ...]:
-        """What is to be told of the request."""
+        """The parts of the request that are to be told."""
         return self.call.parts if self.call is not None and not self.same_as else ()
 
     @property
@@ -170,7 +170,7 @@ _LOOKED_AT = {
 
 
 def same_words(verdict: SnapshotResult) -> str:
-    """What is unchanged beside the differences: ``routes, checks, state: same``; empty if unknown."""
+    """Names the parts that are unchanged beside the differences: ``routes, checks, state: same``; empty if unknown."""
     if verdict.fault is not None:
         return ""
     kinds = {one.kind for one in verdict.differences}
@@ -195,7 +195,7 @@ class Review:
         self.decided: dict[str, Decision] = {}
         """By the name of the snapshot."""
         self._written: dict[str, Snapshot] = {}
-        """What was accepted, by the name too."""
+        """The accepted snapshots, by the name too."""
 
     def decide(self, verdict: SnapshotResult, decision: Decision) -> None:
         """Decide about one; a later decision replaces an earlier one. Raises SnapshotError, and leaves the file, if it

@@ -86,7 +86,7 @@ class RunAttachments(Struct, frozen=True):
     the connections of a loop are closed together. It is opened and closed by whoever made it. The runs then also share
     their writes to the disk (``SharedSink``)."""
     common: CommonPorts | None = None
-    """What the run has in common with others; made anew without it."""
+    """The ports that the run shares with others; made anew without it."""
     summarized: Callable[[RunSummary], None] = unheard
     """Gets the run in one line once its journal is closed."""
 
@@ -338,7 +338,7 @@ class Connected(Protocol):
 
 
 def common_ports(project: Project, file: Path | None, choice: ModelChoice, sandbox: str = "") -> CommonPorts:
-    """What runs of a cascade file have in common. ``sandbox``: a level that a flag asked for."""
+    """Returns the ports that runs of a cascade file share. ``sandbox``: a level that a flag asked for."""
     folder = file.parent if file is not None else project.root
     around = project.environment
     code = around.code(folder)
@@ -404,7 +404,7 @@ class RunJournal:
         note = project.notes.append
         self._child_pictures = Pictures(project.store, note)
         self._makers: list[Callable[[Event], None]] = [Pictures(project.store, note), Frontiers(project.graphs, note)]
-        """What makes something of the events: names of images, graphs, spans."""
+        """The observers that make something of the events: names of images, graphs, spans."""
         if project.settings.graphs or project.settings.graph_dir:
             self._makers.append(Diagrams(project.store, project.graphs, note))
         self._spans = live_spans(project.env, project.store, attached.notify)

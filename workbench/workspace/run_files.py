@@ -79,7 +79,7 @@ class Frontiers:
         self._models: dict[tuple[str, tuple[str, str, int]], dict[str, str]] = defaultdict(dict)
         """Models of candidates by index, by run and the branch, phase and visit that they stand in."""
         self._by_phase: dict[str, dict[str, Any]] = defaultdict(dict)
-        """What was found, by run and phase."""
+        """The files that were found, by run and phase."""
 
     def __call__(self, event: Event) -> None:
         """Take one event, after it is in the journal."""

@@ -100,7 +100,7 @@ class ViewedRun:
         self.growing = self._store.writer(run_id) is not None
         """Whether another process writes it."""
         self.events = list(self._tail.poll())
-        """What there was when it was opened."""
+        """The events that it held when it was opened."""
         self.drifted = _drift(project, opened, self.events)
         """The phases of the file that are not what the run is pinned to."""
 
@@ -166,12 +166,12 @@ class Session:
         self.viewed: ViewedRun | None = None
         """The stored run that was asked for last."""
         self.program: ProgramOutput | None = None
-        """What the watched program prints; None without one, or if it has a terminal of its own."""
+        """The output of the watched program; None without one, or if it has a terminal of its own."""
         self._model = model
         self._session = session
         self._sandbox = sandbox
         self._past: Recording | None = None
-        """What a run that reuses another's answers is held against."""
+        """The recording that a run with reused answers is compared with."""
         self._good: OpenedCascade | None = self.opened if self.opened.definition and runs else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -246,7 +246,7 @@ class Session:
 
     @property
     def workspace(self) -> Workspace:
-        """What opens other files and runs as this one was opened."""
+        """The workspace that opens other files and runs as this one was opened."""
         return Workspace(self.project, self._model, self._sandbox)
 
     def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:

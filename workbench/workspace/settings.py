@@ -46,7 +46,8 @@ class Setting(Struct, frozen=True):
     secret: bool = False
     """Whether the value is never shown."""
     of: str = ""
-    """What each part of a list or a mapping is: ``texts``, ``hosts``, ``mappings of numbers``, or ``MCP servers``."""
+    """The type of each part of a list or a mapping: ``texts``, ``hosts``, ``mappings of numbers``, or ``MCP
+    servers``."""
 
 
 TABLE: tuple[Setting, ...] = (

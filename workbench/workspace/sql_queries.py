@@ -78,8 +78,8 @@ _COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.
 
 
 def open_index(store: Store) -> Index | ServerIndex:
-    """What answers questions in SQL about a store: its own database, or the team's server. Raises StoreBusy where
-    another process owns the database, and StoreError."""
+    """Returns the index that answers questions in SQL about a store: its own database, or the team's server. Raises
+    StoreBusy where another process owns the database, and StoreError."""
     from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
 
     return Index(store) if store.server is None else server_index(store, store.server)
@@ -123,7 +123,7 @@ def shared_index(store: Store) -> Iterator[Index | ServerIndex]:
 
 
 def index_notes(index: Index | ServerIndex) -> list[str]:
-    """What a reader of answers should know: that the index is only read, stands still, or lacks runs."""
+    """Returns remarks for a reader of answers: that the index is only read, stands still, or lacks runs."""
     progress = index.progress
     notes = [index.notice] if index.notice else []
     if progress.fault:

@@ -19,7 +19,7 @@ class CascadeTemplate(Struct, frozen=True):
 
     name: str
     about: str
-    """What it is, in a few words: for lists."""
+    """A description in a few words, for lists."""
 
 
 TEMPLATES = (

@@ -33,7 +33,7 @@ class StoredWorkspace:
     env: Mapping[str, str]
     folders: Folders
     notes: list[str] = field(default_factory=list)
-    """What the user should know: that the store lies elsewhere, say."""
+    """Remarks for the user: that the store lies elsewhere, say."""
 
     @classmethod
     def at(

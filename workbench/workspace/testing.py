@@ -69,7 +69,7 @@ class SnapshotResult(Struct, frozen=True):
     calls: int = 0
     """Model calls answered from the recording; none was made."""
     note: str = ""
-    """What the verdict does not say: that only the structure was compared."""
+    """A remark that the verdict does not make: that only the structure was compared."""
     again: Rerun | None = None
     snapshot: Snapshot | None = None
 
@@ -166,7 +166,8 @@ class Snapshots(SnapshotFolder):
         return ""
 
     def compared(self, file: Path) -> tuple[str, ...]:
-        """What a replay of a snapshot is held against, a line for each kind; nothing for a file that cannot be read."""
+        """Describes the sources that a replay of a snapshot is compared with, a line for each kind; nothing for a file
+        that cannot be read."""
         shown = self.project.shown(file)
         try:
             snapshot = read_snapshot(text_of(file, shown), shown)
@@ -378,7 +379,7 @@ class Snapshots(SnapshotFolder):
         return self.project.redactor(shapes=True)
 
     def _ports(self, cascade_file: str) -> Ports:
-        """What a replay of a cascade takes from the workspace, kept between replays."""
+        """Returns the ports of the workspace that a replay of a cascade needs, kept between replays."""
         folder = (self.project.root / cascade_file).parent.resolve()
         if folder not in self._kept_ports:
             self._kept_ports[folder] = _replay_ports(self.project, folder, _remembering(self._redactor()))
@@ -386,8 +387,9 @@ class Snapshots(SnapshotFolder):
 
 
 def _replay_ports(project: Project, folder: Path, redact: Callable[[str], tuple[str, int]]) -> Ports:
-    """What a replay of a snapshot takes from the workspace: descriptions of tools and validators (a changed one is a
-    changed request), other cascades, and templates. No person and no model is asked, and nothing is stored.
+    """Returns the ports of the workspace that a replay of a snapshot needs: descriptions of tools and validators (a
+    changed one is a changed request), other cascades, and templates. No person and no model is asked, and nothing is
+    stored.
 
     ``redact`` replaces secrets as the run did."""
     toolbox, prices = project.environment.toolbox(folder), _UnknownPrices()
@@ -443,7 +445,7 @@ _NO_RUN = "the file holds a value that no run writes; freeze it again"
 
 
 def _broken(fault: Exception) -> SnapshotError:
-    """What the engine made of a file that has the form of a snapshot, and values that no run writes."""
+    """Returns the error for a file that has the form of a snapshot, and values that no run writes."""
     reason = f"there is no {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
     return SnapshotError(f"the replay broke: {reason}", hint=_NO_RUN)
 

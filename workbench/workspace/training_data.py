@@ -178,7 +178,7 @@ def _clean(value: Any, redact: Callable[[str], tuple[str, int]], made: TrainingD
 
 
 def scored_by_people(store: Store, run_ids: Sequence[str]) -> dict[str, float | None]:
-    """What people said of runs: the score, else a thumb as 1 or 0."""
+    """Returns the scores that people gave to runs: the score, else a thumb as 1 or 0."""
     found: dict[str, float | None] = {}
     for run_id in run_ids:
         said = store.annotations(run_id).run

@@ -27,7 +27,7 @@ class Variant(Struct, frozen=True):
     strategy: str = ""
     """A strategy spec; empty for what the file says."""
     label: str = AS_WRITTEN
-    """What differs between the variants of the batch."""
+    """The settings that differ between the variants of the batch."""
 
 
 def setting_of(text: str) -> tuple[str, list[Any]]:

@@ -224,8 +224,8 @@ def _value(one: CellResult, name: str, judged: bool) -> float | None:
 def folded(
     records: Iterable[Mapping[str, Any]], known: Mapping[str, CellResult] | None = None
 ) -> dict[str, CellResult]:
-    """What records say of each cell, the newest last; those that they are silent about are left out. ``known`` is what
-    earlier records said. Records of a later program's kinds are passed over."""
+    """Returns the newest result of each cell that the records or ``known`` (the results of earlier records) name; a
+    cell that they never name is left out. Records of kinds that a later program wrote are passed over."""
     found: dict[str, CellResult] = {}
     for record in records:
         key = str(record.get("cell", ""))

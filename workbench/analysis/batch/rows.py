@@ -32,7 +32,7 @@ class Row(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people call it: its ``id`` or ``name``, else its number."""
+        """The name that people use: its ``id`` or ``name``, else its number."""
         found = next((self.columns[key] for key in NAMES if isinstance(self.columns.get(key), str | int)), "")
         return str(found).strip() or str(self.number)
 
@@ -89,8 +89,8 @@ def canonical(value: Any) -> str:
 
 
 def cell_key(definition: str, asked: Mapping[str, Any], input: Mapping[str, Any], *number: int) -> str:
-    """What makes two cells the same: the text of the cascade (its digest), who is ``asked`` and how, the input, and
-    the ``number`` of the run among equal ones. Whatever differs is another cell, so a batch whose file was edited runs
-    what is new and keeps the rest."""
+    """Returns the key of a cell: the text of the cascade (its digest), who is ``asked`` and how, the input, and the
+    ``number`` of the run among equal ones. A change of any of them makes another cell, so a batch whose file was edited
+    runs the new cells and keeps the rest."""
     body = canonical([definition, asked, input, number])
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:20]

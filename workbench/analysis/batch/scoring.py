@@ -77,8 +77,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
 
 def read_score(answer: Any) -> Score:
-    """What a function, a validator or a cascade answered: a number, a boolean, ``{"valid"|"score", "reason"}``, or the
-    JSON text of one. Anything else is a fault, and no score."""
+    """Reads the answer of a function, a validator or a cascade: a number, a boolean, ``{"valid"|"score", "reason"}``,
+    or the JSON text of one. Anything else is a fault, and no score."""
     if isinstance(answer, str):
         for text in (answer.strip(), first_fenced(answer)):
             try:
@@ -102,7 +102,7 @@ def read_score(answer: Any) -> Score:
 
 
 def score(scorer: Scorer, output: str, row: Row, schema: Mapping[str, Any] | None = None) -> Score:
-    """What one of ``PURE`` says; ``schema`` is the JSON of a ``schema`` scorer's file."""
+    """Returns the score by one of ``PURE``; ``schema`` is the JSON of a ``schema`` scorer's file."""
     match scorer.kind:
         case "exact":
             return _exact(output, row, scorer.argument or EXPECTED)

@@ -72,7 +72,7 @@ def _rebuild(project: Project) -> None:
 
 
 def _machine(project: Project) -> dict[str, str]:
-    """What the machine offers to tools and models, in words."""
+    """Returns the abilities of the machine that tools and models can use, in words."""
     return {
         "model": in_words(in_force(project, choose_model(project, None, None))),
         "sandbox": _sandbox(project),

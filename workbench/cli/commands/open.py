@@ -114,7 +114,7 @@ def _checkpoint(folder: Path) -> tuple[Path | None, str, Place | None] | None:
 
 
 def _list() -> None:
-    """What this folder holds, printed."""
+    """Prints the content of this folder."""
     from workbench.workspace.home import cascade_files  # the language: 230 ms, before the first frame
 
     project = project_here()

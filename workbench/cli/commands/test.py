@@ -295,7 +295,7 @@ def _sentences(verdict: SnapshotResult) -> tuple[str, ...]:
 
 
 def _problems(verdict: SnapshotResult) -> Iterator[Problem]:
-    """What is wrong, at the line of today's cascade that decided; else at the top of the snapshot."""
+    """Yields the problems, at the line of today's cascade that decided; else at the top of the snapshot."""
     if verdict.fault is not None:
         yield Problem(Severity.ERROR, "snapshot-fault", str(verdict.fault), verdict.file)
     for one in verdict.differences:

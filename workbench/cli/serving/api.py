@@ -118,8 +118,8 @@ class ReadApi:
         return await self.named(request.match_info["run"])
 
     async def opened(self, name: str) -> str:
-        """What the app opens for ``RUN`` or ``RUN@PLACE``: the run's id, with the call's full place. Raises as
-        ``found``."""
+        """Returns the target that the app opens for ``RUN`` or ``RUN@PLACE``: the run's id, with the call's full place.
+        Raises as ``found``."""
         try:
             run_id, place = await in_thread(lambda: annotation_target(self._store, name))
         except NoSuchPlace as fault:

@@ -13,7 +13,7 @@ from msgspec import Struct
 LEAST_TOKEN, MOST_TOKEN = 16, 512
 """Characters that a token has."""
 _NO_TOKEN = re.compile(r"""[^!-~]|[",;\\]""")
-"""What no cookie may hold."""
+"""The characters that no cookie may hold."""
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (

@@ -312,7 +312,7 @@ async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:
 
 
 SHARED = ("/runs/", "/api/runs/")
-"""What a read-only link may open."""
+"""The paths that a read-only link may open."""
 
 
 def _bearer(request: web.Request) -> str:

@@ -120,7 +120,7 @@ class AutoSelection:
 
     @cached_property
     def _candidates(self) -> list[Candidate]:
-        """What may be selected, oldest first, scored; the anchors are marked before."""
+        """Returns the messages that may be selected, oldest first, scored; the anchors are marked before."""
         rules = self._scope.phase.context
         excluded = {id(visit) for visit in self._injection.named(rules.exclude if rules else (), every=True)}
         seen = [visit for visit in self._injection.seen if id(visit) not in excluded]
@@ -192,7 +192,8 @@ class AutoSelection:
 
     @cached_property
     def _offered(self) -> list[Candidate]:
-        """What a selector is offered, oldest first: all, or (``hybrid``) the best that fill twice the budget."""
+        """Returns the messages that a selector is offered, oldest first: all, or (``hybrid``) the best that fill twice
+        the budget."""
         best = _best(self._candidates)
         if self._part.strategy == "hybrid":
             left, pool = 2 * self._part.max_tokens, []
@@ -272,7 +273,8 @@ class AutoSelection:
     # -- a selector --------------------------------------------------------------------------------------------------
 
     def _by_choice(self, candidates: list[Candidate]) -> None:
-        """What the selector chose, as far as it fits; without a choice the heuristic decides, and says so."""
+        """Keeps the messages that the selector chose, as far as they fit; without a choice the heuristic decides, and
+        says so."""
         strategy, menu = self._part.strategy, self.menu(self._part.selector(self._scope)[0])
         if menu is None:
             self._by_score(candidates, name=strategy)
@@ -324,7 +326,7 @@ SIGNALS: Mapping[str, str] = {
     "recency_weight": "its position: 1 for the newest message, 0 for the oldest",
     "callout_weight": "1 for a message that was called out, else 0",
 }
-"""What the heuristic weighs, by the name of the weight: each from 0 to 1, times 100 and its weight; the sum is the
+"""The signals of the heuristic, by the name of the weight: each from 0 to 1, times 100 and its weight; the sum is the
 score."""
 
 

@@ -193,8 +193,8 @@ def _task(scope: PhaseScope, job: Job | None) -> SubTask | None:
 
 
 def _outputs(scope: PhaseScope) -> Iterator[DependencyOutput]:
-    """What the nodes before this one made, in the order of its dependencies; in a graph that is walked, what the latest
-    visits of the nodes made that an edge leads from."""
+    """Yields the outputs of the nodes before this one, in the order of its dependencies; in a graph that is walked,
+    those of the latest visits of the nodes that an edge leads from."""
     graph = scope.graph
     if graph is None:
         return

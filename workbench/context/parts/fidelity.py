@@ -35,8 +35,8 @@ class Level(Struct, frozen=True):
 
 
 def modes(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple[Level, ...]:
-    """What each level says about the fidelity, the deciding level first: the handoff or edge just travelled, the phase,
-    the file; in a pipeline last of all ``compact``.
+    """Returns the fidelity that each level states, the deciding level first: the handoff or edge just travelled, the
+    phase, the file; in a pipeline last of all ``compact``.
 
     Empty if no level says anything: then the rules of ``context`` apply.
     """
@@ -61,8 +61,8 @@ def modes(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple
 
 
 def threads(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple[Level, ...]:
-    """What each level says about the thread, the deciding level first: the phase, the handoff or edge just travelled,
-    in a pipeline the graph's default and the subgraph around the node, and the phase before.
+    """Returns the thread that each level states, the deciding level first: the phase, the handoff or edge just
+    travelled, in a pipeline the graph's default and the subgraph around the node, and the phase before.
 
     Phase and handoff stand in the opposite order to the fidelity. Empty for a first phase that names no thread.
     """
@@ -207,7 +207,7 @@ def head_of(scope: PhaseScope) -> PreambleHead:
 
 
 def pieces_of(scope: PhaseScope, mode: str) -> Pieces:
-    """What a preamble of this mode tells."""
+    """Returns the pieces that a preamble of this mode consists of."""
     if mode == "truncate":
         return Pieces({}, iter(()))
     visits = sorted(scope.visits, key=lambda visit: visit.seq, reverse=True)
@@ -378,7 +378,7 @@ def _outcome(visit: VisitRecord) -> str:
 
 
 def _notes(visit: VisitRecord) -> str:
-    """What a visit leaves: its notes, else its output, else why it failed."""
+    """Returns the notes of a visit, else its output, else the reason of its failure."""
     notes, fault = (str(visit.outcome.get(name) or "") for name in ("notes", "failure_reason"))
     return (notes or visit.output or fault or visit.reason).strip()
 

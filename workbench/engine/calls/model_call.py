@@ -51,7 +51,7 @@ class Sender(Protocol):
         ...
 
     def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit], /) -> Assembly:
-        """What the call would send after edits; nothing is changed. Raises EditError."""
+        """Returns the assembly that the call would send after edits; nothing is changed. Raises EditError."""
         ...
 
     async def heard(self, place: Place) -> bool:

@@ -32,7 +32,8 @@ class Walks(Protocol):
     """Walks a cascade from its first phase to its end."""
 
     def conversation(self, world: World, branch: str) -> Attempting:
-        """What stands for a whole walk among candidates: it renders templates and asks, and runs no phase."""
+        """Returns the conversation that stands for a whole walk among candidates: it renders templates and asks, and
+        runs no phase."""
         ...
 
     async def walk(
@@ -97,7 +98,7 @@ class CascadeSoundings:
         return winner.conversation.output
 
     def _task(self) -> str:
-        """What the cascade is for, as the evaluator reads it."""
+        """Returns the task of the cascade, as the evaluator reads it."""
         given = json.dumps(self._services.world.input, indent=2, ensure_ascii=False)
         return "\n\n".join(filter(None, (self._services.definition.cascade.description, f"Input:\n{given}")))
 

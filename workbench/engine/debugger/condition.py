@@ -138,7 +138,7 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def names_at(stop: Stop) -> dict[str, Any]:
-    """What a condition sees at a stop."""
+    """Returns the names that a condition can use at a stop, with their values."""
     assembly = stop.assembly
     names: dict[str, Any] = stop.place._asdict() | {"tool": stop.tool, "state": stop.state, "problems": stop.problems}
     if assembly is not None:

@@ -48,7 +48,7 @@ class Breakpoint(Struct, frozen=True):
     to: str = ""
     """Where the edge ends; empty for anywhere."""
     outcome: str = ""
-    """What a phase has to come to: ``fail``, or any word of the run's own."""
+    """The outcome of a phase that stops the run: ``fail``, or any word of the run's own."""
 
     def __str__(self) -> str:
         where = ":".join(filter(None, (self.phase, str(self.turn) if self.turn else "")))

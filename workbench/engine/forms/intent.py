@@ -53,7 +53,7 @@ class QuestionContent(Struct, frozen=True):
     ui_hint: str = ""
     layout_hint: str = ""
     instructions: str = ""
-    """What the generator of a form is told besides; anything here lets a model write the form."""
+    """Further instructions for the generator of a form; any text here lets a model write the form."""
 
     @property
     def hint(self) -> str:

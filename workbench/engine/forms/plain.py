@@ -56,7 +56,7 @@ def steps(sections: tuple[AnySection, ...]) -> Iterator[tuple[list[str], FieldSe
 
 
 def shown_lines(section: AnySection) -> Iterator[str]:
-    """What a section shows, its options numbered from 1."""
+    """Yields the lines of a section, its options numbered from 1."""
     if section.title:
         yield f"## {section.title}"
     match section:

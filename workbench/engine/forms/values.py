@@ -88,7 +88,7 @@ def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> For
 
 
 def check_value(section: FieldSection, raw: Any) -> str:
-    """What is wrong with one answer; empty if it is valid."""
+    """Describes the fault of one answer; empty if it is valid."""
     try:
         _answer(section, raw)
     except ValueError as fault:

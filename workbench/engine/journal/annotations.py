@@ -87,7 +87,7 @@ NO_LABELS = Labels()
 
 
 def common(several: Sequence[Labels]) -> Labels:
-    """What holds for each of several runs; no notes, which are written for one."""
+    """Returns the labels that each of several runs has; no notes, which are written for one."""
     if len(several) == 1:
         return several[0]
     first = several[0]

@@ -26,7 +26,8 @@ _DRAWN = ("random, because", "first, because")
 
 
 def candidate_name(index: int) -> str:
-    """What a candidate is called, as its branch is: ``s3`` for a sounding, ``r2.0`` for the first of reforge step 2."""
+    """Returns the name of a candidate, as its branch is called: ``s3`` for a sounding, ``r2.0`` for the first of
+    reforge step 2."""
     step, attempt = divmod(index, REFORGE_STEP)
     return f"r{step}.{attempt}" if step else f"s{attempt}"
 

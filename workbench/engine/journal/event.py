@@ -139,7 +139,7 @@ STOPPED_BY_USER = "stopped by the user"
 """The reason of a ``run_finished`` that a person asked for."""
 
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What comes of reading a value that is not of the type that a run writes."""
+"""The exceptions that reading a value raises that is not of the type that a run writes."""
 
 STATUSES = ("success", "failed", "blocked", "stopped", "diverged")
 

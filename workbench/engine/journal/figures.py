@@ -171,7 +171,7 @@ class FiguresFold:
         self._at: dict[Place, str] = {}
         """Keys of ``_calls`` by the place of the call; of several at one place (a resumed run), the last."""
         self._embedded: list[Mapping[str, Any]] = []
-        """What each embedding took, without what it gave."""
+        """The figures of each embedding, without its vectors."""
         self._stated = StatedUsage()
 
     def take(self, event: Event) -> None:

@@ -308,7 +308,7 @@ class JournalWriter:
         }
 
     def _wired(self, branch: str, wire: Mapping[str, Any]) -> None:
-        """What a journaled splice made of the body before it."""
+        """Applies a journaled splice to the body before it."""
         if not wire.get("beside", False):
             before = self._wires.get(branch, ())
             after = before[wire["at"] + wire["remove"] :]

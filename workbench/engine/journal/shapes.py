@@ -1,5 +1,5 @@
-"""What the values of an event must be. A journal comes from a disk: a record may be whole and still say nonsense, and
-what shows a run must not have to expect a number where a text belongs.
+"""The types that the values of an event must have. A journal comes from a disk: a record may be whole and still say
+nonsense, and what shows a run must not have to expect a number where a text belongs.
 
 Fields are named alike in all kinds, so there is one table by name and a few exceptions, from which msgspec checks
 the data of an event. A field that is missing, or of a name or kind that is not known, is no fault here: older and newer
@@ -331,8 +331,8 @@ _MOST_SHAPES = 500
 
 
 def _shape_of(kind: str, data: Mapping[str, Any]) -> type[Struct]:
-    """What data of a kind must be, for the fields that these have: msgspec looks for every field of a structure, and
-    of all that a kind may hold an event has a tenth."""
+    """Returns the structure that data of a kind must have, for the fields that these have: msgspec looks for every
+    field of a structure, and of all that a kind may hold an event has a tenth."""
     key = (kind, *data)
     shape = _shapes.get(key)
     if shape is None:
@@ -350,7 +350,7 @@ def _whole_shape_of(kind: str) -> type[Struct]:
 
 
 def problem_of(event: Event) -> str:
-    """What is wrong with the values of an event, in words; empty if they are valid."""
+    """Describes the first invalid value of an event, in words; empty if all are valid."""
     try:
         convert(event, _Common, from_attributes=True)
     except ValidationError as error:

@@ -84,7 +84,7 @@ class RunState:
         self.contests = RunCandidateRounds()
         """Candidates that ran side by side, round by round."""
         self.choices: list[Choice] = []
-        """What selectors chose, in order."""
+        """The choices of selectors, in order."""
         self.vectors: dict[str, dict[str, tuple[float, ...]]] = {}
         """Embeddings by the model that was asked and the key of the text."""
         self.embedded: list[Mapping[str, Any]] = []
@@ -94,9 +94,10 @@ class RunState:
         self.other_strategy: Mapping[str, Any] = {}
         """The last ``what_if``: what all calls would have cost so far under a strategy that was priced beside them."""
         self.annotations = Annotations()
-        """What people say of the run and of its calls: set by its reader, since it is no part of the journal."""
+        """Labels that people gave to the run and its calls: set by its reader, since they are no part of the
+        journal."""
         self.fault = ""
-        """What its reader found wrong with its journal, in a sentence."""
+        """The fault that its reader found in its journal, in a sentence."""
         self.senseless: list[Event] = []
         """Records of a journal whose data does not fit their kind."""
         self.bodies = Bodies()
@@ -197,7 +198,7 @@ class RunState:
 
     @property
     def stated(self) -> StatedUsage:
-        """What an imported file says of the whole run, for what none of its calls says."""
+        """The usage that an imported file states of the whole run, for the calls that state none."""
         return StatedUsage.of(self.imported)
 
     @property
@@ -214,15 +215,15 @@ class RunState:
         return self.own + self.children.figures(known)
 
     def figures_of_calls(self, calls: Sequence[CallState]) -> Figures:
-        """What some calls took."""
+        """Returns the sums of some calls."""
         return Figures.of(calls)
 
     def beside_the_phases(self, calls: Sequence[CallState]) -> Figures:
-        """What some calls took, and the embeddings of the run, which belong to no call."""
+        """Returns the sums of some calls, and of the embeddings of the run, which belong to no call."""
         return Figures.sum((one for call in calls for one in call.figures), embedded=self.embedded)
 
     def figures_of(self, visits: Sequence[VisitState], known: Mapping[str, Figures] | None = None) -> Figures:
-        """What some visits took with the runs that they started."""
+        """Returns the sums of some visits and of the runs that they started."""
         total = Figures.of(call for visit in visits for call in visit.calls)
         total = replace(total, tools=total.tools + sum(tool.finished != "" for v in visits for tool in v.tool_tries))
         inside = [str(child.get("run_id", "")) for visit in visits for child in visit.children]
@@ -242,7 +243,7 @@ class RunState:
 
     @property
     def nonsense(self) -> str:
-        """What is wrong with the first invalid record; empty if all are valid."""
+        """Describes the fault of the first invalid record; empty if all are valid."""
         if not self.senseless:
             return ""
         event = self.senseless[0]

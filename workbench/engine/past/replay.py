@@ -61,7 +61,7 @@ class Policy(Struct, frozen=True):
 
     name: str
     live: bool = True
-    """What the recording does not answer is asked live; otherwise it is a divergence."""
+    """Whether a call that the recording does not answer is asked live; otherwise it is a divergence."""
     by_place: bool = False
     """A call gets the answer recorded at its place even if the request has changed."""
     held_back: bool = False

@@ -24,7 +24,7 @@ CHOSEN, CONDITION, PREFERRED, SUGGESTED, WEIGHT, TARGET, AFTER_FAIL = (
 """The steps; ``Selection.step`` names the one that decided."""
 
 MEETING = "the branches meet here"
-"""What decides where a parallel node is followed by the node that its branches come to."""
+"""The rule that decides where a parallel node is followed by the node that its branches come to."""
 _ACCELERATOR = re.compile(r"^\s*(?:\[(?P<a>\w)\]\s*|(?P<b>\w)\)\s+|(?P<c>\w) - )")
 
 

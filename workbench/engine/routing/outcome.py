@@ -41,7 +41,7 @@ class PhaseOutcome(Struct, frozen=True):
 
     @property
     def word(self) -> str:
-        """What conditions see as ``outcome``."""
+        """The word that conditions see as ``outcome``."""
         return self.outcome or self.status
 
     @property

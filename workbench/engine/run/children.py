@@ -273,7 +273,7 @@ class AsyncChild:
 def child_input(
     conversation: Conversation, path: Path, input_map: Mapping[str, Any], context_in: bool
 ) -> dict[str, Any]:
-    """What a child gets: the parent's input, overlaid by its state, overlaid by the map; or the map alone.
+    """Returns the input of a child: the parent's input, overlaid by its state, overlaid by the map; or the map alone.
 
     A value of the map with ``{{`` is rendered; else it is the name of a state or input key; else a literal.
     """

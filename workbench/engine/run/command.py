@@ -64,7 +64,7 @@ async def run_hook(
 
 
 def command_values(result: ToolResult) -> dict[str, Any]:
-    """What a command leaves in the context."""
+    """Returns the values that a command leaves in the context."""
     value = result.value if isinstance(result.value, Mapping) else {}
     stdout = str(value.get("stdout", "" if result.is_error else result.text)).rstrip("\n")
     lines = [line.strip() for line in stdout.splitlines() if line.strip()]

@@ -49,7 +49,7 @@ class ToolFailed(PhaseFailed):
             "tool": tool,
             "type": named[1] if named else "ToolError",
         }
-        """What templates read as ``state.last_deterministic_error``."""
+        """The error that templates read as ``state.last_deterministic_error``."""
 
 
 class ToolPhase:
@@ -90,7 +90,7 @@ class ToolPhase:
         return {name: self._argument(value, (*path, name)) for name, value in phase.inputs.items()}
 
     def _tool_of(self) -> str:
-        """What the journal calls the work of the phase."""
+        """Returns the name of the phase's work in the journal."""
         return self._tool or self._conversation.phase.tool or FOR_EACH_ROW
 
     def _argument(self, value: Any, path: Path) -> Any:

@@ -87,7 +87,7 @@ class Execution:
         self.reported: PhaseOutcome | None = None
         """The outcome that the model stated by a tool, if it did."""
         self.state_set: dict[str, Any] = {}
-        """What this execution put into the state."""
+        """The values that this execution set in the state."""
         self.model, effort = split_effort(model or setup.model)
         self.parameters = laid_over(setup.parameters, effort, {} if model else world.sounding.parameters)
         self.native: bool = self.phase.use_native_tools
@@ -96,7 +96,7 @@ class Execution:
         self.callouts: dict[str, str] = {}
         """Names of the messages that were called out, by ``body_hash``."""
         self.choices: tuple[Choice, ...] = ()
-        """What selectors chose for this execution."""
+        """The choices of selectors for this execution."""
         self.vectors: Vectors | None = None
         """Embeddings that its selection compares."""
         self._drafted = False
@@ -211,7 +211,8 @@ class Execution:
         return self.render(text, (*self.path, "instructions"))
 
     def blocks(self) -> str:
-        """What follows the instructions: the routing menu, the validation requirement and the schema."""
+        """Returns the text that follows the instructions: the routing menu, the validation requirement and the
+        schema."""
         rules, parts = self.phase.rules, []
         if ROUTE_TO in self.tool_names:
             parts.append(texts.routing_block(self.setup.targets))
@@ -273,11 +274,12 @@ class Execution:
 
     @property
     def history(self) -> Draft:
-        """What edits of messages change."""
+        """The messages that edits change."""
         return Draft(self.assembler.entered, tuple(self.items))
 
     def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit]) -> Assembly:
-        """What the call at ``place`` would send after edits; nothing is changed. Raises EditError."""
+        """Returns the assembly that the call at ``place`` would send after edits; nothing is changed. Raises
+        EditError."""
         draft, model, parameters = self.history, self.model, self.parameters
         for edit in edits:
             if isinstance(edit, SetModel):
@@ -457,7 +459,7 @@ class Execution:
         return rendered.text
 
     def scope(self) -> PhaseScope:
-        """What its contexts are assembled in, as things are now."""
+        """Returns the scope in which its contexts are assembled, as things are now."""
         setup, run = self.setup, self.engine
         return PhaseScope(
             cascade=run.definition.cascade,
@@ -499,7 +501,7 @@ class Turns:
         """The last non-blank answer, calls removed."""
         self.route = ""
         self.feedback = ""
-        """What an early check or a turn-ward says; opens the next turn."""
+        """The remark of an early check or a turn-ward; it opens the next turn."""
         self.judged: frozenset[str] = frozenset()
         self._answered_beside_calls = False
         self._calls = 0

@@ -96,7 +96,7 @@ class GraphWalk:
         self.output = ""
         """The latest text that a phase gave."""
         self.updates: dict[str, Any] = {}
-        """What phases of this walk put into the context."""
+        """The values that phases of this walk put into the context."""
         self._services = run.parts.services
         self._phases = {phase.name: index for index, phase in enumerate(self._services.definition.cascade.phases)}
         self._edges = {id(edge): index for index, edge in enumerate(run.graph.edges)}

@@ -32,7 +32,7 @@ class MappingJob(Struct, frozen=True):
 
     definition: Definition
     items: Sequence[Mapping[str, Any]]
-    """What each row of the result begins with."""
+    """The values that each row of the result begins with."""
     inputs: Sequence[Mapping[str, Any]]
     max_parallel: int
     on_error: str

@@ -30,7 +30,7 @@ ENGINE = "pipeline"
 EXCERPT = 200
 """Characters of ``last_response``."""
 TOOL = "tool_command"
-"""What hooks are told that a tool node calls."""
+"""The name that hooks are told for the tool of a tool node."""
 TIMED_OUT = 124
 """Exit code of a command that ran out of time."""
 _REFUSED = "its command does not run, because this folder is not trusted: `workbench trust` shows and allows it"

@@ -131,7 +131,8 @@ class Run:
         return output
 
     def conversation(self, world: World, branch: str) -> Execution:
-        """What stands for a whole walk among candidates: it renders templates and asks, and runs no phase."""
+        """Returns the execution that stands for a whole walk among candidates: it renders templates and asks, and runs
+        no phase."""
         return Visit(self._parts, world, 0, 0, branch).execution()
 
     async def walk(
@@ -253,6 +254,6 @@ class Run:
 
 
 def _ports(model: Model) -> dict[str, str]:
-    """What answers calls, for the journal; and why no provider does."""
+    """Names the ports that answer calls, for the journal; and why no provider does."""
     why = getattr(model, "why", "")
     return {"model": model.name, **({"why": why} if why else {})}

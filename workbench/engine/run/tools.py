@@ -259,7 +259,8 @@ class Tooling:
         return await self.called(call, index)
 
     async def called(self, call: RequestedCall, index: int) -> ToolResult:
-        """What a tool of the engine, a cascade or a registered tool answers; the call itself is not journaled."""
+        """Returns the result of a tool of the engine, a cascade or a registered tool; the call itself is not
+        journaled."""
         if call.name == ROUTE_TO:
             return self._route_to(call.arguments)
         if call.name == REPORT_OUTCOME:
@@ -296,7 +297,7 @@ class Tooling:
         return result
 
     async def _retrieved(self, source: Source, call: RequestedCall, index: int) -> ToolResult:
-        """What a search of a folder or a bank finds."""
+        """Returns the findings of a search of a folder or a bank."""
         retrieval = self.engine.ports.retrieval
         if retrieval is None:
             return ToolResult(f"LookupError: {call.name} has nothing to search here", is_error=True)

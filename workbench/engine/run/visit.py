@@ -56,7 +56,7 @@ class NodeWork(Protocol):
 
     @property
     def check(self) -> str:
-        """What it failed at, as ``PhaseFailed`` names it."""
+        """The check that it failed at, as ``PhaseFailed`` names it."""
         ...
 
     @property
@@ -274,7 +274,8 @@ class Visit:
             execution.output = await self._stand_in(fallback)
 
     async def _inner_answer(self, execution: Execution) -> str:
-        """What the step in ``inputs`` answers: a phase as YAML, or the path of a cascade. Raises PhaseFailed."""
+        """Returns the answer of the step in ``inputs``: a phase as YAML, or the path of a cascade. Raises
+        PhaseFailed."""
         text = self.phase.inner_text
         if not text:
             raise PhaseFailed(f"tool '{self.phase.tool}' needs 'phase_yaml' under 'inputs': a phase as YAML")

@@ -23,7 +23,7 @@ _NO_TOOL = ("\0",)
 
 
 def source_of(definition: Definition, phase: Phase, tool: str) -> Source | None:
-    """What a tool of a phase searches; None for all other tools."""
+    """Returns the source that a tool of a phase searches; None for all other tools."""
     if tool in RAG_SPECS and phase.rag is not None:
         return FolderSource(phase.rag, definition.source.file)
     return BankSource(tool) if tool and tool == definition.cascade.memory else None

@@ -154,7 +154,7 @@ def _call(event: Mapping[str, Any]) -> Call:
 
 
 def _result(result: Mapping[str, Any]) -> Conversation | None:
-    """What an evaluation found: the session that it made, or what it kept of each turn."""
+    """Returns the conversation of an evaluation: the session that it made, or the turns that it kept."""
     details = mapping(result.get("session_details") or result.get("sessionDetails"))
     each = array(result.get("eval_metric_result_per_invocation") or result.get("evalMetricResultPerInvocation"))
     title = string(result.get("eval_id") or result.get("evalId")).rpartition("/")[2]

@@ -97,7 +97,7 @@ def _where(step: Mapping[str, Any]) -> str:
 
 
 def _results(step: Mapping[str, Any], remarks: Remarks, role: str, known: Container[str]) -> Iterator[ImportedMessage]:
-    """What an operation of the system or the user returned, as their messages."""
+    """Yields the results of an operation of the system or the user, as their messages."""
     where = _where(step)
     for one in map(mapping, array(mapping(step.get("observation")).get("results"))):
         if (content := _content(one, remarks, where, known)) not in (None, ""):
@@ -105,7 +105,7 @@ def _results(step: Mapping[str, Any], remarks: Remarks, role: str, known: Contai
 
 
 def _content(result: Mapping[str, Any], remarks: Remarks, where: str, known: Container[str]) -> Any:
-    """What a result holds; of one that refers to a sub-agent's trajectory alone, the reference."""
+    """Returns the content of a result; of one that refers to a sub-agent's trajectory alone, the reference."""
     references = [mapping(one) for one in array(result.get("subagent_trajectory_ref"))]
     names = [
         as_text(one.get("trajectory_id") or one.get("session_id") or one.get("trajectory_path")) for one in references
@@ -153,8 +153,8 @@ def _answered(
 
 
 def _call(step: Mapping[str, Any], remarks: Remarks, where: str) -> Call:
-    """What the file says of the call. Its further counts stand in ``metrics.extra``, those of several calls in one
-    step are a sum that belongs to none of them."""
+    """Returns the figures of the call in the file. Its further counts stand in ``metrics.extra``, those of several
+    calls in one step are a sum that belongs to none of them."""
     metrics = mapping(step.get("metrics"))
     usage, calls = usage_of({**mapping(metrics.get("extra")), **metrics}), count(step.get("llm_call_count")) or 1
     if calls > 1:

@@ -55,7 +55,7 @@ class _History(Struct):
     events: list[tuple[Any, list[ImportedMessage]]] = field(default_factory=list)
     """The events that the next call sees, by their ids, each with its messages."""
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What the file counts of each response of the model, by its id."""
+    """The file's counts of each response of the model, by its id."""
     tools: tuple[Mapping[str, Any], ...] = ()
     responses: set[str] = field(default_factory=set)
     """Ids of the model's responses that have joined: several actions may come from one."""

@@ -254,7 +254,7 @@ def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
 
 
 def calls_of_agents(spans: Sequence[Span], remarks: Remarks) -> list[ObservedCall]:
-    """What the spans of agents tell of the calls in them, of a trace whose calls have no spans of their own."""
+    """Returns the calls that the spans of agents describe, of a trace whose calls have no spans of their own."""
     calls = [one for span in spans if (one := attempted(partial(_of_agent, span, remarks), remarks)) is not None]
     if calls:
         remarks.add("read from spans of agents: the calls in them have no spans of their own")

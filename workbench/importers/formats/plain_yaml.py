@@ -48,7 +48,7 @@ class _Open(Struct):
     value: Any
     anchor: str | None
     before: int
-    """What had been counted when it began."""
+    """The count when it began."""
     key: str | None = None
 
 

@@ -34,7 +34,7 @@ class Format(Struct, frozen=True):
     name: str
     title: str
     marks: str
-    """What says that a file is of this kind: the evidence that is shown."""
+    """The evidence that a file is of this kind, as it is shown."""
     detect: Callable[[Any], bool]
     """Whether JSON is of this kind; looks at its shape alone."""
     read: Callable[[Any], list[Conversation]]
@@ -121,7 +121,7 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 
 
 def looks_like(body: Any) -> str:
-    """What JSON that is no format of the table seems to be."""
+    """Guesses the kind of JSON that is no format of the table."""
     for words, is_it in _OTHERS:
         if is_it(body):
             return words

@@ -102,7 +102,8 @@ def _of_generation(body: Any) -> Conversation:
 def _searched(
     node: Mapping[str, Any], given: Sequence[ImportedMessage], depth: int
 ) -> Iterator[tuple[list[ImportedMessage], ImportedMessage]]:
-    """What stood before each answer of the search, and the answer: thought, action and its input, in one message."""
+    """Yields the messages before each answer of the search, and the answer: thought, action and its input, in one
+    message."""
     thought, action = "", ""
     queue = [(mapping(child), thought, action) for child in array(node.get("children"))]
     for child, thought, action in _steps(queue):

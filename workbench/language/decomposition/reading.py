@@ -26,7 +26,7 @@ from workbench.language.problem import Path, Problem, Severity, path_text
 from workbench.language.read.source import Source
 
 NONE_WORDS = frozenset({"", "none", "n/a", "na", "null"})
-"""What stands for no synthesis and for no dependency."""
+"""The words that mean no synthesis and no dependency."""
 JOB_KEYS = (
     *("original_request", "title", "intent", "entities", "sub_tasks", "synthesis_plan", "validation"),
     *("clarification_needed", "clarification_query", "entity_context_config", "dependency_config", "max_parallel"),
@@ -336,7 +336,7 @@ class Reader:
     # -- configurations ----------------------------------------------------------------------------------------------
 
     def _configs(self, one: Mapping[str, Any], path: Path) -> dict[str, str]:
-        """What the two configurations of an object say, by the parameters of the strategy."""
+        """Returns the values of the two configurations of an object, by the parameters of the strategy."""
         said: dict[str, str] = {}
         for key, names in (("entity_context_config", _ENTITY_CONFIG), ("dependency_config", _DEPENDENCY_CONFIG)):
             if key not in one or one[key] is None:

@@ -189,7 +189,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def expected(row: AttributeRow, value: str) -> str:
-    """What a value should have been, in words; empty for a good one."""
+    """Describes the value that was expected, in words; empty for a good one."""
     if row.kind == "count":
         # Other programs keep weights as decimals and write 2.0 for 2.
         return "" if re.fullmatch(r"-?\d+(\.0+)?" if row.name == "weight" else r"\d+", value) else "a whole number"

@@ -150,7 +150,7 @@ class _Builder:
         self.stem = stem
         self.faults: list[Fault] = []
         self.origins: dict[tuple[str | int, ...], Attribute] = {}
-        """What a value that stands elsewhere than at its node came from, by its path."""
+        """The attribute that a value came from which stands elsewhere than at its node, by its path."""
         kept = [at for at, edge in enumerate(read.edges) if edge.src in read.nodes and edge.dst in read.nodes]
         self.kept = tuple(kept)
         """The edges whose ends exist."""

@@ -67,7 +67,7 @@ class Condition(Struct, frozen=True):
         return all(clause.holds(lookup) for clause in self.clauses)
 
     def values(self, lookup: Lookup) -> dict[str, str]:
-        """What its keys are now, as text."""
+        """Returns the present values of its keys, as text."""
         return {clause.key: as_text(lookup(clause.key)) for clause in self.clauses}
 
 

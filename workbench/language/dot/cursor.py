@@ -118,7 +118,7 @@ class Offer(NamedTuple):
 def offers(
     found: Position, nodes: Mapping[str, str], tools: Mapping[str, str], models: Mapping[str, str]
 ) -> Iterator[Offer]:
-    """What may stand at a position; ``nodes``, ``tools`` and ``models`` are names with a few words about each."""
+    """Yields the offers at a position; ``nodes``, ``tools`` and ``models`` are names with a few words about each."""
     if found.slot == "key":
         yield from (Offer(row.name, "key", row.about, f"{row.name}=") for row in TABLE[found.scope])
     elif found.slot == "target":

@@ -60,7 +60,8 @@ class Stylesheet(Struct, frozen=True):
     faults: tuple[Fault, ...] = ()
 
     def value(self, property: str, id: str, shape: str, classes: Collection[str]) -> tuple[Rule, Declared] | None:
-        """What sets a property of a node: the most specific rule, of equals the last; None where none does."""
+        """Returns the rule that sets a property of a node, and its declaration: the most specific rule, of equals the
+        last; None if there is none."""
         found: tuple[int, Rule, Declared] | None = None
         for rule in self.rules:
             if (found is not None and rule.specificity < found[0]) or not rule.matches(id, shape, classes):

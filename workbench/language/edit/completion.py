@@ -72,7 +72,7 @@ class Names(Struct, frozen=True):
 
 
 def names_of(loaded: Loaded, around: LintEnvironment) -> Names:
-    """What a file that was read offers; of a file with errors, what could be read."""
+    """Returns the names that a file offers; of a file with errors, those that could be read."""
     cascade = loaded.cascade or loaded.draft
     phases = {name: f"line {line}" for name, line in loaded.outline}
     tools = {name: facts.needs or facts.kind for name, facts in (around.tools or {}).items()}
@@ -160,7 +160,8 @@ def _written(path: Iterable[str]) -> str:
 
 
 def complete(text: str, offset: int, form: Format, names: Names) -> Completion:
-    """What may stand at an offset, the best first: what begins with the typed word, then what holds it."""
+    """Returns the completions at an offset, the best first: those that begin with the typed word, then those that hold
+    it."""
     if form == "dot":
         at = position_at(text, offset)
         found = offers(at, names.phases, names.tools, names.models)
@@ -203,7 +204,7 @@ def _complete_task(cursor: Cursor, text: str, offset: int, form: Format, names: 
 
 
 def _at_cursor(cursor: Cursor, text: str, form: Format, items: Iterable[Item]) -> Completion:
-    """What matches the word at the cursor, quotes included where the language writes them."""
+    """Returns the completions that match the word at the cursor, quotes included where the language writes them."""
     start = cursor.start + len(cursor.quote) if form == "yaml" else cursor.start
     end = cursor.end
     if form == "json" and cursor.quote and text[end : end + 1] == cursor.quote:

@@ -28,7 +28,7 @@ class Cursor(Struct, frozen=True):
     start: int
     """Offset of the beginning of the word under the cursor."""
     typed: str
-    """What of the word stands before the cursor, without its quote."""
+    """The part of the word before the cursor, without its quote."""
     end: int
     """Offset of the end of the word."""
     quote: str = ""
@@ -106,7 +106,7 @@ def _line(text: str, start: int) -> _Line:
 
 
 def _steps(line: _Line) -> tuple[str, ...]:
-    """What a line adds to the path of the mapping or list that it stands in."""
+    """Returns the steps that a line adds to the path of the mapping or list that it stands in."""
     return (*(ITEM for _ in line.dashes), *((line.key,) if line.key is not None else ()))
 
 

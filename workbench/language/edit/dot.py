@@ -323,8 +323,8 @@ ThingKind = Literal["phase", "file", "model", "tool", "name"]
 
 
 def thing_at(text: str, offset: int) -> tuple[ThingKind, str, int, int] | None:
-    """What is named at an offset, with its place: a node, a file, a model, a tool, or as ``name`` a class
-    (``.fast``) or a variable (``$goal``). None if nothing is. Works in a text with errors."""
+    """Returns the kind and name of the thing at an offset, with its place: a node, a file, a model, a tool, or as
+    ``name`` a class (``.fast``) or a variable (``$goal``). None if there is none. Works in a text with errors."""
     if len(text) > MOST_LOOKED_AT:
         return None
     use = next((use for use in node_uses(text) if use.start <= offset <= use.end), None)
@@ -371,7 +371,7 @@ def _attribute_at(read: DotFile, offset: int) -> tuple[Attribute | None, str]:
 
 
 def words_of(text: str) -> dict[str, tuple[str, int]]:
-    """What classes and variables of a file stand for, with the line that defines each."""
+    """Returns the values of classes and variables of a file, with the line that defines each."""
     read, found = read_dot(text), dict[str, tuple[str, int]]()
 
     def line(offset: int) -> int:

@@ -77,7 +77,7 @@ class Definitions(Struct, frozen=True):
 
 
 def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
-    """What a file that was read defines, with the tools and validators around it."""
+    """Returns the definitions of a file that was read, with the tools and validators around it."""
     cascade = loaded.cascade or loaded.draft
     by_name = {phase.name: phase for phase in cascade.phases} if cascade is not None else {}
     phases = {
@@ -131,7 +131,7 @@ def _about_phase(phase: Phase | None, line: int) -> tuple[str, ...]:
 
 
 def filter_words(name: str) -> str:
-    """What a filter of the templates does: the first sentence of its own description."""
+    """Describes a filter of the templates: the first sentence of its own description."""
     function = SANDBOX.filters.get(name)
     text = " ".join((getattr(function, "__doc__", "") or "").split("\n\n")[0].split())
     sentence, dot, _ = text.partition(". ")

@@ -96,7 +96,7 @@ def value_offers(
 
 
 def kind_at(path: tuple[str, ...]) -> Literal["phase", "tool", "model", ""]:
-    """What a value at a path names."""
+    """Returns the kind of thing that a value at a path names."""
     field = path[:-1] if path[-1:] == (ITEM,) else path
     if field in _NAMING:
         return "phase"

@@ -30,7 +30,7 @@ SET_BY_ENGINE = (
 )
 """Keys of the context that the engine sets itself; beside them ``graph.KEY`` and ``internal.retry_count.ID``."""
 _OWN_SPACES = ("tool.", "human.gate.", "parallel.", "stack.")
-"""What begins so is set by the engine alone."""
+"""The prefixes of names that the engine alone sets."""
 _KEYS_OF = (
     (("tool.", "tool_stdout"), ("tool",), "no node runs a command"),
     (("human.gate.",), ("human",), "no node asks a person"),

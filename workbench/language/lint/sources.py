@@ -81,7 +81,7 @@ def order(facts: Facts) -> Iterator[Finding]:
 
 
 def _way_out(facts: Facts, source: str, visit: int, at: PhaseAt) -> str:
-    """What to do about a source that cannot have run before a phase."""
+    """Advises on a source that cannot have run before a phase."""
     phase = at.name
     if visit > 1 and facts.reach.can_precede(source, phase):
         return f"no loop leads back to '{source}': write '{source}', or hand off to it again"
@@ -251,7 +251,7 @@ def _identity(facts: Facts, at: PhaseAt, written: str) -> str:
 
 
 def _twice(facts: Facts, at: PhaseAt, name: str, before: dict[str, str]) -> str | None:
-    """What a source brings although a source before it has brought it."""
+    """Names the content that a source brings although a source before it has brought it."""
     if name in before:
         return name
     if name == "all":

@@ -21,7 +21,7 @@ class ToolFacts(Struct, frozen=True):
     text: str | None = None
     """The text of the file that defines it (``.tool.json``, cascade), if there is one."""
     description: str = ""
-    """What it says of itself."""
+    """Its own description."""
     parameters: tuple[str, ...] = ()
     """Names of its arguments; those that may be left out end in ``?``."""
     file: str = ""
@@ -72,8 +72,8 @@ class LintEnvironment(Struct, frozen=True):
     price_known: Callable[[str], bool | None] = _unknown
     """Whether the price of a model is known; None: cannot say."""
     bad_strategy: Callable[[str], tuple[str, int] | None] | None = None
-    """What is wrong with a strategy spec, and at which column from 1; None for a good one. Without this function no
-    spec is checked.
+    """Describes the fault of a strategy spec, and its column from 1; None for a good one. Without this function no spec
+    is checked.
     """
     bad_folder: Callable[[str], str] | None = None
     """Why a folder, named relative to the cascade, then to the workspace, cannot be searched; empty if it can."""

@@ -29,14 +29,14 @@ from workbench.language.templates.template import CONDITION_SHIFT, condition_tem
 COMMON = frozenset(
     ["input", "state", "outputs", "lineage", "history", "sounding_index", "sounding_factor", "is_sounding"]
 )
-"""What every template is given."""
+"""The names that every template is given."""
 EXTRA: Mapping[str, frozenset[str]] = {
     "turn_prompt": frozenset({"turn", "max_turns"}),
     "retry_instructions": frozenset({"validation_error", "schema_error", "attempt", "max_attempts"}),
 }
-"""What single fields are given besides."""
+"""The names that single fields are given besides."""
 METHODS = frozenset({"get", "items", "keys", "values"})
-"""What may follow a mapping without being one of its keys."""
+"""The attributes of a mapping that are not its keys."""
 
 
 class TemplateText(Struct, frozen=True):

@@ -181,7 +181,7 @@ def underscored(value: Any) -> Any:
 
 
 WORDS = {"yes": True, "on": True, "no": False, "off": False}
-"""What YAML 1.1 takes for true and false, and YAML 1.2 for text."""
+"""The words that YAML 1.1 reads as true and false, and YAML 1.2 as text."""
 
 
 def switched(value: Any) -> Any:

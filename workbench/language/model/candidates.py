@@ -28,9 +28,9 @@ REFINEMENT = "_refinement_context"
 
 
 CODE_LANGUAGES = ("python", "javascript", "sql", "clojure", "bash")
-"""What a validator may be written in. ``python``, ``javascript`` and ``clojure`` see ``content`` and
-``original_input``; ``sql`` is a query whose first row has the columns ``valid`` and ``reason``; ``bash`` reads
-``$CONTENT`` and prints the verdict as JSON."""
+"""The languages of a validator. ``python``, ``javascript`` and ``clojure`` see ``content`` and ``original_input``;
+``sql`` is a query whose first row has the columns ``valid`` and ``reason``; ``bash`` reads ``$CONTENT`` and prints the
+verdict as JSON."""
 _BY_TOOL = {
     "python_data": "python",
     "js_data": "javascript",

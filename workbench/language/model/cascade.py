@@ -288,7 +288,7 @@ LLM_DATA = ("windlass_data", "llm_data")
 SCHEMES = ("python", "sql", "shell")
 """Of tools that a phase names in place: ``python:module.function``, ``sql:file``, ``shell:file``."""
 PHASE_TOOLS = (MAP_CASCADE, *LLM_DATA)
-"""What only a phase without a task of its own can name: the engine runs it."""
+"""The tools that only a phase without a task of its own can name: the engine runs it."""
 
 MANIFEST = "manifest"
 """In ``tackle``, alone or in the list: the Quartermaster chooses."""
@@ -421,7 +421,7 @@ class Phase(Parameters):
 
     @property
     def inner_text(self) -> str:
-        """What a phase with the tool ``windlass_data`` runs; empty for every other phase."""
+        """The code that a phase with the tool ``windlass_data`` runs; empty for every other phase."""
         if self.tool not in LLM_DATA:
             return ""
         return next((text for key in ("phase_yaml", "code") if isinstance(text := self.inputs.get(key), str)), "")

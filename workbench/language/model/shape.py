@@ -30,7 +30,7 @@ class FieldShape(Struct, frozen=True):
     description: str
     choices: tuple[str, ...]
     model: type[Model] | None
-    """What stands below, if it is a mapping of the language."""
+    """The model of the value below, if it is a mapping of the language."""
     holds: Holds
     """Whether one such mapping stands below, a list of them, or a mapping by name."""
     scalars: bool
@@ -50,7 +50,7 @@ class Place(Struct, frozen=True):
 
     @property
     def noun(self) -> str:
-        """What a person calls it: its key, or the kind of item."""
+        """Its name for people: its key, or the kind of item."""
         key = self.path[-1] if self.path else None
         if isinstance(key, str) and self.within and shape(self.within[-1][0])[self.within[-1][1]].holds == "one":
             return key

@@ -17,8 +17,7 @@ from workbench.language.problem import Severity
 from workbench.language.read.reading import MAX_DEPTH, MAX_NODES, Fault, too_deep
 
 _GAP = r"(?:[ \t\r\f\v]++|\n[ \t]*+\#[^\n]*+|\n|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
-"""What stands between tokens. A line that begins with ``#`` is a comment too, as it is for the C preprocessor. Without
-a group that captures: such a group inside a possessive repeat raises SystemError in Python 3.11."""
+"""The characters between tokens."""
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _WORD = r"(?:(?!->|--)[^\s\[\]{}();,=\"<>])+"
 _KEY = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
@@ -309,7 +308,7 @@ class _Reader:
             self.at = text.find("{", self.at) + 1
 
     def _tail(self) -> None:
-        """What stands behind the graph."""
+        """Checks the text after the graph."""
         self.skip()
         if self.at >= len(self.text):
             return
@@ -665,7 +664,8 @@ class _Reader:
         at = self.at + 1
         seen: set[str] = set()
         before = ","
-        """What stood behind the attribute before: a comma, a semicolon, nothing, or ? for what was told already."""
+        """The text after the attribute before: a comma, a semicolon, nothing, or ? for a fault that was told
+        already."""
         while not self.given_up:
             match = _attribute(text, at)
             if match is not None:
@@ -872,7 +872,7 @@ class _Reader:
         return end if end >= 0 else len(self.text)
 
     def _shown(self, at: int) -> str:
-        """What stands there, for a message."""
+        """Returns the text at this place, for a message."""
         if at >= len(self.text):
             return "the end of the file"
         word = _word(self.text, at)

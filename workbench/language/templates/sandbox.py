@@ -401,8 +401,8 @@ def place_of(node: nodes.Node) -> tuple[int, int]:
 
 @pass_context
 def _finalized(_context: Context, value: Any) -> Any:
-    """What is written out: measured, because a set block keeps it without streaming. The context keeps Jinja from
-    working constants out while it compiles."""
+    """Measures a value before it is written out, because a set block keeps it without streaming. The context keeps
+    Jinja from working constants out while it compiles."""
     if isinstance(value, Missing):
         return value
     text = value if isinstance(value, str) else text_of(value)

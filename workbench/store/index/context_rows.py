@@ -73,7 +73,7 @@ class ContextParts:
 
 
 def part_ids(parts: Iterable[_Part]) -> tuple[int, ...]:
-    """What a row of ``messages`` names of a context."""
+    """Returns the ids of the parts of a context that a row of ``messages`` names."""
     return tuple(part.id for part in parts if part.id)
 
 

@@ -24,7 +24,8 @@ from workbench.store.journal.lock import FileLock
 # Signal handlers that native code must not take away, kept from any thread.
 
 TAKEN = ("SIGTSTP", "SIGABRT", "SIGSEGV", "SIGILL", "SIGBUS", "SIGSYS", "SIGFPE", "SIGTRAP")
-"""What importing the engine takes, and turning its handlers off sets to the default instead of giving it back."""
+"""The signals that the import of the engine handles itself; turning its handlers off sets them to the default
+instead of restoring them."""
 
 
 @contextmanager

@@ -51,7 +51,7 @@ class RunHealth(Struct, frozen=True):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a crash left behind and no run misses."""
+        """Remains of a crash that no run misses."""
         whole = len(self.health.problems)
         return tuple(f"run {self.run_id}: {notice}" for notice in self.health.notices[whole:])
 

@@ -16,7 +16,7 @@ class Index(Queries):
         """Raises StoreBusy, which names the process that owns the index, and StoreError with the cause."""
         self.engine = Engine(store.root)
         self.notice = ""
-        """What to tell a person: that the database is only read, or that its last owner crashed."""
+        """A notice for people: that the database is only read, or that its last owner crashed."""
         if (last := self.engine.left_by) is not None:
             self.notice = f"the index was not closed by {last}: it is brought up to date from the journals"
         self._ingester: Ingester | None = None

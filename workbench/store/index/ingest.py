@@ -226,7 +226,7 @@ class Follower:
         self._active: dict[str, RunIngest] = {}
         """Runs that are being written."""
         self._ledger: dict[str, IngestedRun] | None = None
-        """What the tables hold, and what waits in the batch; read with the first pass."""
+        """The runs that the tables hold, and those that wait in the batch; read with the first pass."""
         self._batch = Batch()
         self.sent = 0
         """Records, since the start."""

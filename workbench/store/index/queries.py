@@ -318,7 +318,7 @@ class Queries:
         return self._engine.reader.query(_SOUNDINGS, {"session": session_id, "phase": phase})
 
     def get_context(self, session_id: str, place: Place) -> ResultTable:
-        """What changed in the context of the call at a place; the whole assembly is folded from the journal."""
+        """Returns the changes in the context of the call at a place; the whole assembly is folded from the journal."""
         sql = """SELECT * FROM contexts WHERE session_id = {session:String} AND branch = {branch:String}
           AND phase_name = {phase:String} AND visit = {visit:UInt16} AND attempt_number = {attempt:UInt16}
           AND turn_number = {turn:UInt16} AND call = {call:UInt16}"""

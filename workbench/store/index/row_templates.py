@@ -66,7 +66,8 @@ class RowTemplates:
         return row.changed(is_winner=None) if row.semantic_actor == JUDGE else row
 
     def _of_place(self, place: Place) -> MessageRow:
-        """What is equal in all rows of a place, as things are now; to copy it costs a third of making a row anew."""
+        """Returns a row with the values that are equal in all rows of a place, as things are now; to copy it costs a
+        third of making a row anew."""
         state, branch = self._state, self._branches.of(place)
         if (last := self._last_of_place) is not None and last[0] == place and last[1] is branch:
             return last[2]

@@ -102,6 +102,6 @@ VERSION_BITS = 32
 
 
 def label_columns(labels: Labels) -> dict[str, Any]:
-    """What people say, as columns."""
+    """Returns the labels of people, as columns."""
     note = "\n".join(labels.notes)
     return {"tags": labels.tags, "note": note, "score": labels.score, "thumb": labels.thumb}

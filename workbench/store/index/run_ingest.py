@@ -64,7 +64,7 @@ def note(database: Database, ingested: Iterable[IngestedRun], suffix: str = "") 
 
 
 NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
-"""What making rows raises for records that are whole and make no sense."""
+"""The exceptions that making rows raises for records that are whole and make no sense."""
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of records that are read at once: their rows are in memory until they are sent."""
@@ -204,7 +204,7 @@ class Batch(Struct):
     """When the oldest was read, by the caller's clock."""
     rows: dict[str, list[Row]] = field(default_factory=dict)
     ingested: dict[str, IngestedRun] = field(default_factory=dict)
-    """What the ledger says when they were sent."""
+    """The entries of the ledger when they were sent."""
 
     def add(self, run: IngestedRun, made: NewRows) -> None:
         """Take rows of a run, and how far it is with them."""

@@ -20,7 +20,7 @@ class Row(Struct, kw_only=True, array_like=True):
 
     table: ClassVar[str]
     key_columns: ClassVar[tuple[str, ...]]
-    """What makes two rows versions of one."""
+    """The columns in which two versions of one row are equal."""
     version_column: ClassVar[str] = "row_version"
     """The highest wins."""
     _key_of: ClassVar[Callable[[Any], tuple[object, ...]]]

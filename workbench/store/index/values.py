@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 Value = str | int | float | bool | None | Sequence["Value"]
-"""What a ``{name:Type}`` parameter may be; sequences for arrays."""
+"""The types of a ``{name:Type}`` parameter; sequences for arrays."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", "\b": "\\b", "\f": "\\f"}

@@ -132,7 +132,7 @@ def exclusive(folder: Path) -> Iterator[BinaryIO]:
 
 
 def current(file: BinaryIO) -> AnnotationFile:
-    """What the file holds now."""
+    """Returns the present content of the file."""
     file.seek(0)
     return _read(file)
 

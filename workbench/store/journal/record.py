@@ -18,7 +18,7 @@ from workbench.engine.journal.shapes import Index, Seq, problem_of, problem_with
 from workbench.language.clean import clean_line
 
 START = "00000000"
-"""What the first record of a run says of the one before it."""
+"""The digest that the first record of a run states of the one before it."""
 
 VERSION = 1
 """Of the record format. Readers keep the older ones for ever."""

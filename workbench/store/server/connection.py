@@ -217,7 +217,7 @@ class ServerEngine:
 
 
 def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
-    """What went wrong, with what to do about it."""
+    """Describes a failure of the server, and says what to do about it."""
     said = _URL.sub("", " ".join(str(error).split()))
     found = DatabaseError.of(Exception(said))
     # A native port that is mapped to another number answers so.

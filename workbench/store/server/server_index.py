@@ -83,7 +83,7 @@ class ServerIndex(Queries):
         """
         self.engine = ServerEngine(server)
         self.notice = ""
-        """What to tell a person: that another process ships, or that the server has tables of another version."""
+        """A notice for people: that another process ships, or that the server has tables of another version."""
         self.server = server
         self._ingester: Ingester | None = None
         super().__init__(self.engine)

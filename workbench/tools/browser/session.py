@@ -215,7 +215,8 @@ class BrowserSession:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     async def screenshot(self) -> ToolImage:
-        """What shows of the page. Asked again for a moment: while a page gives way to the next there is no picture."""
+        """Takes a picture of the visible page. Asked again for a moment: while a page gives way to the next there is no
+        picture."""
         for left in range(SHOTS, 0, -1):
             shot = self.page.screenshot(type="jpeg", quality=QUALITY, animations="disabled", caret="hide")
             try:

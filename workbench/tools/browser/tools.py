@@ -371,8 +371,8 @@ def _with(text: str, *images: ToolImage) -> ToolResult:
 
 
 def browser_tools(browser: BrowserTools, refusal: str) -> dict[str, Callable[[], Tool]]:
-    """What describes ``take_screenshot``, and the session's tools as ``browser_*`` and ``rabbitize_*``, by name.
-    ``refusal`` says why they may not run; without the extra they may not either."""
+    """Returns the functions that describe ``take_screenshot``, and the session's tools as ``browser_*`` and
+    ``rabbitize_*``, by name. ``refusal`` says why they may not run; without the extra they may not either."""
     session = (browser.start, browser.execute, browser.extract, browser.close, browser.status)
     named: dict[str, Function] = {"take_screenshot": browser.take_screenshot}
     named |= {f"{prefix}_{one.__name__}": one for prefix in ("browser", "rabbitize") for one in session}

@@ -33,7 +33,7 @@ class _Row(Struct, frozen=True):
 
 
 def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> dict[str, Callable[[], Tool]]:
-    """What describes each of them, by name. Names are those of the functions."""
+    """Returns the functions that describe each of them, by name. Names are those of the functions."""
     files, shell = FileTools(workspace), ShellTools(sandbox, workspace.also, workspace.begin)
     data = DataTools(sandbox, workspace.also)
     rows = (

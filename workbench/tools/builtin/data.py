@@ -174,7 +174,7 @@ class DataTools:
     # -- validators --------------------------------------------------------------------------------------------------
 
     async def judge(self, language: str, code: str, content: str, original: Mapping[str, Any]) -> Any:
-        """What a validator's code answers for a text: an object with ``valid``, or whatever else it is.
+        """Returns the answer of a validator's code for a text: an object with ``valid``, or any other value.
 
         Raises DataError when the code fails, and what the sandbox raises when there is none.
         """
@@ -362,7 +362,7 @@ def cannot_run() -> dict[str, str]:
 
 
 def _names(call: CurrentCall) -> dict[str, Any]:
-    """What code knows of its run."""
+    """Returns the names that describe the run to code, with their values."""
     return {"state": call.state, "input": call.input, "session_id": call.session_id, "phase": call.phase}
 
 
@@ -456,7 +456,7 @@ def _cell(value: Any) -> str:
 
 
 def _last_session(outputs: Mapping[str, Any]) -> str:
-    """What the latest bash phase ended with."""
+    """Returns the session of the latest bash phase that has one."""
     for output in reversed(list(outputs.values())):
         if isinstance(output, Mapping) and isinstance(session := output.get("session"), str):
             return session

@@ -128,7 +128,7 @@ def reported(finished: FinishedCommand, timeout_s: float, notes: Sequence[str] =
 
 
 def _report(finished: FinishedCommand, timeout_s: float, notes: Sequence[str], limit: int) -> str:
-    """What a model reads: stdout, then stderr and what happened, each under a mark."""
+    """Returns the report for a model: stdout, then stderr and the way it ended, each under a mark."""
     parts = [bounded(finished.stdout.rstrip("\n"), limit)]
     if finished.stderr.strip():
         parts.append(f"[stderr]\n{bounded(finished.stderr.rstrip(), limit)}")

@@ -37,7 +37,7 @@ class Token(Struct, frozen=True):
 
     @property
     def value(self) -> str:
-        """What a string or identifier says, its quotes and escapes removed."""
+        """The value of a string or identifier, its quotes and escapes removed."""
         if self.kind is Lexeme.QUOTED or (self.kind is Lexeme.STRING and self.text[0] == "'"):
             return _unquoted(self.text)
         return self.text

@@ -216,7 +216,8 @@ async def _read(response: httpx.Response) -> Reply:
 
 
 def _unpacking(encoding: str) -> Callable[[bytes, int], bytes] | None:
-    """What unpacks pieces of a body up to a number of bytes; None for one that is not packed. Raises RequestRefused."""
+    """Returns the function that unpacks pieces of a body up to a number of bytes; None for one that is not packed.
+    Raises RequestRefused."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return None

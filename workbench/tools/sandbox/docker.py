@@ -31,7 +31,7 @@ def find() -> str | None:
 
 
 def client_env() -> dict[str, str]:
-    """What the client itself needs of the environment; the container gets none of it."""
+    """Returns the environment that the client itself needs; the container gets none of it."""
     return {name: os.environ[name] for name in _CLIENT_ENV if name in os.environ}
 
 

@@ -34,7 +34,7 @@ def why_not() -> str:
 
 
 def rules(job: Job, stage: Path) -> dict[str, list[str]]:
-    """What the launcher allows: paths to read, to list only, and to write.
+    """Returns the rules of the launcher: paths to read, to list only, and to write.
 
     ``stage`` holds what the command may write, and a copy of the workspace (``files``). Of the user's further folders
     what is not hidden is shared entry by entry, because rules can only add.

@@ -287,7 +287,7 @@ def _emptied(stage: Path, user: int | None) -> None:
 
 
 def _handed_over(paths: Sequence[Path], user: int | None) -> None:
-    """What we have written for a command belongs to the user that it runs as."""
+    """Hands the files that we have written for a command over to the user that it runs as."""
     if user is None:
         return
     own = SCRATCH.folder.resolve()

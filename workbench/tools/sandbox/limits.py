@@ -54,7 +54,7 @@ class FinishedCommand(Struct, frozen=True):
     truncated: bool = False
     """It wrote more than the limit and was ended for that."""
     notes: tuple[str, ...] = ()
-    """What the sandbox did about it: a protected file that was put aside, say."""
+    """Remarks on actions of the sandbox: a protected file that was put aside, say."""
     duration_s: float = 0.0
 
     @property

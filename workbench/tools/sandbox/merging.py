@@ -108,8 +108,8 @@ class Entry(Struct, frozen=True):
 
 
 Listing = Callable[[int, Parts], Sequence[Entry]]
-"""What is different in an open folder of the command's, which is known by its place; in a folder that is not
-different in itself, what is below it may be."""
+"""The differences of an open folder of the command's, which is known by its place; in a folder that is not different in
+itself, those below it may be."""
 
 
 def overlaid(folder: int, _parts: Parts) -> list[Entry]:

@@ -65,7 +65,7 @@ class Mirror:
                     _remove(Path(entry.path))
 
     def changed(self, folder: int, parts: Parts) -> list[Entry]:
-        """What a command has changed in an open folder of the copy (a ``Listing``)."""
+        """Returns the entries that a command has changed in an open folder of the copy (a ``Listing``)."""
         place = "/".join(parts)
         known = self._below.get(place, set())
         entries: list[Entry] = []

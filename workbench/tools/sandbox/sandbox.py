@@ -212,7 +212,7 @@ class Sandbox:
         )
 
     def _hidden(self, level: Level, folders: Sequence[Path]) -> tuple[tuple[str, ...], dict[Path, tuple[str, ...]]]:
-        """What is hidden of the workspace, and of more folders of the user's."""
+        """Returns the hidden paths of the workspace, and of more folders of the user's."""
         if level == "none":
             return (), dict.fromkeys(folders, ())
         below = {folder: hidden_below(folder, self.also_hidden) for folder in folders}

@@ -54,7 +54,8 @@ _FIRST = (
     "{{ 1 + }}",
     "{{ x.__class__ }}",
 )
-"""What Python and Jinja import when it is first used must be here before nothing can be opened any more."""
+"""The modules that Python and Jinja import at their first use: they must be here before nothing can be opened any
+more."""
 _EVERY = ("{{ x|%s }}", "{{ x|%s('a') }}"), ("{{ x is %s }}", "{{ x is %s('a') }}")
 """The same of each filter, and of each test."""
 

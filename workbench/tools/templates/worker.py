@@ -96,7 +96,7 @@ class ApartRenderer:
         return answer
 
     def _why(self, said: str) -> str:
-        """What became of a worker that gave no answer."""
+        """Explains why a worker gave no answer."""
         code = self._end()
         if said:
             return said

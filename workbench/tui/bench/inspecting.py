@@ -115,7 +115,7 @@ class Inspecting:
         return True
 
     def _leave_summary(self, presenter: Presenter) -> None:
-        """What is about a call shows it, in the place of the summary of the run."""
+        """Replaces the summary of the run by a pane about a call."""
         if presenter.state.summary and presenter.state.call is not None:
             presenter.state.summary = False
             self._panes.show_tree(presenter, keep=True)
@@ -268,7 +268,7 @@ class Inspecting:
     # -- rows over the whole screen ----------------------------------------------------------------------------------
 
     def open_row(self, view: RowView, tab: Tab) -> None:
-        """What enter does in the context, the detail and the lower pane."""
+        """Does the work of enter in the context, the detail and the lower pane."""
         if (presenter := self._stage.presenter) is None:
             return
         if view is self._panes.context and presenter.state.call is None and not isinstance(view.rows, SummaryRows):

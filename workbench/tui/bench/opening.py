@@ -41,8 +41,9 @@ class OpenedSession(Struct, frozen=True):
 
 
 def opened_first(made: Session | Workspace, *, fresh: bool) -> tuple[OpenedSession | Workspace, Presenter | None]:
-    """What the app was started with, ready to be shown; and what shows its file until the controllers are imported.
-    That is None for a workspace, and where a run will be shown: its file alone would flash by."""
+    """Returns the session that the app was started with, ready to be shown; and the presenter that shows its file until
+    the controllers are imported. That is None for a workspace, and where a run will be shown: its file alone would
+    flash by."""
     if not isinstance(made, Session):
         return made, None
     opened = opened_session(made, fresh=fresh)

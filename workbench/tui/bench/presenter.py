@@ -205,7 +205,7 @@ class Presenter:
         return definition.graph if definition is not None else None
 
     def _pinned(self) -> Definition | None:
-        """What the run that is looked at began with; None where its text can no longer be read."""
+        """Returns the definition that the shown run began with; None where its text can no longer be read."""
         run = self.state.shown
         if self._definition is None or self._definition[0] != run.run_id:
             try:
@@ -255,7 +255,7 @@ class Presenter:
         return CardRows(cascade, phase, self._hint(), self.model, source=self._card_source(), given=given)
 
     def _hint(self) -> str:
-        """What to do where a phase has not run."""
+        """Returns the advice where a phase has not run."""
         if self.state.alive:
             return "This phase has not run yet."
         if self.state.failure and not self.state.started:
@@ -305,8 +305,8 @@ class Presenter:
     # -- the detail --------------------------------------------------------------------------------------------------
 
     def detail(self, row: int, *, whole: bool = False, beside: bool = False) -> TextRows | SideRows:
-        """What the selected row is, in the way that was asked for; with ``beside`` a message that was sent in another
-        form stands beside it."""
+        """Returns the detail of the selected row, in the way that was asked for; with ``beside`` a message that was
+        sent in another form stands beside it."""
         call = self.state.call
         if self.detail_mode == "problem" and self.problems:
             return self._problem_doc()
@@ -484,7 +484,7 @@ class Presenter:
 
     @property
     def what_if(self) -> WhatIfRows:
-        """What the strategy of ``--what-if`` would send, and what is sent, call by call."""
+        """The messages that the strategy of ``--what-if`` would send, and those that are sent, call by call."""
         self._what_if.absorb(self.state.run.run_id, self.state.events)
         return self._what_if
 

@@ -43,7 +43,7 @@ SAID = {"failed": "error", "unsaved": "error", "offline": "warning", "spans": "w
 
 
 def known_names(presenter: Presenter) -> KnownNames:
-    """What a breakpoint of the file may name."""
+    """Returns the names that a breakpoint of the file may use."""
     cascade = presenter.file.cascade if presenter.file is not None else None
     tools = {tool for phase in cascade.phases for tool in phase.tools} if cascade is not None else set()
     tools |= {phase.tool for phase in cascade.phases if phase.tool} if cascade is not None else set()

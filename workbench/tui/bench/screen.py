@@ -125,7 +125,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.redraw()
 
     def _exchange(self, presenter: Presenter, controllers: Controllers) -> None:
-        """What is written in the prompt belongs to the session that was shown until now."""
+        """Stores the text in the prompt for the session that was shown until now."""
         for prompt in self.query(Prompt):
             prompt.vanish()
         self.presenter, self._controllers = presenter, controllers
@@ -271,7 +271,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.footer.offer(run, hints(ALWAYS, table), pane, note)
 
     def _of_the_run(self, offered: Sequence[Hint], presenter: Presenter) -> tuple[tuple[Hint, ...], str]:
-        """What can be done with the run, what is useful now first, and why that is."""
+        """Returns the possible actions on the run, those that are useful now first, and the reason."""
         state, table = presenter.state, self.services.keys
         words = {"run.out": "back"} if state.looks_elsewhere else {}
         if state.resumable:
@@ -295,7 +295,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         return tuple((id, key, words.get(id, word)) for id, key, word in run), note
 
     def _useless_keys(self, presenter: Presenter | None) -> frozenset[str]:
-        """What says nothing in the pane with the focus: of a call where none shows, of a run before its first call."""
+        """Returns the keys that have no use in the pane with the focus: those of a call where none shows, of a run
+        before its first call."""
         if presenter is None or not presenter.state.shown.calls:
             return _OF_CALLS | _AMONG_CALLS
         if presenter.shows_summary:
@@ -303,7 +304,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         return _OF_CALLS if presenter.state.call is None else frozenset()
 
     def _void_keys(self, presenter: Presenter) -> frozenset[str]:
-        """What does nothing for the run that is shown: another process makes it, or no engine does."""
+        """Returns the keys that have no use for the run that is shown: another process makes it, or no engine does."""
         session, found = self.services.session, frozenset[str]()
         if session is not None and session.follows:
             found |= _DRIVING
@@ -440,7 +441,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     @on(PromptClosed)
     @on(events.ScreenResume)
     def _has_time(self) -> None:
-        """What came up while something else was open, or was being written, is asked now."""
+        """Asks the questions that came up while something else was open, or was being written."""
         if self._controllers is not None:
             self.call_after_refresh(self._controllers.ask_if_asked)
 
@@ -511,7 +512,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             self.show_tab(name)
 
     def search(self, view: RowView, text: str) -> bool:
-        """What is looked for in the context is marked in the message, too."""
+        """Searches the context, and marks the text in the message, too."""
         if view is self.context_pane:
             self.detail_pane.mark(text)
         return super().search(view, text)

@@ -438,7 +438,7 @@ class BenchState(Struct):
         return None
 
     def doing(self, now: float) -> tuple[str, float, Any] | None:
-        """What the newest call in progress does: ``("waiting", seconds, Waiting)``; None when there is none."""
+        """The activity of the newest call in progress: ``("waiting", seconds, Waiting)``; None when there is none."""
         if not self.waiting:
             return None
         wait = next(reversed(self.waiting.values()))

@@ -21,7 +21,7 @@ class WorkbenchScreen(Screen[ScreenResultType]):
     """A screen of lists whose last line tells the keys."""
 
     SEARCHED: ClassVar[str] = "pane"
-    """What a search says it looked through."""
+    """The name of the things that a search looks through."""
     CLEARS: ClassVar[str] = "view.clear"
     """The command that shows all rows of a list again."""
     WORDS: ClassVar[Mapping[str, str]] = {}
@@ -103,7 +103,7 @@ class WorkbenchScreen(Screen[ScreenResultType]):
         return self.query(RowView).first()
 
     def resting(self) -> Widget:
-        """What has the focus when nothing asks for it."""
+        """Returns the widget that has the focus when nothing asks for it."""
         return self.main_list()
 
     def refocus(self) -> None:

@@ -276,7 +276,7 @@ class BatchScreen(WorkbenchScreen[None]):
 
 
 def _stamp(path: os.PathLike[str]) -> tuple[int, int]:
-    """What tells a file from what it was before; zeros where there is none."""
+    """Returns a stamp that changes with the file; zeros where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:

@@ -31,7 +31,7 @@ class KnownNames(Struct, frozen=True):
     """Words that conditions of the file ask for."""
 
     def words(self) -> list[str]:
-        """What completes a line that is being written."""
+        """Returns the words that complete a line that is being written."""
         return [
             *self.phases,
             *(f"{phase}:1" for phase in self.phases),

@@ -145,7 +145,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._here = self._compared.refs[event.index] if self._compared is not None else None
 
     def on_resize(self) -> None:
-        """What is said above a row may take more or fewer lines at another width: the cursor stays on its row."""
+        """Keeps the cursor on its row: the text above it may take more or fewer lines at another width."""
         if self._compared is not None and self._here is not None and self._here.kind not in ("text", "note"):
             self.call_after_refresh(self._return_to, self._compared, self._here)
 

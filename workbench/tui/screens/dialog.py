@@ -39,7 +39,7 @@ class Dialog(ModalScreen[Result]):
     interrupted: Result | None = None
     """The answer of Ctrl+C."""
     question: Event | None = None
-    """What of the run it answers, if that is what it is for."""
+    """The question of the run that it answers, if it answers one."""
 
     @property
     def services(self) -> Services:

@@ -96,7 +96,7 @@ class EditorScreen(WorkbenchScreen[None]):
         """The text that the problems are about; None before the first check."""
         self.file: TextFile | None = None
         self.on_disk = ""
-        """What happened to the file on disk since it was read."""
+        """The change of the file on disk since it was read."""
         self._header = SpanLine(id="header")
         self._looker = looker
         self._draft = draft

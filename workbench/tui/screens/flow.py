@@ -23,7 +23,7 @@ LOOKS = 0.5
 MOST_SCREENS = 3
 """A drawing that is wider than so many screens is shown as an outline first."""
 Shown = tuple[object, Graph, RunState | None, Place | None]
-"""What the drawing depends on, the graph, the run, and where that is paused."""
+"""The values that the drawing depends on: the graph, the run, and the place where that is paused."""
 
 
 class FlowPane(RowView):

@@ -88,7 +88,8 @@ class SettingsScreen(WorkbenchScreen[None]):
         return found
 
     def _in_force(self) -> dict[str, str]:
-        """What the file that is open in the Bench uses where a setting names nothing, in the words of its header."""
+        """Returns the values that the file that is open in the Bench uses where a setting names none, in the words of
+        its header."""
         session = self.services.session
         facts = session.header if session is not None else None
         return {"default_model": facts.model, "base_url": facts.base_url} if facts is not None else {}

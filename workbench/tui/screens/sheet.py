@@ -19,7 +19,7 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
     """Shows rows of any kind."""
 
     OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.filter", "sheet.copy")
-    """What its footer shows."""
+    """The commands in its footer."""
 
     CLEARS: ClassVar[str] = "sheet.close"
     SEARCHED: ClassVar[str] = "text"
@@ -54,7 +54,7 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
             self.view.scroll_to(y=max(0, self._rows.first_row(focus) - self.view.size.height // 3), animate=False)
 
     def filter(self, view: RowView, text: str) -> None:
-        """What lies in columns is listed line by line while it is filtered."""
+        """Lists the columns line by line while they are filtered."""
         list_out = getattr(self._rows, "list_out", None)
         if list_out is not None:
             list_out(listed=bool(text))

@@ -52,8 +52,8 @@ class SweepRequest(Struct, frozen=True):
 
 
 def asked_for(text: str) -> SweepRequest:
-    """What a person wrote: strategies, ``runs FILTER``, ``provider NAME`` and ``cache-ttl TIME``, with `` ; `` between
-    them."""
+    """Reads the text of a person: strategies, ``runs FILTER``, ``provider NAME`` and ``cache-ttl TIME``, with `` ; ``
+    between them."""
     parts = [part.strip() for part in text.split(" ; ") if part.strip()]
     filters = [part.removeprefix("runs ").strip() for part in parts if part.startswith("runs ")]
     providers = [part.removeprefix("provider ").strip() for part in parts if part.startswith("provider ")]

@@ -33,7 +33,7 @@ class HangingIndent(Visual):
             (first[:least], first[least:]),
             *((blank if n < least else line[:n], line[n:]) for n, line in zip(spaces, rest, strict=True)),
         )
-        """What stands before the words of each line, and the words."""
+        """The text before the words of each line, and the words."""
         self.content = content
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:

@@ -52,7 +52,7 @@ _SYNTAX: Mapping[str, str] = {
     "conditional": "code-key",
     "function.call": "accent",
 }
-"""What the grammars name, in the tokens of the visual language."""
+"""The names of the grammars, in the tokens of the visual language."""
 
 _DOT = {
     "code-key": "yaml.field",

@@ -239,7 +239,7 @@ class FieldBox(Vertical):
 
     @property
     def kept(self) -> Any:
-        """What to give to a new widget of the same section, so that it looks like this one."""
+        """The value to give to a new widget of the same section, so that it looks like this one."""
         if isinstance(self.section, Input):
             return self._typed()
         return {"chosen": tuple(self.query_one(Choices).chosen), "other": self._typed()}

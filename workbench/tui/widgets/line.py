@@ -80,7 +80,7 @@ NEEDED = 5
 FIRST_SHARE = 0.72
 """How much of the footer the keys of the first group may take while those of the second have no room."""
 MARKS = {"information": (" ", "plain"), "warning": (" ⚠ ", "warning"), "error": (" ✗ ", "error")}
-"""What stands before a message, by its severity."""
+"""The mark before a message, by its severity."""
 
 Hint = tuple[str, str, str]
 """A command, its key, and its word."""

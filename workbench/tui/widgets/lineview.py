@@ -57,7 +57,7 @@ class LineView(ScrollView):
         return palette_of(self)
 
     def line(self, y: int) -> ScreenLine:
-        """What stands on a line of the pane, from 0."""
+        """Returns the line of the pane at an index from 0."""
         raise NotImplementedError
 
     def number(self, y: int) -> int:

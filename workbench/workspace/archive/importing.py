@@ -396,7 +396,7 @@ class ArchiveImport:
             self.progress.messages += sum(run.messages for run in one.runs)
 
     def results(self) -> Iterator[ImportedPart]:
-        """What came of each part, in the order of the files."""
+        """Yields the outcome of each part, in the order of the files."""
         return self._folder.all_results(len(self._shares))
 
     def finish(self) -> None:

@@ -44,7 +44,8 @@ def _system(url: str) -> tuple[Any, str]:
 
 
 def _package_for(url: str) -> str:
-    """What to install for a file system whose package is missing; fsspec knows most protocols by the package's name."""
+    """Returns the package to install for a file system that misses it; fsspec knows most protocols by the package's
+    name."""
     protocol = url.partition("://")[0].lower()
     package = _PACKAGES.get(protocol)
     known = f": pip install {package}" if package else ", which fsspec does not come with"

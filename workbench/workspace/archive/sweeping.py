@@ -173,7 +173,7 @@ class ArchiveSweep:
             observe(self.progress)
 
     def runs(self) -> Iterator[RunTrials]:
-        """What was found of each run, in order, by the name of its session; of one name twice, by the run's id."""
+        """Yields the findings of each run, in order, by the name of its session; of one name twice, by the run's id."""
         for one in self._folder.all_results(len(self._shares)):
             if one.run in self._twice:
                 trials = tuple(tuple(replace(each, run=one.run_id) for each in row) for row in one.trials)
@@ -238,7 +238,7 @@ def sampled(run_ids: Sequence[str], size: int | None, seed: int) -> tuple[str, .
 
 
 def shared_in(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
-    """What the cascades of all these runs name under ``strategies:``, with the same spec."""
+    """Returns the strategies that the cascades of all these runs name under ``strategies:``, with the same spec."""
     shared: dict[str, str] | None = None
     seen: set[str] = set()
     for run_id in run_ids:

@@ -58,7 +58,8 @@ class WorkFolder(Generic[R]):
         return self.path / "done"
 
     def plan(self) -> Any:
-        """What was decided when the work began; None where it has not begun. Raises StoreError where it is damaged."""
+        """Returns the decisions that were made when the work began; None if it has not begun. Raises StoreError where
+        they are damaged."""
         try:
             body = (self.path / "plan.json").read_bytes()
         except FileNotFoundError:

@@ -24,7 +24,7 @@ class ArchiveProgress(Struct):
 
     total: int
     noun: str = "run"
-    """What is counted."""
+    """The noun that is counted."""
     done: int = 0
     """With what earlier commands did."""
     earlier: int = 0
@@ -113,7 +113,8 @@ class Part(Struct, Generic[T]):
     tries: int = 0
 
     def after_loss(self) -> list[Part[T]]:
-        """What is to be done again once its worker was lost: the same, then its halves; nothing for a single item."""
+        """Returns the shares to do again once their worker was lost: the same, then its halves; nothing for a single
+        item."""
         if self.tries + 1 < TRIES:
             return [Part(self.of, self.at, self.items, self.tries + 1)]
         if len(self.items) == 1:
@@ -150,7 +151,7 @@ class _Worker:
 
 
 def _work(work: Work[Any, Any], pipe: Connection) -> None:
-    """What a process does: shares, until there are no more."""
+    """Works in a process: takes shares until there are no more."""
     follow_parent()
     while True:
         try:

@@ -46,7 +46,7 @@ class CellTask(Struct, frozen=True):
     variant: int
     repetition: int
     known: CellResult | None = None
-    """What earlier commands wrote down of it."""
+    """The result that earlier commands wrote for it."""
     retry: bool = False
     """Run it anew where it ended without success."""
 
@@ -76,8 +76,8 @@ class Ledger(Protocol):
         ...
 
     def corrected(self, cell: str, cost: float) -> None:
-        """What a run cost beside the calls that were told, in US dollars: embeddings, or calls of a process that was
-        killed. Nothing of the cell is on its way any more."""
+        """Adds the cost of a run that is not in the calls that were told, in US dollars: embeddings, or calls of a
+        process that was killed. No call of the cell is on its way any more."""
         ...
 
 
@@ -285,7 +285,7 @@ def _ports_of(project: Project, batch: PreparedBatch) -> list[tuple[Model, Commo
 
 
 def score_depends(scorer: Scorer, row: Row) -> str:
-    """What a score depends on beside the output: the scorer, and what it compares with."""
+    """Returns the facts beside the output that a score depends on: the scorer, and the value that it compares with."""
     return canonical([scorer.spec, row.columns.get(scorer.argument) if scorer.kind == "exact" else row.expected])
 
 

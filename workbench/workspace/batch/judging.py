@@ -142,7 +142,7 @@ class Judges:
 
     @property
     def models(self) -> list[Model]:
-        """What answers scoring runs: opened and closed with those of the batch."""
+        """The models of scoring runs: opened and closed with those of the batch."""
         return [one.model for one in self._cascades.values()]
 
     async def aclose(self) -> None:

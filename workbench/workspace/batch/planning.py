@@ -71,7 +71,7 @@ class VariantSetup(Struct, frozen=True):
     options: Options
     """Without a session id of its own."""
     input: Mapping[str, Any]
-    """What ``--set input.NAME`` says; over that of the row."""
+    """The values of ``--set input.NAME``; they win over those of the row."""
 
     @property
     def asked(self) -> Mapping[str, Any]:

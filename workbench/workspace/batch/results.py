@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from workbench.store.store import Store
 
 WRITTEN = (".json", ".jsonl", ".csv", ".parquet", ".html")
-"""What a file of results may end with."""
+"""The suffixes that a file of results may have."""
 
 
 def stored_matrix(store: Store, name: str, plan: Plan | None = None) -> Matrix:

@@ -157,7 +157,7 @@ class Worker:
         """How it ended, once it did so by itself."""
         self._process, self._ledger = process, ledger
         self._ended: dict[int, asyncio.Future[None]] = {}
-        """What waits for a cell, by its number."""
+        """The futures that wait for a cell, by its number."""
         self._count = 0
         self._finished = asyncio.Event()
         self._writer: asyncio.StreamWriter | None = None
