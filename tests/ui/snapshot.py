@@ -104,6 +104,12 @@ def _told(file: Path, stored: str, content: str) -> str:
     return "\n".join([f"{file.name} is not what it was" if stored else f"there is no {file.name} yet", *shown, anew])
 
 
+async def check_at_rest(it: Bench, name: str, *, picture: bool = False) -> None:
+    """Compare the screen as :func:`check` does, once what the last key or size began has come to its end."""
+    await _at_rest(it, name)
+    check(it.app, name, picture=picture)
+
+
 async def _at_rest(it: Bench, name: str) -> None:
     """Panes are laid out, then joined, then drawn: let them, as long as the screen is not the one that is kept."""
     file, give_up = FOLDER / f"{name}.txt", monotonic() + LAID_OUT
@@ -123,8 +129,7 @@ async def check_sizes(it: Bench, name: str, *, picture: bool = False) -> None:
     for size, cells in SIZES.items():
         await it.pilot.resize_terminal(*cells)
         await it.pilot.pause()
-        await _at_rest(it, f"{name}-{size}")
-        check(it.app, f"{name}-{size}", picture=picture and size == "120x40")
+        await check_at_rest(it, f"{name}-{size}", picture=picture and size == "120x40")
     if it.app.size != had:
         await it.pilot.resize_terminal(*had)
         await it.pilot.pause()

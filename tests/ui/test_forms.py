@@ -13,7 +13,7 @@ from textual import events
 from textual.widgets import TextArea
 
 from tests.ui.bench import Bench, bench, screen_text
-from tests.ui.snapshot import check, check_sizes
+from tests.ui.snapshot import check_at_rest, check_sizes
 from tests.ui.support import triage_story
 from workbench.engine.journal.event import Event
 from workbench.tui.screens.form import FormDialog
@@ -178,7 +178,7 @@ async def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
         await it.press("ctrl+s")
         await it.pilot.pause()
         assert "✗ an answer is needed" in screen_text(it.app), "the tab with the mistake is opened"
-        check(it.app, "form-panels-120x40")
+        await check_at_rest(it, "form-panels-120x40")
 
 
 async def test_escape_leaves_the_run_waiting_and_the_key_of_answers_asks_again(tmp_path: Path) -> None:

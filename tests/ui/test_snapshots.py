@@ -11,7 +11,7 @@ from textual.command import CommandList
 from textual.screen import ModalScreen, Screen
 
 from tests.ui.bench import Bench, bench
-from tests.ui.snapshot import FOLDER, SCREENS, SIZES, check, check_sizes
+from tests.ui.snapshot import FOLDER, SCREENS, SIZES, check_at_rest, check_sizes
 from tests.ui.stored import PARENT, retold
 from tests.ui.support import triage_story
 from workbench import tui
@@ -91,7 +91,7 @@ async def looks_elsewhere(it: Bench, folder: Path) -> None:
     for name, keys in (("tree", ("shift+tab",)), ("log", ("tab", "tab", "tab"))):
         await it.pilot.resize_terminal(80, 24)
         await it.press(*keys)
-        check(it.app, f"{name}-80x24")
+        await check_at_rest(it, f"{name}-80x24")
     await it.pilot.resize_terminal(120, 40)
     await it.press("5")
     await check_sizes(it, "events")
@@ -146,4 +146,4 @@ async def test_every_other_theme(tmp_path: Path) -> None:
         for theme in ("workbench-ember", "workbench-light", "high-contrast", "ansi-dark", "ansi-light"):
             it.app.theme = theme
             await it.pilot.pause()
-            check(it.app, f"theme-{theme}", picture=True)
+            await check_at_rest(it, f"theme-{theme}", picture=True)

@@ -558,15 +558,20 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Put the focus on a pane, and show it where only one shows at a time."""
         if self.is_zoomed and not self.query_one(f"#{name}").has_class("-zoomed"):
             self.zoom()
-        self.last_pane = name  # Textual tells of the focus later, and the next key may ask before.
-        self.query_one(f"#{name}", RowView).focus()
+        # At once, as Textual tells of the focus later: the next key may ask before, and a layout that hides the pane
+        # in between would take the focus from it.
+        self._show_pane(name)
+        self.set_focus(self.query_one(f"#{name}", RowView))
+
+    def _show_pane(self, name: str) -> None:
+        self.last_pane = name
+        for group in ("tree", "dock"):
+            self.set_class(name == group, f"-at-{group}")
+        self.offer_keys()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        if isinstance(event.widget, RowView) and event.widget.id is not None:
-            self.last_pane = event.widget.id
-            for group in ("tree", "dock"):
-                self.set_class(self.last_pane == group, f"-at-{group}")
-            self.offer_keys()
+        if isinstance(event.widget, RowView) and event.widget.id is not None and event.widget is self.focused:
+            self._show_pane(event.widget.id)
 
     def action_pane(self, step: int) -> None:
         names = [view.id or "" for view in self.panes.all]
