@@ -23,7 +23,7 @@ MODULES: Final[dict[Extra, str]] = {
 
 
 def is_installed(extra: Extra) -> bool:
-    """Whether the module of an extra can be imported. It is not imported here."""
+    """Returns whether the module of an extra can be imported. It is not imported here."""
     try:
         return find_spec(MODULES[extra]) is not None
     except ImportError:

@@ -34,7 +34,7 @@ def read_given(path: Path) -> str:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is such a file. Of a name that no file can have ``Path.is_file`` raises."""
+    """Returns whether there is such a file. Of a name that no file can have ``Path.is_file`` raises."""
     return os.path.isfile(path)  # noqa: PTH113
 
 

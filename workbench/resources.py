@@ -9,7 +9,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def folder(name: Literal["cascades", "templates", "themes"]) -> Path:
-    """Where the shipped files lie: beside the package in a checkout, inside it when installed from a wheel.
+    """Returns where the shipped files lie: beside the package in a checkout, inside it when installed from a wheel.
 
     Raises FileNotFoundError when the installation is incomplete.
     """
@@ -20,6 +20,6 @@ def folder(name: Literal["cascades", "templates", "themes"]) -> Path:
 
 
 def theme_folders(config: Path | None = None) -> tuple[Path, ...]:
-    """Where themes lie: those that come with the workbench, then the user's own."""
+    """Returns where themes lie: those that come with the workbench, then the user's own."""
     own = (config / "themes",) if config is not None else ()
     return (folder("themes"), *own)

@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def why_not(env: Mapping[str, str] = os.environ, instead: str = "workbench run FILE") -> str | None:
-    """Why the app cannot draw here, naming the command to use ``instead``; None when it can."""
+    """Returns why the app cannot draw here, naming the command to use ``instead``; None when it can."""
     if on_web(env):
         return None
     if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()):
@@ -45,7 +45,7 @@ def forget_exported_size() -> None:
 
 
 def on_web(env: Mapping[str, str]) -> bool:
-    """Whether a server draws the app in a browser: it reads and writes pipes, and there is no terminal."""
+    """Returns whether a server draws the app in a browser: it reads and writes pipes, and there is no terminal."""
     return env.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
 
 
@@ -117,7 +117,8 @@ def _opened(log: Path) -> int:
 
 
 def is_gone() -> bool:
-    """Whether the terminal has vanished without a signal: a closed window whose process had no part in its session."""
+    """Returns whether the terminal has vanished without a signal: a closed window whose process had no part in its
+    session."""
     return any(map(_hung_up, (0, 1, 2)))
 
 

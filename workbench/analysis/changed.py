@@ -404,7 +404,7 @@ class SoleChange(Struct, frozen=True):
     """Its line is of the recorded text: the value is gone from today's."""
 
     def holds(self, rule: Rule) -> bool:
-        """Whether the rule is this value, or a part of it: then it says as much."""
+        """Returns whether the rule is this value, or a part of it: then it says as much."""
         path = path_of(rule.path)
         return path[: len(self.path)] == self.path
 

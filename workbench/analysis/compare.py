@@ -208,8 +208,8 @@ class CallPair(Struct, frozen=True):
 
 
 def cheaper(a: Totals, b: Totals) -> int | None:
-    """Which side costs less for certain: -1 for ``a``, 1 for ``b``, 0 where they cost the same to a thousandth; None
-    where that depends on how the provider counts what it has not counted yet, or on a price that is unknown."""
+    """Returns which side costs less for certain: -1 for ``a``, 1 for ``b``, 0 where they cost the same to a thousandth;
+    None where that depends on how the provider counts what it has not counted yet, or on a price that is unknown."""
     if None in (a.cost, b.cost) or a.unknown or b.unknown:
         return None
     pairs = ((a.cost, b.cost), (a.cost_low, b.cost_low), (a.cost_high, b.cost_high))
@@ -408,7 +408,7 @@ def _reported(call: CallState, price: Price) -> ReportedUsage | None:
 
 
 def _calls_left(calls: Iterable[CallState]) -> dict[Place, int]:
-    """How many calls of the same visit follow each call."""
+    """Returns how many calls of the same visit follow each call."""
     left: dict[Place, int] = {}
     following: dict[tuple[str, str, int], int] = {}
     for call in reversed(list(calls)):

@@ -466,7 +466,7 @@ def sweeping(
 
 
 def _invalid(side: ComparisonSide) -> str:
-    """Why no provider would accept the recorded messages of a run; empty if one would."""
+    """Returns why no provider would accept the recorded messages of a run; empty if one would."""
     found = [(one, problem) for one in side.seen if (problem := next(filter(_is_of_messages, one.problems), None))]
     if not found:
         return ""

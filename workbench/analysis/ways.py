@@ -171,7 +171,7 @@ class _Comparison:
         return bool(self._edges[place].condition.strip()) and bool(self._verdicts.get(place, {}).get("holds"))
 
     def _is_free(self, place: int) -> bool:
-        """Whether it has no condition, and may be taken after what the phase came to."""
+        """Returns whether it has no condition, and may be taken after what the phase came to."""
         edge = self._edges[place]
         return not edge.condition.strip() and not (self._failed and not self._leads_to_route(edge))
 

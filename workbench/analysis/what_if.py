@@ -209,8 +209,8 @@ def _vectors(state: RunState) -> Vectors | None:
 
 
 def _sees(visit: VisitState, write: StateWrite) -> bool:
-    """Whether a visit has what was written on a branch: those that it began from, and its own. A candidate's own is
-    that of its phase and visit alone: other phases have candidates of the same name."""
+    """Returns whether a visit has what was written on a branch: those that it began from, and its own. A candidate's
+    own is that of its phase and visit alone: other phases have candidates of the same name."""
     if visit.wave and write.place.branch.startswith("wave"):
         return _wave_of(write.place.branch) < visit.wave or write.place.branch == visit.branch
     if write.place.branch == visit.branch and visit.kind == "candidate":

@@ -86,7 +86,7 @@ class OpenContexts:
         return self._open.get(growing) if growing is not None else None
 
     def goes_on(self, asked: AskedCall) -> bool:
-        """Whether a call begins with what an earlier one saw and said."""
+        """Returns whether a call begins with what an earlier one saw and said."""
         return self._contexts.goes_on(asked.input, asked.model, asked.tools)
 
     def end(self) -> None:

@@ -287,6 +287,6 @@ def drawn_differences(
 
 
 def surroundings_of(started: Event) -> Surroundings:
-    """Where and when a recorded program ran, by the first event of its run."""
+    """Returns where and when a recorded program ran, by the first event of its run."""
     kept = started.data.get("imported", {}).get("kept", {})
     return Surroundings(datetime.fromisoformat(started.at), kept.get("folder", ""), kept.get("home", ""))

@@ -87,7 +87,7 @@ def _read(path: str, kind: str, body: bytes) -> Any:
 
 
 def can_read_protobuf() -> bool:
-    """Whether what exporters send by default can be read: it needs the extra ``otel``."""
+    """Returns whether what exporters send by default can be read: it needs the extra ``otel``."""
     try:
         import_module(_SIGNALS["/v1/traces"][0])
     except ImportError:

@@ -299,7 +299,7 @@ def _object(text: str) -> Mapping[str, Any]:
 
 
 def _top(key: str, path: str) -> str:
-    """Where a system text stands in a protocol that has none among its messages; empty where it has."""
+    """Returns where a system text stands in a protocol that has none among its messages; empty where it has."""
     if key == "contents":
         return "systemInstruction"
     return "system" if path.endswith("/messages") else ""

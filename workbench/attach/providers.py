@@ -60,7 +60,8 @@ class BadAddress(Exception):
 
 
 def addresses(environment: Mapping[str, str], given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Where the requests of each provider go: as given by name, else as the environment says, else to the provider.
+    """Returns where the requests of each provider go: as given by name, else as the environment says, else to the
+    provider.
 
     Raises BadAddress.
     """

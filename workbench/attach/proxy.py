@@ -603,7 +603,8 @@ class _Passing:
         return response
 
     def _at_end(self, new: int) -> bool:
-        """Whether the stream is whole by its own mark, of which the last piece with ``new`` bytes may hold a part."""
+        """Returns whether the stream is whole by its own mark, of which the last piece with ``new`` bytes may hold a
+        part."""
         kept, (marks, ends) = self._kept, _ENDS.get(self.content_type.partition(";")[0].strip().lower(), ((), ()))
         since = max(len(kept) - new - _LONGEST_MARK, 0)
         self._marked = self._marked or any(kept.find(mark, since) >= 0 for mark in marks)

@@ -175,13 +175,13 @@ def _content(message: Message, drawn: Drawn) -> _Content:
 
 
 def _common(recorded: Sequence[_Content], now: Sequence[_Content]) -> int:
-    """How many messages at the beginning are the same."""
+    """Returns how many messages at the beginning are the same."""
     pairs = enumerate(zip(recorded, now, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(recorded), len(now)))
 
 
 def _parting(recorded: Sequence[_Content], now: Sequence[_Content], at: int) -> int:
-    """Where the texts of two messages begin to differ, a little before it; 0 near the beginning."""
+    """Returns where the texts of two messages begin to differ, a little before it; 0 near the beginning."""
     if at >= min(len(recorded), len(now)):
         return 0
     texts = recorded[at].text, now[at].text

@@ -19,8 +19,8 @@ class Access:
         self._token = token
 
     def refusal(self, request: web.Request) -> str:
-        """Why a request is not for this server; empty where it is. A browser says where its request comes from; no
-        client of a provider does."""
+        """Returns why a request is not for this server; empty where it is. A browser says where its request comes from;
+        no client of a provider does."""
         if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
             return "a web page may not ask here"
         if self._token:

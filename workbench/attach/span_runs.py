@@ -126,7 +126,7 @@ class SpanRun:
         self._contexts = OpenContexts(self._run, other=self.other)
 
     def goes_on(self, call: ObservedCall) -> bool:
-        """Whether a call begins with what a call of this run saw and said."""
+        """Returns whether a call begins with what a call of this run saw and said."""
         return self._contexts.goes_on(_asked(call))
 
     def write(self, call: ObservedCall) -> None:
@@ -189,12 +189,12 @@ class _Waiting(Struct):
 
 
 def _lacks(call: ObservedCall, span: Span) -> bool:
-    """Whether messages of a call may still come."""
+    """Returns whether messages of a call may still come."""
     return _is_blank(call) or (bool(call.call.fault) and not span.failed)
 
 
 def _is_blank(call: ObservedCall) -> bool:
-    """Whether a call has roles of messages, and nothing that was said."""
+    """Returns whether a call has roles of messages, and nothing that was said."""
     return not any(one.text.strip() or one.calls or has_pictures(one) for one in call.input)
 
 
@@ -274,7 +274,7 @@ class SpanRuns:
             self._read(self._whole_now(), finally_=False)
 
     def _knows(self, span_id: str, record: Mapping[str, Any]) -> bool:
-        """Whether the span of a log record has come, and was read."""
+        """Returns whether the span of a log record has come, and was read."""
         trace = self._traces.get(as_text(record.get("traceId")))
         return trace is not None and span_id in trace.parents
 

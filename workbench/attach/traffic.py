@@ -29,7 +29,7 @@ class Ask(Struct, frozen=True):
 
 
 def unchanged(entry: Entry) -> bool:
-    """Whether a message is sent as the client wrote it."""
+    """Returns whether a message is sent as the client wrote it."""
     return entry.sent is not None and entry.item.edited in ("", "moved") and entry.sent == entry.item.message
 
 

@@ -35,7 +35,7 @@ def working(function: F) -> F:
 
 
 def workers_of(processes: int | None, dask: str | None) -> Workers:
-    """Who does the work. Raises Failure where both are named, or the extra for clusters is missing."""
+    """Returns who does the work. Raises Failure where both are named, or the extra for clusters is missing."""
     if dask is not None:
         if processes is not None:
             raise Failure(Exit.USAGE, "--processes and --dask exclude each other", hint="a cluster has its own")

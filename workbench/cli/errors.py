@@ -102,7 +102,8 @@ class Failure(click.ClickException):
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, so that its errors are JSON too, also those of the command line itself."""
+    """Returns whether a command line asks for JSON, so that its errors are JSON too, also those of the command line
+    itself."""
     own = list(arguments[: list(arguments).index("--")]) if "--" in arguments else list(arguments)
     formats = own[1:] if own[:1] == ["sql"] else []
     asked = ("--format", "json") in pairwise(formats)

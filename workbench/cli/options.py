@@ -77,7 +77,7 @@ class JsonObject(click.ParamType[Any]):
 
 
 def _is_file(value: str) -> bool:
-    """Whether a text that cannot be a JSON object is the name of a file."""
+    """Returns whether a text that cannot be a JSON object is the name of a file."""
     if value.lstrip()[:1] in ("{", "[", '"'):
         return False
     try:

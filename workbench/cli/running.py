@@ -82,7 +82,7 @@ class RunOptions(Struct, frozen=True):
 
 
 def cannot_run(opened: OpenedCascade) -> Failure:
-    """Why a cascade with errors is not run: all of them."""
+    """Returns why a cascade with errors is not run: all of them."""
     return Failure(Exit.USAGE, "the cascade cannot run as it is", file=opened.shown, problems=opened.errors)
 
 
@@ -125,9 +125,8 @@ def in_doubt(gate: Gate) -> Gate:
 
 
 def person(answers: str | None, progress: Progress, *, approve: bool = False) -> tuple[Human, PreparedAnswers | None]:
-    """Who answers questions: the prepared answers first, then the first choice if everything is to be approved, then
-    the terminal, if there is one; and the prepared ones.
-    Raises Failure for a file that holds no answers."""
+    """Returns who answers questions: the prepared answers first, then the first choice if everything is to be approved,
+    then the terminal, if there is one; and the prepared ones. Raises Failure for a file that holds no answers."""
     behind: Human = _Beside(Terminal(), progress) if sys.stdin.isatty() and sys.stderr.isatty() else NoHuman()
     if approve:
         behind = FirstChoice(behind)

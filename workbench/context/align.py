@@ -111,7 +111,7 @@ class Alignment:
         return len(self.pairs) - 1
 
     def kind(self, row: int, old: Sequence[Entry], new: Sequence[Entry]) -> ChangeKind | None:
-        """How a message differs; None if a provider sees no difference, or sees it in another row."""
+        """Returns how a message differs; None if a provider sees no difference, or sees it in another row."""
         pair = self.pairs[row]
         if pair.new < 0:
             return None if pair.old in self._kept or old[pair.old].sent is None else ChangeKind.GONE
@@ -122,7 +122,7 @@ class Alignment:
         return _kind(old[pair.old], new[pair.new])
 
     def differs(self, row: int, old: Sequence[Entry], new: Sequence[Entry]) -> bool:
-        """Whether the two sides of a row send something else; what neither side sends counts as equal."""
+        """Returns whether the two sides of a row send something else; what neither side sends counts as equal."""
         pair = self.pairs[row]
         return _sent(old, pair.old) != _sent(new, pair.new)
 
@@ -149,7 +149,7 @@ class Alignment:
 
 
 def _shared(old: Sequence[Entry], new: Sequence[Entry]) -> int:
-    """How many leading entries are of the same items: two looks at one run share nearly all of them."""
+    """Returns how many leading entries are of the same items: two looks at one run share nearly all of them."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((i for i, (a, b) in pairs if a.item is not b.item and a.item != b.item), min(len(old), len(new)))
 

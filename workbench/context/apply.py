@@ -104,7 +104,7 @@ def _written(text: str, file: str, edits: Sequence[Edit]) -> str:
 
 
 def _fault(target: _Target, text: str, file: str) -> str:
-    """Why the text does not express the requested strategy; empty if it does."""
+    """Returns why the text does not express the requested strategy; empty if it does."""
     again = load(text, file)
     if again.cascade is None or not again.ok:
         return "the file would have errors"

@@ -441,15 +441,15 @@ class Assembler:
 
 
 def is_forced(choice: object) -> bool:
-    """Whether a ``tool_choice`` makes the model call a tool, in whichever provider's words."""
+    """Returns whether a ``tool_choice`` makes the model call a tool, in whichever provider's words."""
     # Bedrock writes {"any": {}} and {"tool": {"name": …}}.
     said = str(choice.get("type") or " ".join(map(str, choice))) if isinstance(choice, Mapping) else str(choice or "")
     return bool(_FORCED.search(said))
 
 
 def has_to_think(parameters: Mapping[str, Any]) -> bool:
-    """Whether a request gives the model a budget for reasoning; a model that decides for itself (``adaptive``) is not
-    told about it."""
+    """Returns whether a request gives the model a budget for reasoning; a model that decides for itself (``adaptive``)
+    is not told about it."""
     asked = parameters.get("thinking")
     effort = parameters.get("reasoning_effort")
     return (isinstance(asked, Mapping) and asked.get("type") == "enabled") or effort not in (None, "", "none")

@@ -108,8 +108,8 @@ _NO_BREAK = ("no cache rule", "nothing was sent", "the shared prefix of", "the p
 
 
 def breaks(forecast: Forecast) -> bool:
-    """Whether a request begins otherwise than those before, or too late after them, so that what a provider holds of
-    them is of less use than it could be."""
+    """Returns whether a request begins otherwise than those before, or too late after them, so that what a provider
+    holds of them is of less use than it could be."""
     reason = forecast.reason
     return bool(reason) and not reason.startswith(_NO_BREAK) and "marks nothing" not in reason
 
@@ -308,7 +308,7 @@ class PrefixCache:
         return best
 
     def _shared(self, assembly: Assembly, since: float) -> int:
-        """How many messages were part of an earlier request since then; -1 when not even the tools were."""
+        """Returns how many messages were part of an earlier request since then; -1 when not even the tools were."""
         digests, latest, at = assembly.prefix_digests, self._latest, self._last_sent
         # A request mostly goes on where the last one ended: then all of that one is known to be fresh.
         goes_on = 0 < len(latest) <= len(digests) and latest[-1] == digests[len(latest) - 1]
@@ -332,7 +332,7 @@ class PrefixCache:
         expected: Expected,
         marked: bool,
     ) -> str:
-        """Why no more is cached, in words; empty when all that could be is."""
+        """Returns why no more is cached, in words; empty when all that could be is."""
         if rule.provider == "none":
             return "no cache rule is known for this model"
         if rule.opt_in and not marked:

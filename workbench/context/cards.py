@@ -161,7 +161,7 @@ def card_of(item: Item, tokens: int, callout: str = "") -> Card:
 
 
 def has_card(item: Item) -> bool:
-    """Whether a later phase could want the message: it is neither system text nor blank."""
+    """Returns whether a later phase could want the message: it is neither system text nor blank."""
     message = item.message
     said = bool(message.text.strip() or message.images or message.tool_calls)
     return said and message.role != "system" and item.kind not in (Kind.INPUT, Kind.INJECTED)
@@ -182,7 +182,7 @@ def summary_of(item: Item) -> str:
 
 
 def is_long(item: Item) -> bool:
-    """Whether its own summary leaves out what a model could say better."""
+    """Returns whether its own summary leaves out what a model could say better."""
     return item.kind is not Kind.RESULT and len(" ".join(item.message.text.split())) > SUMMARY_CHARS
 
 

@@ -65,7 +65,7 @@ class Draft(Struct, frozen=True):
 
 
 def dropped(item: Item) -> bool:
-    """Whether an edit removed the message from the history. Only its own entry still shows it."""
+    """Returns whether an edit removed the message from the history. Only its own entry still shows it."""
     return item.edited == "dropped"
 
 

@@ -264,8 +264,8 @@ class Fitter:
         return {row for unit in changed for row in self._units[unit].rows}
 
     def _opens_with_assistant(self, unit: int) -> bool:
-        """Whether the first turn that stays entered from elsewhere and begins with an assistant's message without any
-        message before it, or is blank.
+        """Returns whether the first turn that stays entered from elsewhere and begins with an assistant's message
+        without any message before it, or is blank.
         """
         if self._stand.units or not 0 < unit < self._settled or self._units[unit].turn:
             return False

@@ -79,5 +79,5 @@ class History:
         return before + place.turn
 
     def opens_visit(self, index: int) -> bool:
-        """Whether the item precedes the first answer: the task, and messages injected with it."""
+        """Returns whether the item precedes the first answer: the task, and messages injected with it."""
         return self.first_answer is None or index < self.first_answer

@@ -63,7 +63,8 @@ class IncrementalDiff:
         step_old: Step | None = None,
         step_new: Step | None = None,
     ) -> Outline:
-        """How these two differ. Contexts that only grew since the last ones cost what changed, others a new alignment.
+        """Returns how these two differ. Contexts that only grew since the last ones cost what changed, others a new
+        alignment.
 
         What changed is told by the steps, else looked for. The outline is the same either way.
         """

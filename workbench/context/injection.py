@@ -270,7 +270,7 @@ class Injection:
             self._rows.append((carried, verdict))
 
     def _loss(self, visit: VisitRecord) -> str:
-        """Why the messages of a visit cannot be continued unchanged; empty if they can."""
+        """Returns why the messages of a visit cannot be continued unchanged; empty if they can."""
         phase = self._phases.get(visit.phase)
         if phase is not None and (phase.context_retention == "output_only" or self._expired(visit, phase)):
             return "its own rules keep less than all"
@@ -359,7 +359,7 @@ def _earlier_attempts(visit: VisitRecord, *, with_task: bool = False) -> dict[in
 
 
 def _is_bare(item: Item) -> bool:
-    """Whether a message is a text that goes on unchanged, whichever phase sends it."""
+    """Returns whether a message is a text that goes on unchanged, whichever phase sends it."""
     message = item.message
     bare = isinstance(message.content, str) and not message.tool_calls and not item.edited
     return bare and item.kind in (Kind.TASK, Kind.ANSWER) and message.role != "system" and bool(message.text.strip())
@@ -370,7 +370,7 @@ def _extra_of_calls(message: Message) -> bool:
 
 
 def _opens(verdict: MessageDecision) -> bool:
-    """Whether the message is sent after the system ones."""
+    """Returns whether the message is sent after the system ones."""
     return verdict.sent is not None and verdict.sent.role != "system"
 
 

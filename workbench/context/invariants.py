@@ -89,13 +89,13 @@ def check_run(
 
 
 def _is_text(message: Message) -> bool:
-    """Whether a message has text and nothing else. Most messages do, and break no rule about contents."""
+    """Returns whether a message has text and nothing else. Most messages do, and break no rule about contents."""
     content = message.content
     return isinstance(content, str) and not (message.tool_calls or message.extra or is_blank(content))
 
 
 def _stands_alone(message: Message, before: Message | None) -> bool:
-    """Whether a text that answers no call stands well behind the message before it, by the roles of both."""
+    """Returns whether a text that answers no call stands well behind the message before it, by the roles of both."""
     return message.role == "user" or (message.role == "assistant" and before is not None and before.role != "assistant")
 
 

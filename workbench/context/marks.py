@@ -69,8 +69,8 @@ def marked_entries(marks: Marks, entries: Sequence[Entry], *, tools: bool) -> li
 
 
 def places(request: Request, marks: Marks, sent_entries: Sequence[int] = ()) -> list[int]:
-    """How many messages are in front of each mark, ascending, each place once. ``sent_entries``: index of the entry
-    behind each message, for marks that name an entry."""
+    """Returns how many messages are in front of each mark, ascending, each place once. ``sent_entries``: index of the
+    entry behind each message, for marks that name an entry."""
     found = {place for one in marks.at if (place := _position(one, request, sent_entries)) is not None}
     return sorted(found)[-MOST:]
 

@@ -28,7 +28,7 @@ def canonical(value: object) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text is empty or white space."""
+    """Returns whether a text is empty or white space."""
     return not text or text.isspace()
 
 
@@ -158,7 +158,7 @@ class Message(Struct, frozen=True, eq=False, dict=True):
 
     @remembered
     def stands_in(self) -> bool:
-        """Whether a part of it stands for an image or a file whose bytes were not kept."""
+        """Returns whether a part of it stands for an image or a file whose bytes were not kept."""
         if isinstance(self.content, str):
             return self.content.startswith(STAND_INS)
         return any(isinstance(part, TextPart) and part.text.startswith(STAND_INS) for part in self.content)

@@ -99,7 +99,7 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
         return {f.name: f.default for f in fields(cls) if f.name != "written"}
 
     def impossible(self) -> str:
-        """Why these parameters contradict each other; empty if they do not."""
+        """Returns why these parameters contradict each other; empty if they do not."""
         return ""
 
     def rule(self, parameter: str, scope: PhaseScope) -> Rule:

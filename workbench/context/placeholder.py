@@ -118,7 +118,7 @@ def readable_calls(message: Message) -> Message:
 
 
 def is_json_object(text: str) -> bool:
-    """Whether a text is one JSON object, strictly: no NaN, no infinity, no depth that exhausts the parser."""
+    """Returns whether a text is one JSON object, strictly: no NaN, no infinity, no depth that exhausts the parser."""
     return _is_short_object(text) if len(text) <= _SHORT else _is_object(text)
 
 

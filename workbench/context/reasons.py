@@ -101,7 +101,8 @@ AUTOMATIC = frozenset(
 
 
 def explain(entry: Entry, viewed_from: Place, earlier_turns: int | None = None) -> str:
-    """Why, for a call at ``viewed_from``: ``masked: age 2 > 1``, ``calls read_log``, ``context.from[0]``.
+    """Returns the reason in words, for a call at ``viewed_from``: ``masked: age 2 > 1``, ``calls read_log``,
+    ``context.from[0]``.
 
     ``earlier_turns``: turns of the visit's attempts before that of ``viewed_from`` (see ``turns_before``); without it,
     the age of what another attempt made is not told.

@@ -82,7 +82,8 @@ def ordered_keywords(text: str) -> tuple[str, ...]:
 
 
 def relevance(task: str, texts: Sequence[str]) -> list[float]:
-    """How much of a task's words each text holds, rare ones for more: 1 for the best text, 0 for one without any.
+    """Returns how much of a task's words each text holds, rare ones for more: 1 for the best text, 0 for one without
+    any.
 
     By BM25 (``ranking``), as a share of the best: so the only text that holds a word of the task has all of it, however
     many words the task has.

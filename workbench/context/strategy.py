@@ -351,7 +351,7 @@ class Strategy(Struct, frozen=True, eq=False):
 
 
 def strategy_facts(spec: str) -> StrategyFacts:
-    """How a spec treats the fields of a phase, for checks of a file; empty if the spec cannot be read."""
+    """Returns how a spec treats the fields of a phase, for checks of a file; empty if the spec cannot be read."""
     try:
         strategy = parse(spec)
     except SpecError:

@@ -78,8 +78,9 @@ class Counter(Protocol):
         ...
 
     def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
-        """How many tokens less and more than counted a first request may have, because of text that providers add and
-        do not show. ``tools``: our count of the tools; ``beside``: of all beside the messages, these included."""
+        """Returns how many tokens less and more than counted a first request may have, because of text that
+        providers add and do not show. ``tools``: our count of the tools; ``beside``: of all beside the messages,
+        these included."""
         ...
 
     def text(self, text: str, model: str) -> int:

@@ -14,7 +14,7 @@ from workbench.context.message import Image, Message, Part, TextPart, ToolCall
 
 
 def can_merge(first: Message, second: Message) -> bool:
-    """Whether two neighbours of one role can become one message without losing anything.
+    """Returns whether two neighbours of one role can become one message without losing anything.
 
     Tool results never merge, nor need to. An assistant's calls must stay next to their results, and its provider
     metadata belongs to one message alone.

@@ -215,11 +215,11 @@ class Tools(Protocol):
         ...
 
     def maybe_ran(self, place: Place, index: int) -> bool:
-        """Whether this very call was started before and its result never came (a resumed run)."""
+        """Returns whether this very call was started before and its result never came (a resumed run)."""
         ...
 
     def recorded(self, place: Place, index: int) -> bool:
-        """Whether a recording answers this call: what it says counts then, a reused result or not."""
+        """Returns whether a recording answers this call: what it says counts then, a reused result or not."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
@@ -544,7 +544,7 @@ class Hooks(Protocol):
     """The hooks of a workspace or of a program."""
 
     def wants(self, type: str) -> bool:
-        """Whether any hook is registered for this type of event."""
+        """Returns whether any hook is registered for this type of event."""
         ...
 
     async def call(self, event: HookEvent, place: Place, index: int) -> Sequence[HookResult]:

@@ -110,7 +110,7 @@ class Conversation(Protocol):
         ...
 
     def holds(self, condition: str, path: Path) -> bool:
-        """Whether a condition of the file holds as things stand. Raises PhaseFailed."""
+        """Returns whether a condition of the file holds as things stand. Raises PhaseFailed."""
         ...
 
     def set_state(self, key: str, value: Any, place: Place, *, by: str) -> None:

@@ -157,14 +157,15 @@ def added_by_provider(model: str, fields: Mapping[str, Any]) -> str:
 
 
 def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, int]:
-    """How many tokens less and more than counted a request may have if it is the first one."""
+    """Returns how many tokens less and more than counted a request may have if it is the first one."""
     tools = assembly.tools_tokens
     return counter.unseen(model, tools=tools, beside=tools + assembly.overhead_tokens)
 
 
 def thinks(answer: Message) -> bool:
-    """Whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic and OpenAI, until
-    the tools that it called have answered and it has said what came of it; at Google, by the signature of a call."""
+    """Returns whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic and
+    OpenAI, until the tools that it called have answered and it has said what came of it; at Google, by the signature
+    of a call."""
     if not answer.tool_calls:
         return False
     blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
@@ -690,8 +691,8 @@ def _total(before: Anchor, sums: TokenSums, assembly: Assembly, slope: float) ->
 
 
 def _shared(before: tuple[Entry, ...], now: tuple[Entry, ...]) -> int:
-    """How many entries two contexts begin with in common. Entries that were kept are the very same objects, so whole
-    stretches are compared at once."""
+    """Returns how many entries two contexts begin with in common. Entries that were kept are the very same objects, so
+    whole stretches are compared at once."""
     both = min(len(before), len(now))
     if before[:both] == now[:both]:
         return both

@@ -98,12 +98,12 @@ def result_text(tool: str, text: str, is_error: bool) -> str:
 
 
 def rejected(check: str, reason: str, *, silent: bool = False) -> str:
-    """How a failed validator or ward is told to the model."""
+    """Returns how a failed validator or ward is told to the model."""
     return f"Your answer was not accepted: {reason}" if silent else f"Your answer was rejected by '{check}': {reason}"
 
 
 def schema_rejected(reason: str, schema: object) -> str:
-    """How a failed schema is told; ``reason`` names the JSON path."""
+    """Returns how a failed schema is told; ``reason`` names the JSON path."""
     text = json.dumps(schema, indent=2, ensure_ascii=False)
     return f"Your answer does not match the required schema {reason}\nRequired schema:\n{text}"
 

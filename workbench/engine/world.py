@@ -163,7 +163,7 @@ class World(Struct):
 
     @staticmethod
     def _shared(own: Sequence[Any], others: Sequence[Any]) -> int:
-        """How many values both begin with."""
+        """Returns how many values both begin with."""
         pairs = enumerate(zip(own, others, strict=False))
         return next((i for i, (a, b) in pairs if a is not b), min(len(own), len(others)))
 

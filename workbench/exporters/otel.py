@@ -249,7 +249,8 @@ class RunSpans(Struct):
         return head, _of_parts(parts)[len(head) :], 0, ""
 
     def _size(self, part: tuple[Entry, ...]) -> int:
-        """How many messages of a part were sent. Contexts share parts, and the run keeps them while this looks."""
+        """Returns how many messages of a part were sent. Contexts share parts, and the run keeps them while this
+        looks."""
         known = self._sizes.get(id(part))
         if known is None:
             known = self._sizes[id(part)] = sum(1 for entry in part if entry.sent is not None)

@@ -70,8 +70,8 @@ class ImportedMessage(Struct, frozen=True):
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     def same(self, other: ImportedMessage) -> bool:
-        """Whether a model would have seen the same message, whatever else the source says of it. A call that has no id
-        on one side, as the provider gave it none, is the same as one with an id that its client drew."""
+        """Returns whether a model would have seen the same message, whatever else the source says of it. A call that
+        has no id on one side, as the provider gave it none, is the same as one with an id that its client drew."""
         if self.name != other.name and self.name and other.name and self.role == "assistant":
             return False
         return (

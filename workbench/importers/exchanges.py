@@ -122,7 +122,7 @@ def _bare(one: object) -> bool:
 
 
 def is_response(response: Mapping[str, Any]) -> bool:
-    """Whether it is a response of a model."""
+    """Returns whether it is a response of a model."""
     return bool(answered_of(response))
 
 
@@ -153,7 +153,7 @@ def whole(answers: Sequence[ImportedMessage]) -> ImportedMessage:
 
 
 def finish_of(response: Mapping[str, Any]) -> str:
-    """Why the answer ended, as the provider says."""
+    """Returns why the answer ended, as the provider says."""
     first = mapping(next(iter(array(response.get("choices")) or array(response.get("candidates"))), None))
     for outer, key in (
         (first, "finish_reason"),
@@ -361,7 +361,7 @@ class Exchanges:
         return _observed(asked, answer, call, asked.model or told.model)
 
     def _unstated(self, request: Mapping[str, Any], url: str) -> str:
-        """Which parts of a request the file does not show, in words."""
+        """Returns which parts of a request the file does not show, in words."""
         key = _goes_on_from(request)
         kept = [f"{name} that the provider keeps" for name in _KEPT if request.get(name)]
         if isinstance(request.get("prompt"), dict):
@@ -429,7 +429,7 @@ def _declared(request: Mapping[str, Any]) -> object:
 
 
 def _fault_of(response: Mapping[str, Any]) -> str:
-    """Why a response holds no answer, as far as it says."""
+    """Returns why a response holds no answer, as far as it says."""
     error = response.get("error") or response.get("message") or response.get("detail")
     told = as_text(mapping(error).get("message") or error)[:500]
     return ": ".join(filter(None, ("its response holds no answer", told)))

@@ -74,7 +74,7 @@ def redacted_json(value: Any, redact: Redact) -> Any:
 
 
 def has_pictures(one: ImportedMessage) -> bool:
-    """Whether a message holds images."""
+    """Returns whether a message holds images."""
     return any(isinstance(part, Picture) for part in one.parts)
 
 

@@ -35,7 +35,8 @@ from workbench.importers.values import array, as_text, decoded, mapping, string
 
 
 def is_item(body: Mapping[str, Any]) -> bool:
-    """Whether it is a piece of a response's output: an item that is no message, or a message of output texts."""
+    """Returns whether it is a piece of a response's output: an item that is no message, or a message of output
+    texts."""
     content = body.get("content")
     if "role" in body or not body.get("type"):
         return isinstance(content, list) and any(mapping(part).get("type") == "output_text" for part in content)

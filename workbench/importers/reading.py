@@ -343,7 +343,7 @@ def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark
 
 
 def _is_alone(first: Document, second: Document, wanted: str) -> bool:
-    """Whether each document of a file that begins with these two is read by itself."""
+    """Returns whether each document of a file that begins with these two is read by itself."""
     format = BY_NAME[wanted] if wanted else detect(first.body)
     pair = [first.body, second.body]
     is_whole = first.size > 0 and (format.detect(pair) if wanted and format else detect(pair) is not None)
@@ -351,7 +351,8 @@ def _is_alone(first: Document, second: Document, wanted: str) -> bool:
 
 
 def is_by_line(file: IO[bytes], wanted: str = "") -> bool:
-    """Whether a file holds, unpacked, a conversation on each line, so that ``read_lines`` reads any stretch of it."""
+    """Returns whether a file holds, unpacked, a conversation on each line, so that ``read_lines`` reads any stretch of
+    it."""
     source = Source(file)
     if not source.head.lstrip().startswith(b"{"):
         return False
@@ -446,7 +447,7 @@ def _lost(where: str, why: object) -> Remark:
 
 
 def _is_part(body: Any) -> bool:
-    """Whether a list of messages is one side of something: a prompt, or the answers to it."""
+    """Returns whether a list of messages is one side of something: a prompt, or the answers to it."""
     if not isinstance(body, list) or detect(body) not in (BY_NAME["openai"], BY_NAME["anthropic"]):
         return False
     roles = {ROLES.get(string(mapping(one).get("role")).lower()) for one in body}
@@ -454,7 +455,7 @@ def _is_part(body: Any) -> bool:
 
 
 def _is_readable(body: Any, depth: int = 2) -> bool:
-    """Whether something that can be read is there, or further inside."""
+    """Returns whether something that can be read is there, or further inside."""
     if detect(body) is not None:
         return True
     inner = body[:1] if isinstance(body, list) else [body.get(key) for key in _INSIDE] if isinstance(body, dict) else []

@@ -271,7 +271,7 @@ class _PrefixedStream:
 
 
 def _is_lines(start: bytes) -> bool:
-    """Whether the first line is a list of its own, and not the beginning of one."""
+    """Returns whether the first line is a list of its own, and not the beginning of one."""
     line, end, _ = start.partition(b"\n")
     return bool(end) and _value(text_of(line)) is not None
 
@@ -374,7 +374,7 @@ class NotJson(Exception):
 
 
 def too_large(start: bytes = b"") -> Unreadable:
-    """Why a value is not read that begins so, and what to do about it."""
+    """Returns why a value is not read that begins so, and what to do about it."""
     return Unreadable(_TOO_LARGE.format(advice=_INSPECT if b'"eval"' in start[:_HEAD] else _ADVICE))
 
 

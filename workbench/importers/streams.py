@@ -20,7 +20,7 @@ _TEXT = 7
 
 
 def is_event_stream(data: bytes, at: int = 0) -> bool:
-    """Whether bytes begin with a message of such a stream, or have one at an offset."""
+    """Returns whether bytes begin with a message of such a stream, or have one at an offset."""
     if len(data) < at + _PRELUDE + _TAIL:
         return False
     total, headers = struct.unpack_from(">II", data, at)

@@ -116,7 +116,7 @@ class Contexts:
             context.seen.append(answer)
 
     def goes_on(self, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]) -> bool:
-        """Whether the input of a call begins with a context that holds an answer."""
+        """Returns whether the input of a call begins with a context that holds an answer."""
         answered = (one for one in self._growing if any(said.role == "assistant" for said in one.seen))
         return any(_goes_on(one, input, model, tools) for one in answered)
 
@@ -151,8 +151,8 @@ class Contexts:
 def _goes_on(
     context: Growing, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]
 ) -> bool:
-    """Whether a call's input is what a context has seen, or more. The last message is compared first: it tells most
-    contexts apart."""
+    """Returns whether a call's input is what a context has seen, or more. The last message is compared first: it tells
+    most contexts apart."""
     seen = context.seen
     if context.waiting or not 0 < len(seen) <= len(input) or not seen[-1].same(input[len(seen) - 1]):
         return False

@@ -229,7 +229,7 @@ def _replaced(data: Any, path: Path, value: Any) -> Any:
 
 
 def bad_server(name: object, fields: object) -> str:
-    """Why this is not the name and the fields of a server, with the path of the field; empty if it is."""
+    """Returns why this is not the name and the fields of a server, with the path of the field; empty if it is."""
     try:
         server = McpServer.model_validate(fields)
     except ValidationError as fault:

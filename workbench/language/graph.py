@@ -181,7 +181,7 @@ class Graph(Struct, frozen=True, dict=True):
         return self._out.get(id, ())
 
     def returns(self, id: str) -> bool:
-        """Whether a walk can come back to a node, by an edge or by a jump after a failure."""
+        """Returns whether a walk can come back to a node, by an edge or by a jump after a failure."""
         seen, waiting = set[str](), [id]
         while waiting:
             here = waiting.pop()

@@ -60,12 +60,13 @@ def _library() -> _Schemas:
 
 
 def is_type(value: object, kind: str) -> bool:
-    """Whether a value is of a type of JSON Schema."""
+    """Returns whether a value is of a type of JSON Schema."""
     return bool(_library().jsonschema.Draft202012Validator({}).is_type(value, kind))
 
 
 def bad_schema(schema: dict[str, Any]) -> tuple[Path, str] | None:
-    """Where and why a value is no JSON Schema; None when it is one. The draft is the schema's own, else 2020-12."""
+    """Returns where and why a value is no JSON Schema; None when it is one. The draft is the schema's own, else
+    2020-12."""
     library = _library().jsonschema
     if not isinstance(schema.get("$schema", ""), str):
         return ("$schema",), "$schema is no text"
@@ -116,7 +117,7 @@ def mismatch(schema: Mapping[str, Any], value: object) -> ValidationError | None
 
 
 def unusable(schema: Mapping[str, Any]) -> str:
-    """Why a schema cannot be used, found before any check; empty if it can.
+    """Returns why a schema cannot be used, found before any check; empty if it can.
 
     References in a schema that names parts of itself by ``$id`` are resolved only during a check.
     """

@@ -155,7 +155,7 @@ def _other_kind(data: Any) -> str:
 
 
 def _is_tagged(data: dict[Any, Any]) -> bool:
-    """Whether every value is a mapping with ``tasks``."""
+    """Returns whether every value is a mapping with ``tasks``."""
     return all(isinstance(value, dict) and isinstance(value.get("tasks"), list) for value in data.values())
 
 

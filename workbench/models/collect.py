@@ -193,7 +193,7 @@ _MOST = 2**53
 
 
 def _is_amount(value: Any) -> bool:
-    """Whether it is a number that something can be counted by."""
+    """Returns whether it is a number that something can be counted by."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 

@@ -96,7 +96,7 @@ def _where_it_listens(resolved: Resolved) -> Resolved:
 
 
 def is_near(host: str) -> bool:
-    """Whether a host is this machine or of a private network: there a model need not have a key."""
+    """Returns whether a host is this machine or of a private network: there a model need not have a key."""
     try:
         address = ip_address(host.strip("[]"))
     except ValueError:

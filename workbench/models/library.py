@@ -74,13 +74,13 @@ def declared(prefix: str) -> Any:
 
 
 def is_argument(name: str) -> bool:
-    """Whether litellm takes an argument of this name for itself, and does not hand it on to the provider."""
+    """Returns whether litellm takes an argument of this name for itself, and does not hand it on to the provider."""
     litellm = imported()
     return name in litellm.types.utils.all_litellm_params or name in signature(litellm.completion).parameters
 
 
 def is_provider(prefix: str) -> bool:
-    """Whether a provider of this name is known to us or to litellm."""
+    """Returns whether a provider of this name is known to us or to litellm."""
     known = {str(getattr(one, "value", one)) for one in imported().provider_list}
     return by_prefix(prefix) is not None or prefix in known or declared(prefix) is not None
 

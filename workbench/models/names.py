@@ -124,8 +124,8 @@ def answered_at(name: str, base_url: str, env: Mapping[str, str]) -> str:
 
 
 def may_answer(name: str, env: Mapping[str, str]) -> bool:
-    """Whether a model may be asked with these variables, as far as that can be said without litellm: a maker's with its
-    key or OpenRouter's, a server's of this machine always, any other's where a variable bears its name."""
+    """Returns whether a model may be asked with these variables, as far as that can be said without litellm: a maker's
+    with its key or OpenRouter's, a server's of this machine always, any other's where a variable bears its name."""
     bare, _ = split_effort(name)
     maker, _ = split(bare)
     has_router = bool(env.get(ROUTER_KEY, "").strip())
@@ -139,7 +139,7 @@ def may_answer(name: str, env: Mapping[str, str]) -> bool:
 
 
 def may_need_a_key(name: str) -> bool:
-    """Whether a name is one of a maker that wants a key, or of none that is known."""
+    """Returns whether a name is one of a maker that wants a key, or of none that is known."""
     maker, _ = split(split_effort(name)[0])
     return "/" not in name if maker is None else bool(maker.families) or maker is _ROUTER
 
@@ -156,7 +156,7 @@ _BASES = ("_API_BASE", "_BASE_URL")
 
 
 def _has_own(maker: Provider, env: Mapping[str, str]) -> bool:
-    """Whether a maker has variables of its own, for a key or an address."""
+    """Returns whether a maker has variables of its own, for a key or an address."""
     return any(env.get(f"{stem}{end}", "").strip() for stem in _stems(maker) for end in (*_KEYS, *_BASES))
 
 

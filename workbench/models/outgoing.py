@@ -100,7 +100,7 @@ def parameters_for(request: Request, resolved: Resolved) -> dict[str, Any]:
 
 
 def takes_marks(resolved: Resolved) -> bool:
-    """Whether the provider caches what a request marks, and only that."""
+    """Returns whether the provider caches what a request marks, and only that."""
     return resolved.provider.id == "anthropic" or resolved.litellm_name.startswith("openrouter/anthropic/")
 
 

@@ -125,7 +125,7 @@ class PriceTable:
         return model
 
     def known(self, model: str) -> bool:
-        """Whether input and output have a price."""
+        """Returns whether input and output have a price."""
         price = self.price(model)
         return price.input is not None and price.output is not None
 
@@ -143,7 +143,7 @@ class PriceTable:
         return [f"{provider}{slash}{one}" for one in difflib.get_close_matches(name, sorted(names), number, 0.75)]
 
     def listed(self, model: str) -> bool:
-        """Whether the map has an entry for the model."""
+        """Returns whether the map has an entry for the model."""
         return self._entry(split_effort(model)[0]) is not None
 
     def chat_models(self) -> list[str]:
@@ -156,11 +156,11 @@ class PriceTable:
         return sorted(found, key=lambda name: (not found[name], name.count("/"), len(name), name))
 
     def sells(self, provider: str) -> bool:
-        """Whether the map has models of a provider."""
+        """Returns whether the map has models of a provider."""
         return any(facts.get("litellm_provider") == provider for facts in self._loaded().values())
 
     def supports_tools(self, model: str) -> bool | None:
-        """Whether the model takes native tools; None if the map does not say."""
+        """Returns whether the model takes native tools; None if the map does not say."""
         entry = self._entry(split_effort(model)[0])
         stated = entry.facts.get("supports_function_calling") if entry else None
         return stated if isinstance(stated, bool) else None

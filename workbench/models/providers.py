@@ -115,7 +115,8 @@ def by_family(model: str) -> Provider | None:
 
 
 def slug(provider: Provider, model: str) -> str:
-    """How OpenRouter writes a model of a provider: ``claude-sonnet-4-5`` is ``anthropic/claude-sonnet-4.5`` there."""
+    """Returns how OpenRouter writes a model of a provider: ``claude-sonnet-4-5`` is ``anthropic/claude-sonnet-4.5``
+    there."""
     prefix = provider.aliases[0] if provider.aliases and provider.families else provider.id
     dotted = _VERSION.sub(r"\1.\2", model) if provider.dashes else model
     return f"{prefix}/{dotted}"

@@ -98,7 +98,8 @@ class _Check:
                 yield self._problem(Severity.WARNING, "L905", told, (*path, index, "attempt"), hint)
 
     def _visited_once(self, name: str) -> bool:
-        """Whether no run can enter this phase twice; False if it is not in the graph, as phases written in place."""
+        """Returns whether no run can enter this phase twice; False if it is not in the graph, as phases written in
+        place."""
         named = [graph for graph in self._graphs if any(node.id == name for node in graph.nodes)]
         return len(named) == len(self._phases[name]) and not any(graph.returns(name) for graph in named)
 

@@ -162,7 +162,7 @@ class Tape:
                 yield event
 
     def readable(self) -> bool:
-        """Whether the response is a stream of events, or JSON to its first line's end."""
+        """Returns whether the response is a stream of events, or JSON to its first line's end."""
         if re.search(rb"(?:^|\n)(?:data|event):", self.head):
             return True
         try:

@@ -110,7 +110,7 @@ WATCHED = "attach"
 
 
 def is_session(events: Sequence[Event]) -> bool:
-    """Whether a run is a session of a program that was watched."""
+    """Returns whether a run is a session of a program that was watched."""
     return bool(events) and (events[0].data.get("imported") or {}).get("format") == WATCHED
 
 

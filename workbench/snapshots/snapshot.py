@@ -122,7 +122,7 @@ def parsed(text: str) -> Mapping[str, Any]:
 
 
 def _is_cut_off(error: json.JSONDecodeError, text: str) -> bool:
-    """Whether a text is invalid because it was cut off: between values, or inside of one."""
+    """Returns whether a text is invalid because it was cut off: between values, or inside of one."""
     rest = text[error.pos :].rstrip()
     if "string" in error.msg or "escape" in error.msg:
         return error.msg.startswith("Unterminated string") or len(rest) <= _ESCAPE

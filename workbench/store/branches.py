@@ -99,7 +99,7 @@ class Branches:
                 self._known[key] = replace(self._known[key], is_winner=index == winner)
 
     def same(self, one: Place, other: Place) -> bool:
-        """Whether two places are of one candidate, not of one inside the other."""
+        """Returns whether two places are of one candidate, not of one inside the other."""
         return self._key(one) == self._key(other)
 
     def _key(self, place: Place) -> Key:

@@ -99,12 +99,12 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 def compares(found: float | None, operator: Operator, wanted: float) -> bool:
-    """Whether a number is as wanted; one that is not known never is."""
+    """Returns whether a number is as wanted; one that is not known never is."""
     return found is not None and _COMPARE[operator](found, wanted)
 
 
 def lies(moment: datetime | None, operator: Operator, wanted: Period) -> bool:
-    """Whether a moment lies in, before or after a period; one that is not known never does."""
+    """Returns whether a moment lies in, before or after a period; one that is not known never does."""
     if moment is None:
         return False
     match operator:
@@ -220,7 +220,7 @@ _ROW = ("session", "id", "cascade", "file", "phase", "model", "status", "reason"
 
 
 def row_test(word: str) -> Test:
-    """Whether a run's names, input, output or notes hold a word, as far as its summary has them."""
+    """Returns whether a run's names, input, output or notes hold a word, as far as its summary has them."""
     tests = [words_test(BY_NAME[name], [word], ":") for name in _ROW]
     return lambda run: any(test(run) for test in tests)
 
@@ -412,8 +412,8 @@ class Filter(Struct, frozen=True):
         return any(term.inner for terms in self.alternatives for term in terms)
 
     def verdict(self, run: RunSummary, texts: Mapping[Phrase, bool] | None = None) -> bool | None:
-        """Whether a run matches, as far as ``texts`` (phrase to found) tells; None if a phrase decides that is not in
-        it.
+        """Returns whether a run matches, as far as ``texts`` (phrase to found) tells; None if a phrase decides that is
+        not in it.
         """
         if not self.alternatives:
             return True

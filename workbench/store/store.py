@@ -296,7 +296,7 @@ class Store:
         return close or [self.summary(run_id) for run_id in filter(None, [name and self._bring(self, name)])]
 
     def _may_have_grown(self, run: RunSummary) -> bool:
-        """Whether this is a copy of a run that had not ended."""
+        """Returns whether this is a copy of a run that had not ended."""
         return not run.finished and self.folder(run.run_id).parent == self.pulled
 
     def require_new(self, session_id: str) -> None:

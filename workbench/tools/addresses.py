@@ -97,7 +97,7 @@ def _name_and_port(text: str) -> tuple[str, int | None]:
 
 
 def bad_host(texts: Sequence[str]) -> str:
-    """Why a list of hosts cannot be used; empty if it can."""
+    """Returns why a list of hosts cannot be used; empty if it can."""
     try:
         NetworkReach(tuple(texts))
     except ValueError as fault:
@@ -112,7 +112,7 @@ def _is_public(address: Address) -> bool:
 
 
 def is_metadata(host: str) -> bool:
-    """Whether a host, as it is written in a URL, is the metadata service of a cloud."""
+    """Returns whether a host, as it is written in a URL, is the metadata service of a cloud."""
     address = meant(host)
     if address is None:
         return host.rstrip(".").lower() in _METADATA_NAMES

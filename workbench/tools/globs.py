@@ -45,7 +45,7 @@ class Glob:
         self._steps: dict[tuple[int, str], int] = {}
 
     def fullmatch(self, name: str) -> bool:
-        """Whether the whole name matches."""
+        """Returns whether the whole name matches."""
         places = self._start
         for char in name:
             step = (places, char)

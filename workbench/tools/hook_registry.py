@@ -70,7 +70,7 @@ def collecting() -> Iterator[list[HookRegistration]]:
 
 
 def has_hooks(source: bytes) -> bool:
-    """Whether a Python file registers a hook, by its text alone."""
+    """Returns whether a Python file registers a hook, by its text alone."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

@@ -129,7 +129,7 @@ class Workspace(Struct, frozen=True):
             pending += reversed(inner)
 
     def _in_git(self, path: str) -> bool:
-        """Whether it is a setting or a hook of a repository."""
+        """Returns whether it is a setting or a hook of a repository."""
         return "/.git/" in path.casefold() and any(
             is_hidden_path(Path(path).relative_to(folder).parts)
             for folder in self.folders
@@ -137,7 +137,7 @@ class Workspace(Struct, frozen=True):
         )
 
     def _is_twin(self, real: Path) -> bool:
-        """Whether a file is a further name of one that is hidden."""
+        """Returns whether a file is a further name of one that is hidden."""
         return linked(str(real)) is not None and str(real) in self._hidden()
 
     def _hidden(self) -> frozenset[str]:

@@ -105,7 +105,7 @@ class Schemes:
         return Tool(name, spec_of(name, function), function, Kind.PYTHON, file, line)
 
     def refusal(self, name: str) -> str:
-        """Why a function named in place may not run; empty where it may, and for what is no ``python:``."""
+        """Returns why a function named in place may not run; empty where it may, and for what is no ``python:``."""
         scheme, _, target = name.partition(":")
         if scheme != "python" or self._allowed(name):
             return ""
@@ -114,8 +114,8 @@ class Schemes:
         return "" if self._trusted else UNTRUSTED
 
     def absent(self, name: str) -> str:
-        """Why there is no function behind ``python:module.function``, as far as can be told without importing it; empty
-        where there may be one, and for every other name."""
+        """Returns why there is no function behind ``python:module.function``, as far as can be told without importing
+        it; empty where there may be one, and for every other name."""
         scheme, colon, target = name.partition(":")
         module = target.rpartition(".")[0]
         if scheme != "python" or not colon or self._own(module) is not None:

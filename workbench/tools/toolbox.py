@@ -347,7 +347,7 @@ class Toolbox:
         return result_of(value, self.workspace)
 
     def holds(self, run_id: str) -> bool:
-        """Whether tools have left something running for a nested run."""
+        """Returns whether tools have left something running for a nested run."""
         return self._browser.holds(run_id)
 
     def of_child(self, run_id: str) -> ChildTools:

@@ -47,7 +47,7 @@ class Trust:
         return not self.missing(folder, manifest)
 
     def has_grant(self, folder: Path) -> bool:
-        """Whether a person has allowed this folder anything at all, be it only its templates."""
+        """Returns whether a person has allowed this folder anything at all, be it only its templates."""
         with contextlib.suppress(TrustDamaged):
             return not folder.is_symlink() and str(folder.resolve()) in self.grants()
         return False

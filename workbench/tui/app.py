@@ -441,7 +441,7 @@ class WorkbenchApp(ThemedApp):
 
 
 def _binds(node: DOMNode, command: str) -> bool:
-    """Whether a kind of widget, or one that it refines, has the key of a command."""
+    """Returns whether a kind of widget, or one that it refines, has the key of a command."""
     tables = (vars(kind).get("BINDINGS", ()) for kind in type(node).__mro__)
     return any(getattr(binding, "id", None) == command for table in tables for binding in table)
 

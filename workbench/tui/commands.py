@@ -92,8 +92,8 @@ class Commands(Provider):
 
 
 def score_of(entry: NamedCommand, query: str, matcher: Matcher) -> float:
-    """How well a command fits what was typed: its name first, then its search words, then its sentence; 0 for not at
-    all. Words count from their beginning, and the name by its letters, too."""
+    """Returns how well a command fits what was typed: its name first, then its search words, then its sentence; 0 for
+    not at all. Words count from their beginning, and the name by its letters, too."""
     typed = query.casefold().split()
     if not typed:
         return 0.0

@@ -86,7 +86,7 @@ class EarlyKeys:
         """The screen that opened last by itself, and from when on it takes keys."""
 
     def holds(self, event: events.Event) -> bool:
-        """Whether an event that arrives is kept for later, or left out; else the app takes it now."""
+        """Returns whether an event that arrives is kept for later, or left out; else the app takes it now."""
         if isinstance(event, events.Key | events.MouseDown) and self._is_too_soon(event):
             self._leave_out(event)
             return True
@@ -135,7 +135,8 @@ class EarlyKeys:
         return (self._host.focused or self._host.screen) if self._host.screen_stack else None
 
     def _opens(self) -> bool:
-        """Whether a prompt, or a screen that takes keys by its focus, was opened and does not have the focus yet."""
+        """Returns whether a prompt, or a screen that takes keys by its focus, was opened and does not have the focus
+        yet."""
         if not self._host.screen_stack:
             return False
         screen = self._host.screen
@@ -149,7 +150,7 @@ class EarlyKeys:
         self._waiting.append(event)
 
     def _is_for(self, event: events.Key, before: Widget) -> bool:
-        """Whether what has the focus now was opened since, or writes the key down."""
+        """Returns whether what has the focus now was opened since, or writes the key down."""
         if not before.is_attached or before.screen is not self._host.screen:
             return True
         focused = self._host.focused
@@ -176,7 +177,8 @@ class EarlyKeys:
     # -- before there is anything ------------------------------------------------------------------------------------
 
     def _is_early(self, name: str) -> bool:
-        """Whether a key has to wait for a session, or for a list to choose one from. Those of the app work at once."""
+        """Returns whether a key has to wait for a session, or for a list to choose one from. Those of the app work at
+        once."""
         stack = self._host.screen_stack
         if not stack or not (self._host.screen is stack[0] or getattr(self._host.screen, "is_looking", False)):
             return False

@@ -74,7 +74,7 @@ class RunTab:
         return not self.presenter.state.started and not self.session.running
 
     def shows(self, run_id: str) -> bool:
-        """Whether a run is what it shows."""
+        """Returns whether a run is what it shows."""
         return bool(run_id) and run_id in (self.session.run_id, self.presenter.state.run.run_id)
 
     def label(self, *, current: bool) -> TabLabel:

@@ -15,7 +15,7 @@ NAME = 34
 
 
 def meaning(point: Breakpoint) -> str:
-    """Where a breakpoint stops a run: ``before turn 3 of triage, where tokens > 6000``."""
+    """Returns where a breakpoint stops a run: ``before turn 3 of triage, where tokens > 6000``."""
     if point.edge or point.outcome:
         where = _way_on(point)
     elif point.tool:

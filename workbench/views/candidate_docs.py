@@ -161,7 +161,7 @@ def _label(row: RankedCandidate) -> str:
 
 
 def evaluation_doc(state: RunState, contest: CandidateRounds, of: Round, rows: Sequence[RankedCandidate]) -> TextRows:
-    """How a round was settled: the verdict, and what the evaluator was asked and answered, word by word."""
+    """Returns how a round was settled: the verdict, and what the evaluator was asked and answered, word by word."""
     lines = (
         [TextLine(why_text(of, rows), "bold")] if of.evaluation is not None else [TextLine("not settled yet", "faint")]
     )

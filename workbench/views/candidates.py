@@ -176,7 +176,7 @@ class CandidateRows(Rows):
         )
 
     def holds(self, entrant: Entrant) -> bool:
-        """Whether a candidate runs, and the run is paused in it."""
+        """Returns whether a candidate runs, and the run is paused in it."""
         branch = entrant.branch
         inside = self.held is not None and (self.held == branch or self.held.startswith(f"{branch}/"))
         return entrant.status == "running" and inside
@@ -582,7 +582,8 @@ def _checks(row: RankedCandidate, width: int) -> tuple[Span, ...]:
 
 
 def attempts_words(of: Round) -> str:
-    """Which candidates an evaluator's attempts are, where a model compared them: it counts what it was shown from 1."""
+    """Returns which candidates an evaluator's attempts are, where a model compared them: it counts what it was shown
+    from 1."""
     data = of.evaluation or {}
     compared = [index for index in data.get("compared") or () if isinstance(index, int)]
     if data.get("evaluator_pick") is None or not compared:

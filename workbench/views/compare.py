@@ -599,7 +599,7 @@ class CompareRows(Rows):
         return self.refs.step(row, by)
 
     def no_further(self, by: int) -> str:
-        """Why there is no difference to go to."""
+        """Returns why there is no difference to go to."""
         both = [pair for pair in self.comparison.pairs if pair.a is not None and pair.b is not None]
         if not both:
             return "The two have no call in common: there are no messages to compare."
@@ -650,7 +650,7 @@ class CompareRows(Rows):
         return (width - 1) * self.share // 1000
 
     def is_divided(self, row: int) -> bool:
-        """Whether a row shows both sides in two columns."""
+        """Returns whether a row shows both sides in two columns."""
         return self.refs[row].kind in ("entry", "sent")
 
     # -- how they look -----------------------------------------------------------------------------------------------
@@ -801,7 +801,7 @@ def _head(side: MessageSide | None, width: int) -> tuple[Span, ...]:
 
 
 def _is_reworded(old: Entry, new: Entry) -> bool:
-    """Whether both sides send the message whole, in other words."""
+    """Returns whether both sides send the message whole, in other words."""
     return old.sent != new.sent and state_of(old) == state_of(new) == "full"
 
 

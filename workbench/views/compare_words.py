@@ -108,7 +108,7 @@ def first_difference(pair: CallPair, arrow: str = "→") -> str:
 
 
 def verdict(comparison: Comparison) -> tuple[bool, str]:
-    """Whether to be warned, and how B stands to A in one sentence."""
+    """Returns whether to be warned, and how B stands to A in one sentence."""
     a, b = comparison.a.totals, comparison.b.totals
     if not comparison.differing:
         return False, "both send the same requests"
@@ -128,7 +128,7 @@ def verdict(comparison: Comparison) -> tuple[bool, str]:
 
 
 def _saves(comparison: Comparison) -> bool:
-    """Whether B costs less; False if that is unknown."""
+    """Returns whether B costs less; False if that is unknown."""
     return cheaper(comparison.a.totals, comparison.b.totals) == 1
 
 
@@ -174,8 +174,8 @@ def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
 
 
 def pays(seen: AssembledCall | None, other: AssembledCall | None) -> bool | None:
-    """Whether what a call took back pays in the run: not where it breaks nothing and yet costs more than the same call
-    on the other side. None where it takes nothing back, or where a price is unknown."""
+    """Returns whether what a call took back pays in the run: not where it breaks nothing and yet costs more than the
+    same call on the other side. None where it takes nothing back, or where a price is unknown."""
     if seen is None or seen.breach is None:
         return None
     return seen.breach.pays and not (seen.breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)))
@@ -186,7 +186,7 @@ def _is_more(cost: float | None, other: float | None) -> bool:
 
 
 def _is_short(seen: AssembledCall) -> bool:
-    """Whether a call that took something back is too short for the provider's cache."""
+    """Returns whether a call that took something back is too short for the provider's cache."""
     return seen.breach is not None and seen.tokens < seen.breach.price.rule.minimum
 
 

@@ -338,7 +338,7 @@ def _sees(cascade: Cascade, phase: Phase, graph: Graph | None) -> tuple[Span, ..
 
 
 def _selection(cascade: Cascade, phase: Phase) -> str:
-    """How it selects: `` (llm, at most 1,200 tokens)``."""
+    """Returns how it selects: `` (llm, at most 1,200 tokens)``."""
     auto = Auto.from_file(PhaseInFile(cascade, phase, ()))
     return f" ({auto.strategy}, at most {auto.max_tokens:,} tokens)" if auto is not None else ""
 

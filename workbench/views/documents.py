@@ -139,7 +139,8 @@ def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) ->
 
 
 def is_composed(entry: Entry) -> bool:
-    """Whether a message was put together of parts: what was sent is all of it, and holds more than its own text."""
+    """Returns whether a message was put together of parts: what was sent is all of it, and holds more than its own
+    text."""
     return bool(entry.parts) and entry.action is Action.INJECTED and entry.sent is not None
 
 

@@ -32,7 +32,7 @@ NARROWEST = 40
 
 
 def reason_of(entry: Entry, place: Place, earlier: int, was: Entry | None = None) -> str:
-    """Why an entry is as it is; with its reason in the call before, if that differs."""
+    """Returns why an entry is as it is; with its reason in the call before, if that differs."""
     text = explain(entry, place, earlier)
     if was is None:
         return text

@@ -42,7 +42,7 @@ _SVG = "http://www.w3.org/2000/svg"
 
 
 def can_draw() -> bool:
-    """Whether the library that draws pictures is installed: the extra ``charts``."""
+    """Returns whether the library that draws pictures is installed: the extra ``charts``."""
     return is_installed("charts")
 
 

@@ -97,7 +97,7 @@ class FlowDrawing(Rows):
         return f"{name} {kind}" if kind not in ("llm", node.id) else name
 
     def _current(self) -> str:
-        """Where the run is paused, else the node that it came to last, else the start."""
+        """Returns where the run is paused, else the node that it came to last, else the start."""
         if self._held is not None and self._graph.node(self._held.phase) is not None:
             return self._held.phase
         visits = self._run.visits if self._run is not None else ()
@@ -306,8 +306,8 @@ class _Canvas:
             x += cells
 
     def room_for(self, edge: DrawnEdge, wanted: int) -> tuple[int, int, int]:
-        """Where what is written on an edge has the most room, up to ``wanted``: beside its arrow at the right, at the
-        left, else on a stretch of its line that goes sideways. The column, the row and the cells."""
+        """Returns where what is written on an edge has the most room, up to ``wanted``: beside its arrow at the right,
+        at the left, else on a stretch of its line that goes sideways. The column, the row and the cells."""
         x, y = edge.points[-1]
         right = min(self._run(x + 1, y, 1, " ") - 2, wanted)
         if right >= wanted:
@@ -323,7 +323,7 @@ class _Canvas:
         return at, row, room
 
     def _run(self, x: int, y: int, step: int, characters: str) -> int:
-        """How many cells from one on, to the right or the left, hold one of these characters."""
+        """Returns how many cells from one on, to the right or the left, hold one of these characters."""
         found = 0
         while 0 <= y < self._height and 0 <= x < self._width and (text := self.cells[y][x][0]) and text in characters:
             x, found = x + step, found + 1

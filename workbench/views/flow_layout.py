@@ -279,7 +279,8 @@ class _Drawing:
                 ports[number] = (b, b)
 
     def _inside(self, column: int, name: str, middles: Mapping[_Slot, int]) -> bool:
-        """Whether a column is near the middle of a box: nearer to a side a straight line would look out of place."""
+        """Returns whether a column is near the middle of a box: nearer to a side a straight line would look out of
+        place."""
         return abs(column - middles[name, -1]) <= self._widths[name] // 4
 
     def _lanes(self, right: int) -> dict[int, int]:
@@ -365,7 +366,7 @@ def _tracks(room: Sequence[tuple[int, int, int, str]]) -> dict[int, int]:
     begins = {room[place][0]: place for place in sideways if room[place][3] != "in"}
 
     def depth(place: int, seen: frozenset[int] = frozenset()) -> int:
-        """How many lines have to be above it."""
+        """Returns how many lines have to be above it."""
         end = room[place][1] if room[place][3] != "out" else None
         other = begins.get(end) if end is not None else None
         return 0 if other is None or other == place or other in seen else 1 + depth(other, seen | {place})

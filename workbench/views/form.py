@@ -130,7 +130,7 @@ def chosen_at_first(section: FieldSection) -> tuple[str, ...]:
 
 
 def is_multiple(section: FieldSection) -> bool:
-    """Whether several can be chosen."""
+    """Returns whether several can be chosen."""
     return (
         isinstance(section, MultiSelect)
         or (isinstance(section, CardGrid) and section.multiple)

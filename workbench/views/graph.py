@@ -129,7 +129,7 @@ class FlowRows(Rows):
 
     @staticmethod
     def _is_before(graph: Graph, dst: str, src: str) -> bool:
-        """Whether a way leads back."""
+        """Returns whether a way leads back."""
         names = [node.id for node in graph.nodes]
         return names.index(dst) <= names.index(src)
 

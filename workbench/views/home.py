@@ -116,7 +116,7 @@ class CascadeRows(Rows):
         return flat(one.cascade_id if checked is None else checked.description or one.cascade_id), "dim"
 
     def _run(self, shown: str, width: int, paid: int) -> tuple[Span, ...]:
-        """How the newest run of a file ended, when it began, and what it cost."""
+        """Returns how the newest run of a file ended, when it began, and what it cost."""
         run = self._last.get(shown)
         if run is None:
             return ((fit("", width + paid), "plain"),)

@@ -104,7 +104,7 @@ def table_name(key: str) -> str:
 
 
 def never_sent(key: str) -> str:
-    """Why a key of the table's names can never arrive, with the nearest that can; empty for one that can."""
+    """Returns why a key of the table's names can never arrive, with the nearest that can; empty for one that can."""
     if key in _ALSO:
         return f"most terminals send {_ALSO[key]} for '{key}'"
     *modifiers, name = _parts(key)
@@ -1211,7 +1211,7 @@ def _clash(table: tuple[Key, ...], id: str) -> Key | None:
 
 
 def _together(a: Key, b: Key) -> bool:
-    """Whether the keys of two commands work at the same time."""
+    """Returns whether the keys of two commands work at the same time."""
     return any(x == y or _meet(x, y) for x in _where(a) for y in _where(b))
 
 
@@ -1220,5 +1220,5 @@ def _where(key: Key) -> tuple[str, ...]:
 
 
 def _meet(a: str, b: str) -> bool:
-    """Whether the keys of two contexts work at the same time."""
+    """Returns whether the keys of two contexts work at the same time."""
     return a in CONTEXTS[b] or b in CONTEXTS[a]

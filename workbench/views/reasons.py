@@ -18,7 +18,7 @@ AROUND = 400
 
 
 def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
-    """Why an entry is as it is, and the line of the file that decided, in the file."""
+    """Returns why an entry is as it is, and the line of the file that decided, in the file."""
     entry = call.entries[index]
     saved = entry.tokens_full - entry.tokens_sent
     tokens = f"{count(entry.tokens_full, entry.grade)} tokens in full"
@@ -44,7 +44,7 @@ def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
 
 
 def break_doc(call: CallState) -> TextRows:
-    """Why the reusable prefix ends there, and the cost of that."""
+    """Returns why the reusable prefix ends there, and the cost of that."""
     forecast = call.forecast
     if forecast is None:
         return TextRows([TextLine("Nothing is known about the cache of this call.", "dim")], (("Cache", "title"),))

@@ -357,12 +357,12 @@ def counts(run: RunSummary, number: int, thing: str) -> str:
 
 
 def _is_torn(run: RunSummary) -> bool:
-    """Whether its end is lost, so that its status is unknown."""
+    """Returns whether its end is lost, so that its status is unknown."""
     return run.damaged and run.status == "interrupted"
 
 
 def run_status(run: RunSummary) -> str:
-    """How it ended, in a word."""
+    """Returns how it ended, in a word."""
     return "damaged" if _is_torn(run) else run.status
 
 

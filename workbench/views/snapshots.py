@@ -134,7 +134,7 @@ def _of_section(section: Section) -> Iterator[tuple[TextLine, ChangedPart | None
 
 
 def _subject(part: ChangedPart) -> Spans:
-    """Which message, and what became of it."""
+    """Returns which message, and what became of it."""
     return ((f" {flat(part.words.partition(': ')[0] if part.kind == 'reworded' else part.words)}", "plain"),)
 
 
@@ -187,7 +187,7 @@ class Item(Struct):
         return self.decision is Decision.ACCEPTED
 
     def can_be(self, decision: Decision) -> bool:
-        """Whether that decision is possible; an earlier decision may be replaced."""
+        """Returns whether that decision is possible; an earlier decision may be replaced."""
         return self.decision is not decision and self._is_changed
 
     @property

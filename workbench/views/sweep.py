@@ -164,7 +164,7 @@ def dollars(tried: StrategyResult) -> str:
 
 
 def interval_words(interval: Interval | None) -> str:
-    """Where the ratio of the sums lies over all runs, of a sample: ``0.91x-0.97x``."""
+    """Returns where the ratio of the sums lies over all runs, of a sample: ``0.91x-0.97x``."""
     return UNKNOWN if interval is None else f"{interval.low:.2f}x-{interval.high:.2f}x"
 
 

@@ -225,7 +225,7 @@ class TreeView(Struct, frozen=True):
     """Whether the total row is selected."""
 
     def unfolds(self, id: NodeId, usually: bool) -> bool:
-        """Whether a branch is unfolded."""
+        """Returns whether a branch is unfolded."""
         return self.unfolded or self.folding.get(id, usually)
 
 
@@ -581,7 +581,7 @@ class Nodes:
                 yield from nested._folded(inner, name + (kind if kind[1:] != name else ""), depth + 1, candidates=mine)
 
     def _holds_selected(self, visit: VisitState) -> bool:
-        """Whether the selected call is in a run that this visit started, or further inside."""
+        """Returns whether the selected call is in a run that this visit started, or further inside."""
         return any(str(child.get("run_id", "")) in self._line for child in visit.children)
 
     def _root(self) -> NodeId:
@@ -683,13 +683,14 @@ def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
 
 
 def _holds_more(visit: VisitState) -> bool:
-    """Whether there are rows below it."""
+    """Returns whether there are rows below it."""
     failed = any(not check.get("valid", True) for check in visit.checks)
     return bool(visit.calls or visit.tool_tries or visit.children or failed)
 
 
 def _visit_label(visit: VisitState) -> str:
-    """Which visit it is: by its number, on a branch by that too, which is called ``fan#2.code`` the second time."""
+    """Returns which visit it is: by its number, on a branch by that too, which is called ``fan#2.code`` the second
+    time."""
     if not visit.branch or visit.wave:
         return f"visit {visit.visit}"
     again = f" visit {visit.visit}" if visit.visit > 1 else ""
@@ -703,7 +704,7 @@ def _told_apart(label: str) -> str:
 
 
 def is_candidate(visit: VisitState) -> bool:
-    """Whether it is an execution among several; a parallel branch of its own is none."""
+    """Returns whether it is an execution among several; a parallel branch of its own is none."""
     return bool(visit.branch) and not visit.parallel
 
 
@@ -874,7 +875,7 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
 
 
 def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
-    """Where a nested run stands, around its selected call."""
+    """Returns where a nested run stands, around its selected call."""
     run, selected = view.children[view.selected_run], view.selected
     spans: list[Span] = [(" ↳ ", "accent"), (flat(run.session_id), "dim"), (" › ", "faint")]
     if selected is not None:

@@ -139,7 +139,8 @@ class View(ABC):
 
 
 def arranged(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
-    """How wide each column is in so much room; 0 for those that are left out. ``widths`` is what they ask for."""
+    """Returns how wide each column is in so much room; 0 for those that are left out. ``widths`` is what they ask
+    for."""
     shown = [index for index, width in enumerate(widths) if width]
     ranks = sorted({columns[index].leaves for index in shown} - {0})
     for rank in (0, *ranks):
@@ -154,7 +155,7 @@ def arranged(columns: Sequence[Column], widths: Sequence[int], room: int) -> lis
 
 
 def fits(columns: Sequence[Column], widths: Sequence[int], room: int) -> bool:
-    """Whether no column has to leave, when those that may be cut are."""
+    """Returns whether no column has to leave, when those that may be cut are."""
     return _cut(columns, widths, range(len(widths)), room, None) is not None
 
 
@@ -176,9 +177,9 @@ def _cut(
 
 
 def breaks(text: str, room: int, after: int | None = None) -> list[int]:
-    """Where lines begin, when a line is folded to so much room: between fields, else between words. The lines after
-    the first have ``after`` blanks before them, by itself ``indent``. A word that is longer than a line stays whole, so
-    that it can be copied, unless it is a sentence in a script that puts no blanks between words."""
+    """Returns where lines begin, when a line is folded to so much room: between fields, else between words. The lines
+    after the first have ``after`` blanks before them, by itself ``indent``. A word that is longer than a line stays
+    whole, so that it can be copied, unless it is a sentence in a script that puts no blanks between words."""
     begin = column = len(text) - len(text.lstrip())
     after, found = indent(text, room) if after is None else after, [0]
     for field in _FIELDS.finditer(text):

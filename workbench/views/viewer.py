@@ -59,7 +59,7 @@ class ViewedMessage(Struct, frozen=True):
         return "sides" if self.missing("sides") == "" else "raw"
 
     def missing(self, form: Form) -> str:
-        """Why there is no such form of this message; empty where there is one."""
+        """Returns why there is no such form of this message; empty where there is one."""
         text = self.message.text
         if form == "sides" and (self.sent is None or self.sent == self.message):
             return "It was sent as it is: there is nothing to set beside it." if self.sent else "It was not sent."

@@ -131,7 +131,7 @@ def ways_doc(graph: Graph, visit: VisitState, text: str, file: str) -> TextRows:
 
 
 def ways_view(run: RunState, phase: str = "") -> WaysView:
-    """Why a stored run, or one of its phases, went on where it did. Raises DefinitionError if its journal does not hold
-    a cascade that can be read."""
+    """Returns why a stored run, or one of its phases, went on where it did. Raises DefinitionError if its journal does
+    not hold a cascade that can be read."""
     graph = Definition.of(run.cascade_text, run.cascade_file).graph
     return WaysView(ways_of(graph, run, phase), run.cascade_file)

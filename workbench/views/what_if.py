@@ -91,7 +91,7 @@ def _cells(data: Mapping[str, Any]) -> tuple[Span, ...]:
 
 
 def _change(other: float | None, sent: float | None) -> Span:
-    """How much more or less the strategy costs, in percent of what is sent: green saves, orange costs."""
+    """Returns how much more or less the strategy costs, in percent of what is sent: green saves, orange costs."""
     if other is None or not sent:
         return "", "dim"
     share = round(100 * (other - sent) / sent)

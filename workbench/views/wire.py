@@ -78,8 +78,8 @@ def wire_doc(
 
 
 def _place(body: object, call: CallState, entry: int | None) -> int:
-    """Which of the messages of a body is that of an entry. It is the last one where the body has other messages than
-    the request: some providers take the system prompt apart, or put messages together.
+    """Returns which of the messages of a body is that of an entry. It is the last one where the body has other messages
+    than the request: some providers take the system prompt apart, or put messages together.
     """
     messages = body.get("messages") if isinstance(body, dict) else None
     sent = [index for index, one in enumerate(call.entries) if one.sent is not None]
@@ -96,7 +96,8 @@ class Destination(Struct, frozen=True):
 
 
 def destination(call: CallState, base_url: str = "") -> Destination:
-    """Where a call goes by the name of its model, or at ``base_url``. An address that is not known is a variable."""
+    """Returns where a call goes by the name of its model, or at ``base_url``. An address that is not known is a
+    variable."""
     provider = call.model.partition("/")[0] if "/" in call.model else "openai"
     stem = "".join(char if char.isalnum() else "_" for char in provider).upper() or "MODEL"
     key = f"{stem}_API_KEY"

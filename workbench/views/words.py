@@ -42,14 +42,14 @@ def words_of(event: Event, run: RunState) -> Words | None:
 
 
 def ended_words(status: str, reason: str) -> str:
-    """How a run or phase ended, and why: ``stopped by you``, ``failed: no answer``."""
+    """Returns how a run or phase ended, and why: ``stopped by you``, ``failed: no answer``."""
     if reason == STOPPED_BY_USER:
         return f"{status} by you"
     return f"{status}: {reason}" if reason else status
 
 
 def reason_words(reason: str) -> str:
-    """Why a run ended; a person who stopped it reads ``stopped by you``."""
+    """Returns why a run ended; a person who stopped it reads ``stopped by you``."""
     return "stopped by you" if reason == STOPPED_BY_USER else reason
 
 
@@ -154,7 +154,7 @@ def _tool_finished(it: AppliedEvent) -> Words:
 
 
 def left_words(data: Mapping[str, Any]) -> str:
-    """Why a call did not run."""
+    """Returns why a call did not run."""
     return "not run: too late" if data.get("text") == TOO_LATE else "not run: the turn is repeated"
 
 

@@ -152,7 +152,7 @@ def recorded_spans(
 
 
 def surroundings(folder: str) -> Surroundings:
-    """Where and when a program runs that is started now in a folder."""
+    """Returns where and when a program runs that is started now in a folder."""
     return Surroundings(datetime.now(UTC), folder, os.environ.get("HOME", ""))
 
 

@@ -100,7 +100,7 @@ def parse_breakpoint(text: str, phases: Sequence[str], edges: Sequence[tuple[str
 
 
 def _names(what: str, words: Sequence[str]) -> bool:
-    """Whether words begin with an outcome or a tool that is named, rather than with a condition about it."""
+    """Returns whether words begin with an outcome or a tool that is named, rather than with a condition about it."""
     if len(words) < 2 or words[0] != what:
         return False
     return words[1][0] not in "=!<>" and words[1] not in ("in", "not", "and", "or")
@@ -121,7 +121,8 @@ def _longest(words: Sequence[str], phases: Sequence[str]) -> tuple[str, list[str
 def _edge(
     before: Sequence[str], behind: Sequence[str], phases: Sequence[str], edges: Sequence[tuple[str, str]]
 ) -> tuple[str, str, Literal["taken", "considered"], list[str]]:
-    """Where an edge begins and ends, whether it has to be taken, and the words behind it. Raises BreakpointError."""
+    """Returns where an edge begins and ends, whether it has to be taken, and the words behind it. Raises
+    BreakpointError."""
     source = " ".join(before)
     if source and source not in phases:
         raise BreakpointError(_unknown(source, phases))

@@ -72,7 +72,7 @@ def subjects_of(store: Store, run_ids: Sequence[str]) -> tuple[list[Subject], li
 
 
 def unassembled(fault: Exception) -> str:
-    """Why a run takes itself out of a sweep."""
+    """Returns why a run takes itself out of a sweep."""
     return f"it cannot be assembled again: {fault}"
 
 
@@ -219,7 +219,7 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
 
 
 def spec_fault(project: Project, run_id: str, text: str) -> str:
-    """Why a text is no strategy for a run; empty for one that is. Raises StoreError, DefinitionError."""
+    """Returns why a text is no strategy for a run; empty for one that is. Raises StoreError, DefinitionError."""
     try:
         strategy_of(definition_of(project.store.state(run_id)), text)
     except SpecError as fault:

@@ -171,7 +171,7 @@ def _less(data: Any, path: Path) -> dict[str, Any]:
 
 
 def writable(file: File) -> bool:
-    """Whether a file can be written, or made."""
+    """Returns whether a file can be written, or made."""
     while not file.exists() and file.parent != file:
         file = file.parent
     return os.access(file, os.W_OK)

@@ -460,7 +460,7 @@ def _items(draft: Draft | None) -> tuple[Item, ...]:
 
 
 def _same_thing(a: Edit, b: Edit) -> bool:
-    """Whether an edit takes the place of the one before it: the same text written further."""
+    """Returns whether an edit takes the place of the one before it: the same text written further."""
     if type(a) is not type(b):
         return False
     if isinstance(a, ChangeMessage) and isinstance(b, ChangeMessage):

@@ -128,8 +128,8 @@ class Environment:
         )
 
     def trusted(self, folder: Path, *, code: UnsandboxedCode | None = None) -> bool:
-        """Whether a person has allowed all that the workspace could do. What its cascades add by themselves (pages,
-        functions of installed modules) is asked for one by one, where it is used."""
+        """Returns whether a person has allowed all that the workspace could do. What its cascades add by themselves
+        (pages, functions of installed modules) is asked for one by one, where it is used."""
         return self._allowed(self.manifest(folder, code=code))
 
     def _elsewhere(self, folder: Path) -> Path | None:
@@ -147,7 +147,8 @@ class Environment:
         return Renderer() if self.granted(folder, code=code) else apart()
 
     def granted(self, folder: Path, *, code: UnsandboxedCode | None = None) -> bool:
-        """Whether a person has trusted a folder as it is; one with nothing to allow is not trusted by that alone."""
+        """Returns whether a person has trusted a folder as it is; one with nothing to allow is not trusted by that
+        alone."""
         root = self._project.root
         granted = Trust(self._project.folders.state).has_grant(root) and folder.resolve().is_relative_to(root)
         return granted and self.trusted(folder, code=code)
@@ -305,7 +306,7 @@ class Environment:
         )
 
     def _bad_folder(self, folder: Path, directory: str) -> str:
-        """Why a cascade in ``folder`` cannot search that directory."""
+        """Returns why a cascade in ``folder`` cannot search that directory."""
         try:
             folder_of(self.workspace(folder), directory, str(folder / "cascade"))
         except PathRefused as fault:

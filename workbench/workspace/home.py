@@ -44,8 +44,8 @@ def cascades_in(folder: Path, deepest: int | None = None) -> list[Path]:
 
 
 def is_checked(path: Path) -> bool:
-    """Whether a file holds a cascade, offline replies or a tool. True for one that cannot be read: its check says
-    why."""
+    """Returns whether a file holds a cascade, offline replies or a tool. True for one that cannot be read: its check
+    says why."""
     return path.name.endswith((SUFFIX, TOOL)) or _is_cascade(path)
 
 

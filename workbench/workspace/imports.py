@@ -107,7 +107,7 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Whether a folder holds a checkpoint of files."""
+    """Returns whether a folder holds a checkpoint of files."""
     return (folder / STAND).is_file()
 
 

@@ -47,7 +47,7 @@ class KnownModels:
         return [KnownModel(name, self._prices.price(name)) for name in found[:most]]
 
     def is_known(self, name: str) -> bool:
-        """Whether the workspace or the price map knows a name."""
+        """Returns whether the workspace or the price map knows a name."""
         return name in self._first or name == OFFLINE or self._prices.listed(name)
 
     def near(self, name: str) -> Sequence[str]:

@@ -35,7 +35,7 @@ class SharedLink(Struct, frozen=True):
     until: str
 
     def is_over(self, now: datetime) -> bool:
-        """Whether the link works no more."""
+        """Returns whether the link works no more."""
         try:
             return now >= datetime.fromisoformat(self.until)
         except (ValueError, TypeError):

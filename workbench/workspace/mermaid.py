@@ -66,7 +66,7 @@ class RunPath:
             before[visit.branch] = visit.phase
 
     def taken(self, graph: Graph, number: int) -> int:
-        """How often the run went along an edge, by its place among those of the graph."""
+        """Returns how often the run went along an edge, by its place among those of the graph."""
         edge = graph.edges[number]
         if graph.format == "dot":
             return self._edges[number]

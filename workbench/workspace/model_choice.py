@@ -82,7 +82,7 @@ class ModelChoice(Struct, frozen=True):
 def choose_model(
     project: Project, cascade: Cascade | None, file: Path | None, flag: str = "", pinned: str = ""
 ) -> ModelChoice:
-    """Who answers the calls of a cascade file.
+    """Returns who answers the calls of a cascade file.
 
     ``flag`` is ``--model``: the default model, or ``offline``. ``pinned`` is the default model of a stored run. What a
     person names is asked. Nothing is offline unless a person says so, or scripted replies lie beside the file, no
@@ -136,7 +136,7 @@ def environment_of(project: Project, file: Path | None) -> Mapping[str, str]:
 
 
 def _named_by_a_person(project: Project) -> bool:
-    """Whether the default model is set by the user, and not by the workspace's file."""
+    """Returns whether the default model is set by the user, and not by the workspace's file."""
     origin = project.settings.origins["default_model"]
     return origin != "default" and not origin.endswith("workbench.yaml")
 
@@ -146,8 +146,8 @@ class GoesOffline(Exception):
 
 
 def goes_offline(project: Project, run_id: str, choice: ModelChoice, flag: str) -> bool:
-    """Whether the offline model would go on with a run that a provider answered, though ``flag`` does not ask for it.
-    Raises StoreError."""
+    """Returns whether the offline model would go on with a run that a provider answered, though ``flag`` does not ask
+    for it. Raises StoreError."""
     if not choice.offline or flag == OFFLINE:
         return False
     ports: Mapping[str, Any] = next(iter(project.store.events(run_id))).data.get("ports", {})

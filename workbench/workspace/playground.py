@@ -405,7 +405,7 @@ class _Sending:
                 self._reserved -= planned.cost or 0.0
 
     def _over_budget(self, planned: Planned) -> str:
-        """Why the next call is not sent; empty if it may be."""
+        """Returns why the next call is not sent; empty if it may be."""
         budget = self._plan.max_cost
         if budget is None or not planned.cost:
             return ""

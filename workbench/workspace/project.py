@@ -60,7 +60,8 @@ class Project(StoredWorkspace):
         return Redactor({**env, "BASE_URL": base_url}, self.settings.redact == "all" if shapes is None else shapes)
 
     def is_pinned(self, text: str, pinned: str) -> bool:
-        """Whether a file's text is the one that a run was started with, secrets aside: the run has labels for them."""
+        """Returns whether a file's text is the one that a run was started with, secrets aside: the run has labels for
+        them."""
         text, pinned = text.removeprefix("\ufeff"), pinned.removeprefix("\ufeff")
         if text == pinned or "[redacted " not in pinned:
             return text == pinned

@@ -113,7 +113,7 @@ def _read(file: Path) -> TextFile:
 
 
 def _instructions(project: Project, file: Path, text: str, phase: str) -> tuple[ValuePath, str]:
-    """Where a text of the cascade has the instructions of a phase, and what they are. Raises PromptError."""
+    """Returns where a text of the cascade has the instructions of a phase, and what they are. Raises PromptError."""
     loaded = project.load(file, text)
     names = [each.name for each in loaded.cascade.phases] if loaded.cascade is not None else []
     if phase not in names or loaded.cascade is None:

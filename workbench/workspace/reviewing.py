@@ -48,7 +48,8 @@ def redacted_words(snapshot: Snapshot) -> str:
 
 
 def passing_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
-    """Why it fails with the unchanged file already, or why that is unknown; empty if it passes, or there is no file."""
+    """Returns why it fails with the unchanged file already, or why that is unknown; empty if it passes, or there is no
+    file."""
     if is_session(snapshot.kept.events):
         again = "" if snapshots.runs_commands else f"workbench test replay {snapshot.name} --commands"
         return again and f"it was not replayed, because that runs its command: {again}"

@@ -128,7 +128,7 @@ def new_options(project: Project, cascade_id: str, choice: ModelChoice, session:
 
 
 def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:
-    """How a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun, and
+    """Returns how a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun, and
     CannotOpen for a run that was imported: no engine made it, so none can make it again."""
     first = next(iter(project.store.events(run_id)))
     data = first.data
@@ -143,8 +143,9 @@ def start_of(project: Project, run_id: str, choose: Callable[[Definition, Option
 def from_checkpoint(
     project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice], *, degrade: bool = False
 ) -> tuple[Start, Parent] | None:
-    """How a new run goes on where an imported checkpoint of a pipeline stands, and that checkpoint as its parent: at
-    the phase that it was in, or behind the last that had ended, with the context that it holds. None for other runs.
+    """Returns how a new run goes on where an imported checkpoint of a pipeline stands, and that checkpoint as its
+    parent: at the phase that it was in, or behind the last that had ended, with the context that it holds. None for
+    other runs.
 
     ``degrade``: a run of this engine is taken for such a checkpoint, without its conversations."""
     state = project.store.state(run_id)
@@ -182,7 +183,7 @@ def restart(
     session: str = "",
     definition: Definition | None = None,
 ) -> Start:
-    """How a new run starts from a stored one: its input and options, and its text unless another is given."""
+    """Returns how a new run starts from a stored one: its input and options, and its text unless another is given."""
     start = start_of(project, past.run_id, choose)
     options = replace(start.options, session_id=session or new_session_id(past.recording.state.cascade_id))
     return replace(start, definition=definition or start.definition, options=options)

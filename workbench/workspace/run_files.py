@@ -252,7 +252,7 @@ def _written(body: object) -> Iterator[tuple[bytes, str]]:
 
 
 def path_of(store: Store, run_id: str, session_id: str, digest: str) -> Path:
-    """Where an image of a run lies: under its name for people where it has one, else under its digest.
+    """Returns where an image of a run lies: under its name for people where it has one, else under its digest.
 
     Raises StoreError when it is nowhere.
     """

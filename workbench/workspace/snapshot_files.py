@@ -104,8 +104,8 @@ class SnapshotFolder:
 
 
 def is_ours(file: Path) -> bool:
-    """Whether a JSON file says that it is a snapshot; one that is empty or cannot be read counts, so that it is named
-    as broken."""
+    """Returns whether a JSON file says that it is a snapshot; one that is empty or cannot be read counts, so that it is
+    named as broken."""
     try:
         head = read_plain(file, HEAD_BYTES)
     except OSError:

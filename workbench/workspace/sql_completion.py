@@ -106,7 +106,7 @@ def _begins(item: Item, wanted: str) -> bool:
 
 
 def _in_sources(words: Sequence[tuple[str, str]]) -> bool:
-    """Whether the nearest clause before the end is FROM."""
+    """Returns whether the nearest clause before the end is FROM."""
     clauses = frozenset({"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "FROM", "JOIN"})
     nearest = next(
         (piece.upper() for kind, piece in reversed(words) if kind == "word" and piece.upper() in clauses), ""

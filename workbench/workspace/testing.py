@@ -149,7 +149,7 @@ class Snapshots(SnapshotFolder):
             return SnapshotResult(file.stem, shown, fault=_broken(fault).at(shown))
 
     def problem(self, file: Path) -> str:
-        """Why a snapshot cannot be replayed, as far as is known before a replay; empty if it can."""
+        """Returns why a snapshot cannot be replayed, as far as is known before a replay; empty if it can."""
         shown = self.project.shown(file)
         try:
             snapshot = read_snapshot(text_of(file, shown), shown)
@@ -474,7 +474,8 @@ def _runnable(text: str, file: str) -> Definition:
 
 
 def _breaks_a_run(phase: Phase, names: Container[str]) -> bool:
-    """Whether a phase has what `run` refuses to begin with: a handoff to nowhere, no JSON Schema, no expression."""
+    """Returns whether a phase has what `run` refuses to begin with: a handoff to nowhere, no JSON Schema, no
+    expression."""
     if any(handoff.target not in names and handoff.target != END for handoff in phase.handoffs):
         return True
     if phase.output_schema is not None and bad_schema(phase.output_schema) is not None:

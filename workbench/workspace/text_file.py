@@ -59,7 +59,7 @@ class TextFile(Struct, frozen=True):
         return cls(file, raw, _cut(text) if refusal else text, bom, refusal)
 
     def same_on_disk(self) -> bool:
-        """Whether the file's content is unchanged."""
+        """Returns whether the file's content is unchanged."""
         try:
             return self.file.read_bytes() == self.raw
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class TextFile(Struct, frozen=True):
 
 
 def unfit(text: str, size: int) -> str:
-    """Why a text area cannot edit a text of this many bytes without loss or slowly; empty if it can."""
+    """Returns why a text area cannot edit a text of this many bytes without loss or slowly; empty if it can."""
     if size > LONGEST_FILE:
         return f"{size:,} bytes; files of up to {LONGEST_FILE:,} can be changed here"
     ends = set(_LINE_ENDS.findall(text))

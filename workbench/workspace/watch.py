@@ -35,7 +35,8 @@ Lease = Literal["free", "busy", "unsupported"]
 
 
 def lease(descriptor: int) -> Lease:
-    """Whether anybody has the file open for writing, by asking the kernel for a read lease and giving it back."""
+    """Returns whether anybody has the file open for writing, by asking the kernel for a read lease and giving it
+    back."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return "unsupported"
     try:
@@ -165,7 +166,7 @@ class Watcher:
             self._stop.wait(LOOK_AGAIN_MS / 1000)
 
     def _moved(self, files: Iterable[Path]) -> bool:
-        """Whether any file is another one, or of another time or size, than at the last look."""
+        """Returns whether any file is another one, or of another time or size, than at the last look."""
         return any(_signature(file) != self._signatures.get(file) for file in files)
 
     def _look_at(self, files: Iterable[Path]) -> None:

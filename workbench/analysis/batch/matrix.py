@@ -122,7 +122,7 @@ class Matrix:
                     yield row, variant, number, one
 
     def counts(self) -> dict[str, int]:
-        """How many cells are in each status."""
+        """Returns how many cells are in each status."""
         found: dict[str, int] = {}
         for _, _, _, one in self.all():
             found[one.status] = found.get(one.status, 0) + 1

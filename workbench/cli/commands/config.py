@@ -87,13 +87,13 @@ def set_(name: str, value: str, workspace: bool) -> None:
 
 
 def _taken(project: Project, id: str, keys: str) -> str:
-    """Why a command cannot have these keys; empty if it can."""
+    """Returns why a command cannot have these keys; empty if it can."""
     others = {other: theirs for other, theirs in project.settings.keys.items() if other != id}
     return next((wrong for wrong in resolve({**others, id: keys})[1] if command_of(wrong) == id), "")
 
 
 def _no_theme(project: Project, name: str) -> str:
-    """Why a theme is missing; empty if it exists."""
+    """Returns why a theme is missing; empty if it exists."""
     found = load_themes(theme_folders(project.folders.config))
     if name in found.by_name or name in BUILTIN_THEMES:
         return ""

@@ -54,7 +54,7 @@ def command(session: str | None, timeline: bool, edges: bool, phase: str | None,
 
 
 def _edges(state: RunState, phase: str) -> View:
-    """Why the run went on where it did. Raises Failure for a phase that did not run."""
+    """Returns why the run went on where it did. Raises Failure for a phase that did not run."""
     from workbench.views.ways import ways_view  # loads the language (400 ms), which the other views do without
 
     names = dict.fromkeys(visit.phase for visit in state.visits)

@@ -339,7 +339,7 @@ def _matching(workers: Workers, place: RunPlace, filter_: str) -> list[str]:
 def _place(
     project: Project, at: str | None, sessions: tuple[str, ...], filter_: str | None, applied: Path | None
 ) -> RunPlace:
-    """Where the runs lie. Raises Failure."""
+    """Returns where the runs lie. Raises Failure."""
     if at is None:
         return RunPlace.of(project.store)
     if sessions or applied is not None:

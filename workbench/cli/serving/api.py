@@ -141,7 +141,8 @@ class ReadApi:
 
 
 def is_count(text: str) -> bool:
-    """Whether a text is a whole number in digits of ASCII: others, such as a superscript, are digits and no number."""
+    """Returns whether a text is a whole number in digits of ASCII: others, such as a superscript, are digits and no
+    number."""
     return text.isascii() and text.isdigit()
 
 

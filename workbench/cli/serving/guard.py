@@ -58,7 +58,7 @@ class Refusal(Struct, frozen=True):
 
 
 def unfit(token: str) -> str:
-    """Why a token chosen by the user cannot be used; empty if it can."""
+    """Returns why a token chosen by the user cannot be used; empty if it can."""
     if len(token) < LEAST_TOKEN:
         return f"has fewer than {LEAST_TOKEN} characters"
     if len(token) > MOST_TOKEN:
@@ -99,5 +99,5 @@ class Guard:
         return None
 
     def is_token(self, given: str) -> bool:
-        """Whether a text is the token; the time does not tell how much of it is right."""
+        """Returns whether a text is the token; the time does not tell how much of it is right."""
         return hmac.compare_digest(given[:MOST_TOKEN].encode("utf-8", "replace"), self._token)

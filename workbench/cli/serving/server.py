@@ -199,7 +199,7 @@ class WebApplication:
         return await handler(request)
 
     async def _is_shared(self, request: web.Request) -> bool:
-        """Whether a read-only link allows the request: the page of its run, and the API's data of that run."""
+        """Returns whether a read-only link allows the request: the page of its run, and the API's data of that run."""
         token = request.query.get("link", "") or _bearer(request)
         name = request.match_info.get("run", "")
         if not token or not name or not request.path.startswith(SHARED):

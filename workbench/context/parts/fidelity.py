@@ -176,7 +176,7 @@ class Pieces:
         return self._made[:number][::-1]
 
     def left_out(self, kept: Iterable[PreamblePiece]) -> Mapping[Section, int]:
-        """How many of each section are not among those that are kept."""
+        """Returns how many of each section are not among those that are kept."""
         sizes = dict(self._sizes)
         for piece in kept:
             sizes[piece.section] -= 1
@@ -600,7 +600,7 @@ def _part(piece: PreamblePiece, tokens: int, left_out: str = "") -> MessagePart:
 
 
 def _has_said(visit: VisitRecord) -> bool:
-    """Whether a conversation can continue with a visit: it ended well, or its answer stated the failure."""
+    """Returns whether a conversation can continue with a visit: it ended well, or its answer stated the failure."""
     return visit.status == "success" or bool(visit.outcome and visit.items and visit.items[-1].kind is Kind.ANSWER)
 
 

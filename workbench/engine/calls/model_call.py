@@ -55,7 +55,7 @@ class Sender(Protocol):
         ...
 
     async def heard(self, place: Place) -> bool:
-        """Whether a person had something to say before the call, which is in the history now."""
+        """Returns whether a person had something to say before the call, which is in the history now."""
         ...
 
 
@@ -311,7 +311,7 @@ def _journal_answer(
 
 
 def _cut_off(answer: Answer) -> str:
-    """Why an answer may lack its end; empty if it is complete."""
+    """Returns why an answer may lack its end; empty if it is complete."""
     if answer.finish_reason in _CUT:
         return f"the answer is cut off at the limit of output tokens (finish reason {answer.finish_reason})"
     return "the stream ended without a finish reason: the answer may be cut off" if answer.partial else ""

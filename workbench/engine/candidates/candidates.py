@@ -138,7 +138,7 @@ async def gather(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def no_winner(candidates: list[Candidate]) -> PhaseFailed:
-    """Why none of the candidates can win; a reason that all of them share is told once."""
+    """Returns why none of the candidates can win; a reason that all of them share is told once."""
     told = {candidate.reason for candidate in candidates}
     reasons = "; ".join(f"{c.index}: {c.reason}" for c in candidates) if len(told) > 1 else "".join(told)
     if all(candidate.status == "blocked" for candidate in candidates):
@@ -162,8 +162,8 @@ def factor_of(conversation: Attempting, template: str, path: Path) -> int:
 
 
 def plan(base: Attempting, soundings: Soundings, path: Path) -> tuple[list[Plan], list[float]]:
-    """Which model and which mutation each candidate gets, and the numbers that were drawn for it. ``path`` is that of
-    the ``soundings`` block."""
+    """Returns which model and which mutation each candidate gets, and the numbers that were drawn for it. ``path`` is
+    that of the ``soundings`` block."""
     count, draws = soundings.candidates, list[float]()
     if soundings.models and soundings.model_strategy != "round_robin":
         draws = [base.engine.ports.random.draw(base.setup.place, index) for index in range(count)]
@@ -200,7 +200,7 @@ def _drawn(shares: list[tuple[str, ModelShare]], chance: float) -> tuple[str, Mo
 
 
 def mutation_data(mutation: Mutation | None) -> dict[str, Any]:
-    """How a task is varied, as it is journaled."""
+    """Returns how a task is varied, as it is journaled."""
     return {
         "mutation_type": mutation.mode if mutation else None,
         "mutation_template": mutation.template if mutation else None,

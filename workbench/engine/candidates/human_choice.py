@@ -203,7 +203,7 @@ def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bo
 
 
 def _how(rule: HumanEval) -> dict[str, Any]:
-    """How the candidates are shown, if the file changes the default."""
+    """Returns how the candidates are shown, if the file changes the default."""
     hidden = [name for name in ("metadata", "mutations") if not getattr(rule, f"show_{name}")]
     return {
         **({"presentation": rule.presentation} if rule.presentation != "side_by_side" else {}),

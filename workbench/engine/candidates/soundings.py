@@ -165,7 +165,7 @@ async def _step(
 
 
 async def _good_enough(contest: CandidateTask, incumbent: Candidate, rule: Reforge, step: int) -> bool:
-    """Whether the threshold accepts the incumbent; it never fails anything."""
+    """Returns whether the threshold accepts the incumbent; it never fails anything."""
     if rule.threshold is None:
         return False
     validator, place, index = rule.threshold.validator, contest.place, 3000 + step

@@ -165,12 +165,12 @@ def _names_in(point: Breakpoint) -> frozenset[str]:
 
 
 def _asks_answer(point: Breakpoint) -> bool:
-    """Whether a condition is about what the model says."""
+    """Returns whether a condition is about what the model says."""
     return "answer" in _names_in(point)
 
 
 def _asked_at(point: Breakpoint) -> StopKind:
-    """Where a condition that belongs to no tool is asked, by what it is about."""
+    """Returns where a condition that belongs to no tool is asked, by what it is about."""
     names = _names_in(point)
     if names & _AFTER:
         return StopKind.AFTER_ROUTE
@@ -178,8 +178,8 @@ def _asked_at(point: Breakpoint) -> StopKind:
 
 
 def may_match(point: Breakpoint, stop: Stop) -> bool:
-    """Whether a breakpoint may hold behind a call that is not answered yet. ``stop.tools``: those that the answer may
-    call."""
+    """Returns whether a breakpoint may hold behind a call that is not answered yet. ``stop.tools``: those that the
+    answer may call."""
     if point.phase and point.phase != stop.place.phase:
         return False
     if point.tool:
@@ -188,8 +188,8 @@ def may_match(point: Breakpoint, stop: Stop) -> bool:
 
 
 def matches(point: Breakpoint, stop: Stop) -> bool:
-    """Whether a breakpoint, conditional or not, holds at a stop. Conditions are asked before calls and tools, those
-    about ``answer`` behind calls, those about an outcome or an edge where the way on is chosen."""
+    """Returns whether a breakpoint, conditional or not, holds at a stop. Conditions are asked before calls and tools,
+    those about ``answer`` behind calls, those about an outcome or an edge where the way on is chosen."""
     if not point.condition:
         return matches_breakpoint(point, stop)
     if point.phase and point.phase != stop.place.phase:

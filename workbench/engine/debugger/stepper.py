@@ -135,7 +135,7 @@ class Stepper:
         self._pause = True
 
     def may_hold(self, stop: Stop, may_match: Callable[[Breakpoint, Stop], bool]) -> bool:
-        """Whether the run may pause behind an unanswered call, as far as is known now."""
+        """Returns whether the run may pause behind an unanswered call, as far as is known now."""
         if self._pause or self.mode in (Mode.INTO, Mode.OUT):
             return True
         return any(not point.disabled and may_match(point, stop) for point in self.breakpoints)
@@ -145,7 +145,7 @@ class Stepper:
             self._release.set_result(None)
 
     def _why(self, stop: Stop) -> str:
-        """Why to pause at this stop; empty for no pause."""
+        """Returns why to pause at this stop; empty for no pause."""
         if stop.problems and stop.kind is StopKind.BEFORE_CALL:
             return "the request breaks an invariant"
         if stop.paused:
@@ -193,8 +193,8 @@ class Stepper:
 
     @staticmethod
     def _left_node(before: Stop, stop: Stop) -> bool:
-        """Whether a run that was held at a node has left what that is in: the node, where it was held inside, else the
-        wave. Branches and children lie deeper than what they are left for."""
+        """Returns whether a run that was held at a node has left what that is in: the node, where it was held inside,
+        else the wave. Branches and children lie deeper than what they are left for."""
         if stop.kind is StopKind.RUN_END:
             return not stop.depth  # The end of a child is still inside of it.
         inside = not before.begins and before.kind in _INSIDE
@@ -214,19 +214,21 @@ _INSIDE = frozenset(
 
 
 def _steps_on(stop: Stop) -> bool:
-    """Whether a step from node to node stops here."""
+    """Returns whether a step from node to node stops here."""
     return stop.begins and stop.node not in _SILENT
 
 
 def at_tool(point: Breakpoint, stop: Stop) -> bool:
-    """Whether the tool of a breakpoint is about to run; of a program that is watched, whether an answer calls it."""
+    """Returns whether the tool of a breakpoint is about to run; of a program that is watched, whether an answer calls
+    it."""
     if stop.kind is StopKind.AFTER_CALL:
         return point.tool in stop.tools
     return stop.kind is StopKind.BEFORE_TOOL and stop.tool == point.tool
 
 
 def at_way_on(point: Breakpoint, stop: Stop) -> bool:
-    """Whether the edge and the outcome of a breakpoint, if it names any, are those of the phase that has ended here."""
+    """Returns whether the edge and the outcome of a breakpoint, if it names any, are those of the phase that has ended
+    here."""
     if stop.kind is not StopKind.AFTER_ROUTE:
         return False
     if point.outcome and point.outcome != stop.outcome:
@@ -236,8 +238,8 @@ def at_way_on(point: Breakpoint, stop: Stop) -> bool:
 
 
 def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
-    """Whether a breakpoint without a condition holds here: where its phase begins, at its turn, before its tool, or
-    where its edge or its outcome is known."""
+    """Returns whether a breakpoint without a condition holds here: where its phase begins, at its turn, before its
+    tool, or where its edge or its outcome is known."""
     if point.condition:
         return False
     if point.phase and point.phase != stop.place.phase:

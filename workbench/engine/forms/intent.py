@@ -130,7 +130,7 @@ def _is_rich(option: Option) -> bool:
 
 
 def is_layout(hint: str) -> bool:
-    """Whether a layout is known by this name."""
+    """Returns whether a layout is known by this name."""
     return _named_layout(hint) is not None
 
 

@@ -83,7 +83,7 @@ def asked_line(section: FieldSection) -> str:
 
 
 def how(section: FieldSection) -> str:
-    """How to answer, in words."""
+    """Returns how to answer, in words."""
     match section:
         case Input(kind="multiline"):
             return "text; one line here"

@@ -88,7 +88,7 @@ def _asked(question: Question, index: int, timeout: float | None) -> dict[str, A
 
 
 def _refused(question: Question, answer: str) -> str:
-    """Why an answer does not fit; empty when it does."""
+    """Returns why an answer does not fit; empty when it does."""
     if question.form is None:
         return ""
 

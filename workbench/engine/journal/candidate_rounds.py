@@ -101,8 +101,8 @@ class Round(Struct):
 
 
 def was_decided(evaluation: Mapping[str, Any]) -> bool:
-    """Whether ``evaluation_finished`` data tells a preference. Journals of 0.1.0 have no ``decided``; they tell an
-    unusable answer of an evaluator by the reason alone, and a lot by the rule that decided."""
+    """Returns whether ``evaluation_finished`` data tells a preference. Journals of 0.1.0 have no ``decided``; they tell
+    an unusable answer of an evaluator by the reason alone, and a lot by the rule that decided."""
     told = evaluation.get("decided")
     if told is not None:
         return bool(told)

@@ -48,7 +48,7 @@ def without_secrets(definition: Definition, redact: Redact) -> Definition:
 
 
 def labels_in(definition: Definition) -> int:
-    """How many labels stand for secrets in a definition's texts."""
+    """Returns how many labels stand for secrets in a definition's texts."""
     return sum(len(_LABEL.findall(text)) for text in (definition.source.text, *definition.includes.values()))
 
 

@@ -82,7 +82,7 @@ are then searched for a third as many."""
 
 
 def is_secret(value: str, name: str = "") -> bool:
-    """Whether a value can be replaced without harm to ordinary text.
+    """Returns whether a value can be replaced without harm to ordinary text.
 
     A value under a name that says key, token, secret or password (or under none) counts unless it is short or reads
     like plain words; under any other name only a long random token does.

@@ -106,7 +106,7 @@ class Repeats:
         self._doubtful = False
 
     def takes(self, event: Event) -> bool:
-        """Whether this is a repeat. Give it every event of the journal, in order."""
+        """Returns whether this is a repeat. Give it every event of the journal, in order."""
         kind, place = event.kind, event.place
         if kind == "run_resumed":
             self._doubtful = "after" not in event.data

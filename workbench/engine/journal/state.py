@@ -641,8 +641,8 @@ class RunState:
 
 
 def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int]) -> tuple[int, int]:
-    """How many messages of a context are sent in another form, and the tokens this spares; ``known`` is that of the
-    context before it. Counting all of them anew would take n² for the contexts of a run."""
+    """Returns how many messages of a context are sent in another form, and the tokens this spares; ``known`` is that of
+    the context before it. Counting all of them anew would take n² for the contexts of a run."""
     number, tokens = known
     for splice in splices:
         gone = before[splice.at : splice.at + splice.remove]

@@ -51,7 +51,7 @@ class StatedUsage(Struct, frozen=True):
         return summed if said is None or any(one is not None for one in measured) else said
 
     def covers(self, measured: Iterable[int | None]) -> bool:
-        """Whether ``tokens_in`` is what the file states of the whole run."""
+        """Returns whether ``tokens_in`` is what the file states of the whole run."""
         return self.usage.input is not None and all(one is None for one in measured)
 
     def tokens_out(self, said: Iterable[int | None]) -> int:

@@ -131,7 +131,7 @@ class Recording:
                 reader(self, event.place, event.data)
 
     def answered(self, place: Place) -> bool:
-        """Whether the call of a place has an outcome: an answer, or a fault."""
+        """Returns whether the call of a place has an outcome: an answer, or a fault."""
         return Effect(Kind.MODEL, place) in self.effects
 
     def result(self, place: Place, index: int) -> tuple[str, str, ToolResult] | None:

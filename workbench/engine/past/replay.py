@@ -250,7 +250,7 @@ class Replay:
         return self._all_live or (self._cut is not None and not self._cut.branch)
 
     def past(self, place: Place) -> bool:
-        """Whether a place lies behind the cut."""
+        """Returns whether a place lies behind the cut."""
         if self._cut is None or self._all_live:
             return self._all_live
         here, cut = place.branch, self._cut.branch
@@ -656,7 +656,7 @@ class _Hooks:
         return HookResult(result.name, result.action, result.text, result.reason, result.error)
 
     def _covers(self, type: str, place: Place, index: int) -> bool:
-        """Whether the recorded run went past this event, so that its hooks, if any, had no effect."""
+        """Returns whether the recorded run went past this event, so that its hooks, if any, had no effect."""
         recording = self._replay.recording
         visit = recording.state.visit_of(place)
         match type:

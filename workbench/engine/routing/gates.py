@@ -64,7 +64,7 @@ def _outcome(condition: str) -> str:
 
 
 def is_freeform(edges: Sequence[Edge], *, asked: bool) -> bool:
-    """Whether a person answers with a text: the file asks for it, or the only edge has no label."""
+    """Returns whether a person answers with a text: the file asks for it, or the only edge has no label."""
     return asked or (len(edges) == 1 and not edges[0].label.strip())
 
 

@@ -360,7 +360,7 @@ class Execution:
         self.reassemble()
 
     async def heard(self, place: Place) -> bool:
-        """Whether a person had something to say before the call of ``place``, which is in the history now."""
+        """Returns whether a person had something to say before the call of ``place``, which is in the history now."""
         return await self.feedback.hear(place, redo=False)
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
@@ -434,7 +434,7 @@ class Execution:
         self.world.wrote(self.engine.journal.emit("state_set", place, key=key, value=value, by=by))
 
     def holds(self, condition: str, path: Path) -> bool:
-        """Whether a condition of the file holds as things stand. Raises PhaseFailed."""
+        """Returns whether a condition of the file holds as things stand. Raises PhaseFailed."""
         return truth(self._rendered(condition_template(condition), path, {}, condition_shift(condition)))
 
     def render(self, template: str | None, path: Path, **extra: Any) -> str:
@@ -613,7 +613,7 @@ class Turns:
         return wanted
 
     async def _goes_on(self, turn: int, wanted: Sequence[RequestedCall], failure: Failure | None) -> bool:
-        """Whether another turn follows; an early check may say that the attempt is done."""
+        """Returns whether another turn follows; an early check may say that the attempt is done."""
         rules = self.rules
         if turn >= rules.max_turns or self.route or self.execution.reported is not None:
             return False

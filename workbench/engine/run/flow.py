@@ -48,5 +48,5 @@ def next_phase(
 
 
 def offers_choice(handoffs: Sequence[tuple[str, str]]) -> bool:
-    """Whether ``route_to`` is offered: two or more ``(target, description)``, or any with a description."""
+    """Returns whether ``route_to`` is offered: two or more ``(target, description)``, or any with a description."""
     return len(handoffs) > 1 or any(description for _, description in handoffs)

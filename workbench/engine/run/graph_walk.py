@@ -209,7 +209,7 @@ class GraphWalk:
         raise PhaseFailed(reason, code)
 
     def _allows(self, node: Node, outcome: PhaseOutcome) -> Callable[[Edge], bool]:
-        """Which edges without a condition count: after a failure those into or out of a route."""
+        """Returns which edges without a condition count: after a failure those into or out of a route."""
         if outcome.status != "fail" or node.kind == "route":
             return lambda edge: True
         return lambda edge: (target := self.run.graph.node(edge.dst)) is not None and target.kind == "route"

@@ -91,7 +91,7 @@ def _bodies(found: Any, *, strict: bool) -> list[Any] | None:
 
 
 def _is_message(one: Mapping[str, Any]) -> bool:
-    """Whether it names its speaker and its content; many lists have elements with types such as ``user``."""
+    """Returns whether it names its speaker and its content; many lists have elements with types such as ``user``."""
     role = "role" in one or any(key in one for key in _SAID)
     return role and string(one.get("role") or one.get("type")).lower() in ROLES
 

@@ -73,7 +73,7 @@ def gen_ai_messages(span: Span) -> SpanMessages:
 
 
 def _names_a_call(span: Span) -> bool:
-    """Whether a span that holds one side alone says that it is a call of a model."""
+    """Returns whether a span that holds one side alone says that it is a call of a model."""
     return any(span.attributes.get(key) for key in _CALLS)
 
 
@@ -203,7 +203,7 @@ def call_of(span: Span, remarks: Remarks) -> ObservedCall | None:
 
 
 def tells_of_a_bare_call(span: Span) -> bool:
-    """Whether a span says that it is a call of a model, and holds no message of it."""
+    """Returns whether a span says that it is a call of a model, and holds no message of it."""
     names = span.attributes
     kind = string(names.get("openinference.span.kind")).upper()
     named = names.get("gen_ai.operation.name") not in _NOT_CALLS and _names_a_call(span)
@@ -278,8 +278,8 @@ def without_repeats(
 
 
 def told_again(one: ImportedMessage, other: ImportedMessage) -> bool:
-    """Whether the answers of two spans, one inside the other, are of the same call. Ids of tools are no part of it: not
-    every instrumentation keeps them."""
+    """Returns whether the answers of two spans, one inside the other, are of the same call. Ids of tools are no part of
+    it: not every instrumentation keeps them."""
     return one.text.split() == other.text.split() and [c.name for c in one.calls] == [c.name for c in other.calls]
 
 

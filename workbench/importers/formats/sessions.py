@@ -16,7 +16,7 @@ from workbench.importers.values import array, as_text, mapping, number, string
 
 
 def is_session(body: Any) -> bool:
-    """Whether some lines wrap a message, or an item of a response."""
+    """Returns whether some lines wrap a message, or an item of a response."""
     return any(_wrapped(mapping(one)) for one in array(body)[:50])
 
 

@@ -124,8 +124,8 @@ def _asked_alone(said: Sequence[ImportedMessage], outer: Mapping[str, Any], rema
 
 
 def _by_harness(text: str, action: str, outer: Mapping[str, Any]) -> bool:
-    """Whether an answer is the text that SWE-agent writes instead of one when it gives up (``exit_cost``
-    and similar).
+    """Returns whether an answer is the text that SWE-agent writes instead of one when it gives up (``exit_cost`` and
+    similar).
     """
     status = string(mapping(outer.get("info")).get("exit_status"))
     return not action and "exit_" in status and text.startswith(("Exit due to ", "Exiting due to "))

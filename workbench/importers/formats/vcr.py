@@ -180,7 +180,7 @@ _NOCK = ("scope", "path", "status", "response")
 
 
 def looks_like_cassette(text: str) -> bool:
-    """Whether a text that is no JSON may be a cassette in YAML."""
+    """Returns whether a text that is no JSON may be a cassette in YAML."""
     before = _COMMENTS.match(text, 0, 4096)
     return text.startswith(_STARTS, before.end() if before else 0) and "interactions:" in text
 
@@ -285,7 +285,7 @@ def read_vcr(body: Any) -> list[Conversation]:
 
 
 def _asks_no_model(one: _Recorded, request: Mapping[str, Any]) -> bool:
-    """Whether a request is no call of a model; of one that failed only its messages can tell."""
+    """Returns whether a request is no call of a model; of one that failed only its messages can tell."""
     chats = any(isinstance(request.get(key), list) for key in ("messages", "contents"))
     return "embedding" in one.url or (one.status >= 400 and not chats)
 

@@ -32,7 +32,7 @@ class LoweredFile(Struct, frozen=True):
 
 
 def is_decomposition(data: Any) -> bool:
-    """Whether data that was read from a file is a task decomposition."""
+    """Returns whether data that was read from a file is a task decomposition."""
     return isinstance(data, dict) and "sub_tasks" in data and "phases" not in data and "cascade_id" not in data
 
 

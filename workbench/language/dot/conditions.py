@@ -45,7 +45,7 @@ class Clause(Struct, frozen=True):
     """Index of its key in the condition, from 0."""
 
     def holds(self, lookup: Lookup) -> bool:
-        """Whether it is true for these values."""
+        """Returns whether it is true for these values."""
         value = as_text(lookup(self.key))
         if not self.op:
             return value not in ("", "false")
@@ -63,7 +63,7 @@ class Condition(Struct, frozen=True):
     """Whether ``==`` stands somewhere for ``=``."""
 
     def holds(self, lookup: Lookup) -> bool:
-        """Whether it is true for these values."""
+        """Returns whether it is true for these values."""
         return all(clause.holds(lookup) for clause in self.clauses)
 
     def values(self, lookup: Lookup) -> dict[str, str]:

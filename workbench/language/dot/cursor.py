@@ -35,7 +35,7 @@ class Position(NamedTuple):
 
 
 def position_at(text: str, offset: int) -> Position:
-    """Where an offset stands. The text before it decides; what is broken behind it does not matter."""
+    """Returns where an offset stands. The text before it decides; what is broken behind it does not matter."""
     scope: Scope = "graph"
     depth, key, equals = 0, "", False
     before: Slot = "statement"

@@ -34,7 +34,7 @@ class Rule(Struct, frozen=True):
         return {"*": 0, ".": 2, "#": 3}.get(self.selector[0], 1)
 
     def matches(self, id: str, shape: str, classes: Collection[str]) -> bool:
-        """Whether it means a node."""
+        """Returns whether it means a node."""
         name = self.selector[1:]
         if self.selector == "*":
             return True
@@ -161,5 +161,5 @@ def _declarations(text: str, at: int, faults: list[Fault]) -> tuple[tuple[Declar
 
 
 def _end(text: str, at: int) -> int:
-    """Where a declaration ends."""
+    """Returns where a declaration ends."""
     return next((i for i in range(at, len(text)) if text[i] in ";}"), len(text))

@@ -82,7 +82,7 @@ def _without(data: Any, path: Path) -> Any:
 
 
 def _verified(source: Source, text: str, wanted: Any, change: Callable[[Any], Any]) -> str:
-    """Why a text is not the edit that was asked for; empty if it is."""
+    """Returns why a text is not the edit that was asked for; empty if it is."""
     again, problems = read_source(source.bom + text, source.file)
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     before = [p for p in read_source(source.bom + source.text, source.file)[1] if p.severity is Severity.ERROR]

@@ -107,7 +107,7 @@ def renamed_phase(source: Source, old: str, new: str) -> str:
 
 
 def _asks(data: Any, name: str) -> bool:
-    """Whether the answer of a person to that phase is ``state.<name>``."""
+    """Returns whether the answer of a person to that phase is ``state.<name>``."""
     for place in places(data):
         if place.model is Phase and place.data.get("name") == name:
             tackle = place.data.get("tackle")

@@ -46,7 +46,7 @@ class TaskField(NamedTuple):
 
 
 def is_task_text(text: str) -> bool:
-    """Whether a text, which need not be readable, is that of a decomposition."""
+    """Returns whether a text, which need not be readable, is that of a decomposition."""
     return _IS_TASKS.search(text) is not None and _IS_CASCADE.search(text) is None
 
 

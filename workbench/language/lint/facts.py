@@ -88,7 +88,7 @@ class Facts:
 
     @staticmethod
     def decides(phase: Phase) -> bool:
-        """Whether a person may choose what comes next."""
+        """Returns whether a person may choose what comes next."""
         return phase.decision_points is not None and phase.decision_points.enabled
 
     def refs(self, at: PhaseAt) -> Iterator[tuple[Path, str]]:
@@ -131,7 +131,7 @@ class Facts:
         return Reach(self._graph.start, tuple(steps), frozenset(ending | (set(self.names) - goes_on)))
 
     def may_end(self, phase: Phase) -> bool:
-        """Whether a handoff of the phase ends the run."""
+        """Returns whether a handoff of the phase ends the run."""
         return END not in self.by_name and any(handoff.target == END for handoff in phase.handoffs)
 
     @cached_property
@@ -147,11 +147,11 @@ class Facts:
 
     @staticmethod
     def offers_choice(phase: Phase) -> bool:
-        """Whether ``route_to`` is offered."""
+        """Returns whether ``route_to`` is offered."""
         return len(phase.handoffs) > 1 or any(handoff.description for handoff in phase.handoffs)
 
     def has_tools(self, phase: Phase) -> bool:
-        """Whether the model of a phase may be offered any tool."""
+        """Returns whether the model of a phase may be offered any tool."""
         return bool(phase.tackle) or phase.rag is not None or self.offers_choice(phase)
 
 

@@ -40,7 +40,7 @@ class Family:
         self._members: dict[str, Member] = {}
 
     def missing(self, ref: str) -> bool:
-        """Whether a file is known not to be there."""
+        """Returns whether a file is known not to be there."""
         return self._around.read is not None and self._around.read(ref) is None
 
     def elsewhere(self, ref: str) -> str:

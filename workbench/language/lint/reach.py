@@ -99,7 +99,7 @@ class Dominators:
         self._enter, self._leave = _intervals(parent)
 
     def dominates(self, node: Hashable, later: Hashable) -> bool:
-        """Whether every path to ``later`` passes ``node``; false if one of them cannot be reached."""
+        """Returns whether every path to ``later`` passes ``node``; false if one of them cannot be reached."""
         a, b = self._rank.get(node), self._rank.get(later)
         if a is None or b is None:
             return False
@@ -188,11 +188,11 @@ class Reach(Struct, frozen=True, dict=True):
         return Dominators(self.start, self._next)
 
     def must_precede(self, name: str, phase: str) -> bool:
-        """Whether every run that visits ``phase`` has visited ``name`` before: ``name`` dominates ``phase``."""
+        """Returns whether every run that visits ``phase`` has visited ``name`` before: ``name`` dominates ``phase``."""
         return name != phase and self._dominators.dominates(name, phase)
 
     def can_precede(self, name: str, phase: str) -> bool:
-        """Whether some run visits ``name`` and later ``phase``."""
+        """Returns whether some run visits ``name`` and later ``phase``."""
         return self.must_precede(name, phase) or name in self.before(phase)
 
     def endless(self, order: Sequence[str]) -> list[tuple[str, ...]]:

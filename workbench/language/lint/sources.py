@@ -98,7 +98,7 @@ def _way_out(facts: Facts, source: str, visit: int, at: PhaseAt) -> str:
 
 
 def _expected(facts: Facts, name: str, phase: str) -> bool:
-    """Whether a source is there on every path, or comes back by a loop through the phase itself."""
+    """Returns whether a source is there on every path, or comes back by a loop through the phase itself."""
     reach = facts.reach
     return name == phase or reach.must_precede(name, phase) or reach.must_precede(phase, name)
 
@@ -125,7 +125,7 @@ def overruled(facts: Facts) -> Iterator[Finding]:
 
 
 def _brings(facts: Facts, at: PhaseAt, name: str) -> bool:
-    """Whether the sources of a phase can bring in the phase of that name."""
+    """Returns whether the sources of a phase can bring in the phase of that name."""
     context = at.phase.context
     assert context is not None
     before = facts.reach.can_precede(name, at.name)
@@ -203,7 +203,7 @@ def native_messages(facts: Facts) -> Iterator[Finding]:
 
 
 def _stands_for(facts: Facts, at: PhaseAt, written: str, name: str) -> bool:
-    """Whether a source can be the phase of that name."""
+    """Returns whether a source can be the phase of that name."""
     word = written.lower()
     if word not in KEYWORDS:
         fits = _split(facts, written)[0] == name

@@ -44,7 +44,7 @@ class Keys:
         self._phases = frozenset(self.phases)
 
     def no_output(self, text: TemplateText, name: str) -> str:
-        """Why ``outputs.name`` is never there; empty if it may be."""
+        """Returns why ``outputs.name`` is never there; empty if it may be."""
         if name not in self._facts.by_name:
             return "" if name in self._phases or not self._all_known else f"'{name}' is no phase"
         if text.phase is None or text.phase.name not in self._facts.reach.reachable:
@@ -55,12 +55,13 @@ class Keys:
         return "" if self._facts.reach.can_precede(name, here) else f"'{name}' cannot have run before '{here}'"
 
     def is_text(self, name: str) -> bool:
-        """Whether the output of that phase is a plain text, which has no keys; a checked one has those of its JSON."""
+        """Returns whether the output of that phase is a plain text, which has no keys; a checked one has those of its
+        JSON."""
         at = self._facts.by_name.get(name)
         return at is not None and not at.phase.deterministic and at.phase.output_schema is None
 
     def may_be_set(self, key: str) -> bool:
-        """Whether anything seen here can set ``state.key``."""
+        """Returns whether anything seen here can set ``state.key``."""
         if key == "input" or not self._all_known or key in self._named:
             return True
         if key.startswith(OUTPUT) and key.removeprefix(OUTPUT) in self._phases:
@@ -193,7 +194,7 @@ def comparisons(facts: Facts) -> Iterator[Finding]:
 
 
 def _never(comparison: Comparison, last: int) -> str:
-    """Why a comparison of the turn cannot hold; empty if it can."""
+    """Returns why a comparison of the turn cannot hold; empty if it can."""
     constant = comparison.constant
     if comparison.operator not in _SYMBOLS:
         return ""

@@ -187,7 +187,7 @@ def blind_validators(facts: Facts) -> Iterator[Finding]:
 
 
 def _sees_content(cascade: Cascade) -> bool:
-    """Whether any phase reads ``input.content`` or is given the whole input."""
+    """Returns whether any phase reads ``input.content`` or is given the whole input."""
     for phase in cascade.phases:
         given = phase.context is not None and phase.context.include_input
         children = any(sub.context_in for sub in phase.sub_cascades)
@@ -199,7 +199,8 @@ def _sees_content(cascade: Cascade) -> bool:
 
 
 def _reads_content(template: str) -> bool:
-    """Whether a template reads ``input.content``, or the input as a whole. One that cannot be parsed is not judged."""
+    """Returns whether a template reads ``input.content``, or the input as a whole. One that cannot be parsed is not
+    judged."""
     found = names_used(template)
     reads = (use.path for use in found.uses if use.root in ("input", "state", "history"))
     return found.fault is not None or any(path[:2] == ("input", "content") or _whole(path) for path in reads)

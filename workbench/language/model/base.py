@@ -202,7 +202,7 @@ def as_text(value: Any) -> Any:
 
 
 def branch_of(value: Any) -> str:
-    """Which branch of a union a value belongs to, by its JSON type; the tags never show in an error."""
+    """Returns which branch of a union a value belongs to, by its JSON type; the tags never show in an error."""
     if isinstance(value, str):
         return TEXT
     return MAP if isinstance(value, dict | Model) else LIST

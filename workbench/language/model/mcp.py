@@ -93,7 +93,7 @@ def filled(text: str, variables: Mapping[str, str]) -> str:
 
 
 def bad_server_name(name: str) -> str:
-    """Why a server cannot have this name; empty if it can."""
+    """Returns why a server cannot have this name; empty if it can."""
     if len(name) > _LONGEST:
         return f"its name has more than {_LONGEST} characters"
     return "" if _NAME.match(name) else "a name has letters, digits, '-' and single '_', and begins with neither"

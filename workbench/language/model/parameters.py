@@ -121,13 +121,13 @@ def laid_over(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reserved(name: str) -> str:
-    """Why no request can carry a parameter of this name; empty if it can."""
+    """Returns why no request can carry a parameter of this name; empty if it can."""
     return RESERVED.get(name) or ("" if name.isidentifier() and name[0] != "_" else "it is no name of a parameter")
 
 
 def refused(name: str, value: Any) -> str:
-    """Why a request cannot carry this parameter; empty if it can. A parameter without a key of its own takes any value,
-    because only the model knows its meaning.
+    """Returns why a request cannot carry this parameter; empty if it can. A parameter without a key of its own takes
+    any value, because only the model knows its meaning.
     """
     if reason := reserved(name):
         return f"'{name}' cannot be set: {reason}"

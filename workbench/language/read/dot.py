@@ -192,7 +192,7 @@ def escaped(value: str) -> str:
 
 
 def is_bare(value: str) -> bool:
-    """Whether a value can stand without quotes."""
+    """Returns whether a value can stand without quotes."""
     return _bare(value) is not None
 
 

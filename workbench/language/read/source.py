@@ -289,7 +289,7 @@ class Source(Struct, frozen=True, eq=False, dict=True):
     layout: Layout = field(default_factory=NoLayout)
 
     def has(self, path: Path) -> bool:
-        """Whether the file holds a value there; merged keys count."""
+        """Returns whether the file holds a value there; merged keys count."""
         return self.layout.spot(path) is not None
 
     def spot(self, path: Path) -> Spot | None:

@@ -107,7 +107,7 @@ def condition_template(text: str) -> str:
 
 
 def truth(text: str) -> bool:
-    """Whether a rendered condition holds: false, empty, 0, "false", "no" and "none" do not."""
+    """Returns whether a rendered condition holds: false, empty, 0, "false", "no" and "none" do not."""
     return text.strip().lower() not in _FALSE
 
 

@@ -388,7 +388,8 @@ class Follower:
         ledger[ingested.run_id] = ingested
 
     def _is_whole(self, run_id: str, known: IngestedRun) -> bool:
-        """Whether the tables hold all records of a run, by the size of its last segment and the record it ends with."""
+        """Returns whether the tables hold all records of a run, by the size of its last segment and the record it ends
+        with."""
         folder = self._store.folder(run_id)
         last = max(segments(folder), default="")
         if known.annotated != annotation_file.size_of(folder):

@@ -111,7 +111,7 @@ _ALLOWED = re.compile(
 
 
 def is_allowed(name: str) -> bool:
-    """Whether a function of this name may be called; letter case does not matter."""
+    """Returns whether a function of this name may be called; letter case does not matter."""
     return _ALLOWED.fullmatch(name) is not None
 
 

@@ -92,7 +92,7 @@ def row_id(at: str, index: int, *parts: object) -> str:
 
 @lru_cache(64)
 def _milliseconds(at: str) -> str:
-    """How the ids of rows of a time begin."""
+    """Returns how the ids of rows of a time begin."""
     text = f"{int(datetime.fromisoformat(time_of(at)).timestamp() * 1000):012x}"
     return f"{text[:8]}-{text[8:]}"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def summary_line(table: ResultTable) -> str:
-    """How many rows there are, and whether there are more."""
+    """Returns how many rows there are, and whether there are more."""
     rows = "row" if len(table) == 1 else "rows"
     more = ", more were found" if table.cut else ""
     return f"({len(table)} {rows}{more})"

@@ -18,12 +18,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def is_id(name: str) -> bool:
-    """Whether a name may stand for a run on disk."""
+    """Returns whether a name may stand for a run on disk."""
     return _ID.fullmatch(name) is not None
 
 
 def is_digest(name: str) -> bool:
-    """Whether this is a sha256 in lower-case hex."""
+    """Returns whether this is a sha256 in lower-case hex."""
     return _DIGEST.fullmatch(name) is not None
 
 

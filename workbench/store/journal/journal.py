@@ -318,7 +318,7 @@ class Journal:
         self._leave_segment()
 
     def _sync_failed(self, error: OSError) -> bool:
-        """Whether the unsynced records wait again.
+        """Returns whether the unsynced records wait again.
 
         After a failed sync the kernel may have dropped accepted data, so the records are repeated in the next segment.
         If that cannot be synced either, the written data stays: it can be read, and ``not_durable`` says so.

@@ -54,7 +54,7 @@ class Gate:
             await asyncio.gather(*self._open, return_exceptions=True)
 
     async def why_not(self, host: str, port: int) -> str:
-        """Why a host may not be reached; empty if it may, or the name does not exist."""
+        """Returns why a host may not be reached; empty if it may, or the name does not exist."""
         try:
             await self._reach.addresses(host, port)
         except NotPublic as fault:

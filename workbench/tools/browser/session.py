@@ -84,8 +84,8 @@ def allowed(url: str) -> str:
 
 
 def _closed(url: str) -> bool:
-    """Whether nothing on a page may be read from an address either. Which hosts may be reached is asked by the gate:
-    the browser follows redirects by itself."""
+    """Returns whether nothing on a page may be read from an address either. Which hosts may be reached is asked by the
+    gate: the browser follows redirects by itself."""
     try:
         return urlsplit(url).scheme not in (*_SCHEMES, *_INNER)
     except ValueError:

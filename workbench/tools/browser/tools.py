@@ -191,7 +191,7 @@ class BrowserTools:
             await self._gate.close()
 
     def holds(self, run: str) -> bool:
-        """Whether a run has a session."""
+        """Returns whether a run has a session."""
         return any(one.run == run for one in self._sessions)
 
     async def settle(self, run: str, branch: str, winner: str) -> None:

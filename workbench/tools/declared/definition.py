@@ -99,8 +99,8 @@ def read_declared(text: str, file: str) -> Declared | Problem | str:
 
 
 def spec_of_declared(tool: Declared) -> ToolSpec:
-    """How a model sees it. An input is optional where its description says so, a default is given, or a template of
-    the tool asks whether it is there."""
+    """Returns how a model sees it. An input is optional where its description says so, a default is given, or a
+    template of the tool asks whether it is there."""
     properties: dict[str, Any] = {}
     parameters: list[Parameter] = []
     templates = tool.model_dump_json()
@@ -116,7 +116,7 @@ def spec_of_declared(tool: Declared) -> ToolSpec:
 
 
 def _asked(name: str, templates: str) -> bool:
-    """Whether a template has a default or a condition for an input."""
+    """Returns whether a template has a default or a condition for an input."""
     word = re.escape(name)
     return bool(
         re.search(rf"\bif\s+(not\s+)?{word}\b|\b{word}\s*(\|\s*default\b|[!=]=|is\s+(not\s+)?defined)", templates)

@@ -63,7 +63,7 @@ def passages_of(file: str, name: str, text: str, size: int, overlap: int) -> lis
 
 
 def _end(text: str, start: int, size: int) -> int:
-    """Where a passage ends that begins at ``start``."""
+    """Returns where a passage ends that begins at ``start``."""
     if start + size >= len(text):
         return len(text)
     for mark in ("\n", " "):
@@ -74,7 +74,7 @@ def _end(text: str, start: int, size: int) -> int:
 
 
 def _back(text: str, end: int, overlap: int) -> int:
-    """Where the next passage begins: at a line, else at a word, within the overlap."""
+    """Returns where the next passage begins: at a line, else at a word, within the overlap."""
     if not overlap:
         return end
     for mark in ("\n", " "):

@@ -56,8 +56,8 @@ def find() -> str | None:
 
 
 def gains_rights() -> bool:
-    """Whether it is installed to run as root, as some systems without user namespaces have it: what it then needs is
-    lost once calls are filtered."""
+    """Returns whether it is installed to run as root, as some systems without user namespaces have it: what it then
+    needs is lost once calls are filtered."""
     program = find()
     return program is not None and bool(Path(program).stat().st_mode & stat.S_ISUID)
 

@@ -39,7 +39,7 @@ class Groups(Struct, frozen=True):
         return [str(folder / "cgroup.procs") for folder in self.folders]
 
     def ended_for_memory(self) -> bool:
-        """Whether the kernel has ended a process for the memory limit."""
+        """Returns whether the kernel has ended a process for the memory limit."""
         if self.memory is None:
             return False
         for name in ("memory.events", "memory.oom_control"):
@@ -148,8 +148,8 @@ def _make(
 
 
 def _parents(controller: str) -> list[Path]:
-    """Where a cgroup with a controller could be made: this process's own one (version 1); in version 2 any above its
-    own, from the nearest, because one that holds processes cannot hand controllers on."""
+    """Returns where a cgroup with a controller could be made: this process's own one (version 1); in version 2 any
+    above its own, from the nearest, because one that holds processes cannot hand controllers on."""
     try:
         mounts = [line.split() for line in _MOUNTS.read_text().splitlines()]
         own = [line.split(":", 2) for line in _OWN.read_text().splitlines()]

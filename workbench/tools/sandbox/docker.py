@@ -59,7 +59,7 @@ def command(job: Job, program: str, image: str, name: str, stage: Path, user: in
 
 
 async def why_not(program: str, image: str) -> str:
-    """Why no container can be started; empty when one can. Asks the daemon, downloads nothing."""
+    """Returns why no container can be started; empty when one can. Asks the daemon, downloads nothing."""
     if "," in image or image.startswith("-"):
         return f"'{image}' is no image name"
     version = await _ask([program, "version", "--format", "{{.Server.Version}}"])

@@ -24,7 +24,7 @@ _READABLE = (
 
 
 def why_not() -> str:
-    """Why this level is not to be had here; empty when it is."""
+    """Returns why this level is not to be had here; empty when it is."""
     if sys.platform != "linux":
         return "only Linux has it"
     abi = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, _VERSION)

@@ -95,7 +95,7 @@ def _map_of_ids() -> list[str]:
 
 
 def is_root() -> bool:
-    """Whether resource limits on processes do not bind us."""
+    """Returns whether resource limits on processes do not bind us."""
     return sys.platform == "linux" and os.geteuid() == 0
 
 

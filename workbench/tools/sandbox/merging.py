@@ -63,7 +63,8 @@ class NotMerged(Enum):
 
 
 def kept(parts: Sequence[str], *, is_folder: bool) -> NotMerged | None:
-    """Why a command may not make, change or remove a path; None where it may. ``parts`` are names below the root."""
+    """Returns why a command may not make, change or remove a path; None where it may. ``parts`` are names below the
+    root."""
     if is_hidden_path(parts):
         return NotMerged.HIDDEN
     names = [part.casefold() for part in parts]
@@ -80,7 +81,7 @@ def kept(parts: Sequence[str], *, is_folder: bool) -> NotMerged | None:
 
 
 def makes_repository(name: str, beside: Collection[str]) -> bool:
-    """Whether a name completes a folder to a repository without ``.git``, whose settings git would use."""
+    """Returns whether a name completes a folder to a repository without ``.git``, whose settings git would use."""
     names = {one.casefold() for one in beside} | {name.casefold()}
     if name.casefold() in _ELSEWHERE and names >= _ELSEWHERE:
         return True
@@ -314,7 +315,7 @@ class Merge:
         self._note(f"{said}: what the command wrote is in {aside}")
 
     def _differs(self, source: int, target: int, path: Parts, entry: Entry) -> bool:
-        """Whether anything was written, and not only looked at or touched."""
+        """Returns whether anything was written, and not only looked at or touched."""
         name = entry.name
         if entry.kind == "file":
             with contextlib.suppress(OSError), reading(source, name, force=True) as new, reading(target, name) as old:
@@ -388,7 +389,7 @@ def copy_file(source: int, target: int, name: str, mode: int, owner: tuple[int, 
 
 
 def same(one: int, other: int) -> bool:
-    """Whether two open files hold the same."""
+    """Returns whether two open files hold the same."""
     if os.fstat(one).st_size != os.fstat(other).st_size:
         return False
     at = 0
@@ -400,7 +401,7 @@ def same(one: int, other: int) -> bool:
 
 
 def _completes(entry: Entry, beside: set[str]) -> bool:
-    """Whether a name makes a folder a repository, or is one by which git runs programs there."""
+    """Returns whether a name makes a folder a repository, or is one by which git runs programs there."""
     is_new = entry.name not in beside or entry.name.casefold() in ("config", "hooks")
     return (is_new or entry.name.casefold() == "commondir") and makes_repository(entry.name, beside)
 

@@ -96,7 +96,7 @@ class Mirror:
         return kind
 
     def _is_as_it_was(self, name: str, source: os.stat_result, before: _State | None) -> bool:
-        """Whether neither a file nor its copy has changed since it was copied."""
+        """Returns whether neither a file nor its copy has changed since it was copied."""
         if before is None or self._source.get(name) != _state(source):
             return False
         try:

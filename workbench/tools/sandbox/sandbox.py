@@ -66,7 +66,7 @@ async def climb(wanted: Sequence[Level], image: str) -> Probe:
 
 
 async def why_not(level: Level, image: str) -> str:
-    """Why one level cannot be had here; empty when it can."""
+    """Returns why one level cannot be had here; empty when it can."""
     if level == "none":
         return ""
     if level == "docker":
@@ -145,7 +145,7 @@ class Sandbox:
         self.readable = tuple(readable)
 
     async def probe(self, ladder: Sequence[Level] | None = None) -> Probe:
-        """Which level is to be had, by trying once per process. ``ladder`` replaces the sandbox's own."""
+        """Returns which level is to be had, by trying once per process. ``ladder`` replaces the sandbox's own."""
 
         return await remembered(tuple(ladder or self.ladder), self.image)
 

@@ -135,7 +135,7 @@ def _taken(lock: Path) -> int | None:
 
 
 def _end_groups(listed: Path) -> bool:
-    """Whether all that are listed are gone."""
+    """Returns whether all that are listed are gone."""
     try:
         groups = [Path(line) for line in listed.read_text().splitlines()]
     except OSError:

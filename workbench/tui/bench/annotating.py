@@ -70,7 +70,7 @@ class Annotating:
             return
 
     def _on_no_call(self) -> bool:
-        """Whether the tree has the focus, with its cursor on a phase, a tool, a nested run."""
+        """Returns whether the tree has the focus, with its cursor on a phase, a tool, a nested run."""
         panes = self._stage.panes
         return panes.tree.has_focus and panes.tree_id is not None and "call" not in panes.tree_id[-2:]
 

@@ -108,7 +108,7 @@ class Inspecting:
             self.mark_differences()
 
     def _has_ways(self, presenter: Presenter) -> bool:
-        """Whether something has run whose way on can be told; says so where nothing has."""
+        """Returns whether something has run whose way on can be told; says so where nothing has."""
         if not presenter.state.shown.visits:
             self._say(told("Nothing has run yet: {view.flow} shows the edges of the file."))
             return False

@@ -94,7 +94,7 @@ class Panes:
         self._shown_call, self._shown_detail = None, None
 
     def look(self) -> PanesLook:
-        """How they are left now."""
+        """Returns how they are left now."""
         views = self.all
         return PanesLook(
             self.tab,

@@ -222,8 +222,8 @@ class Presenter:
         return next((visit for visit in reversed(run.visits) if visit.phase == self.phase), None)
 
     def _ways_doc(self) -> TextRows:
-        """Why the run went on where it did after the visit that is looked at; while it has not gone on from there, why
-        it came there."""
+        """Returns why the run went on where it did after the visit that is looked at; while it has not gone on from
+        there, why it came there."""
         run, graph, call = self.state.shown, self.graph, self.state.call
         visit = run.visit_of(call.place) if call is not None else self._visit()
         if visit is None or visit.status == "running":
@@ -276,7 +276,7 @@ class Presenter:
         return card.fact(row) if isinstance(card, Card) else None
 
     def is_input(self, row: int) -> bool:
-        """Whether the row of the context pane is an input of the next run."""
+        """Returns whether the row of the context pane is an input of the next run."""
         if self.state.call is not None or self.shows_summary:
             return False
         fact = self._fact(row)
@@ -539,7 +539,8 @@ class Presenter:
         return header(state.run if state.started else None, facts, width)
 
     def situation(self) -> str:
-        """Which keys matter: ``asked``, ``held``, ``running``, ``unfinished`` (it can go on), ``done`` or ``idle``."""
+        """Returns which keys matter: ``asked``, ``held``, ``running``, ``unfinished`` (it can go on), ``done`` or
+        ``idle``."""
         state = self.state
         if state.current_question() is not None:
             return "asked"
@@ -553,7 +554,7 @@ class Presenter:
 
 
 def _pause_words(held: HeldRun, now: float) -> str:
-    """Where it is paused, and at which breakpoint if that says more; how long its client has waited for it."""
+    """Returns where it is paused, and at which breakpoint if that says more; how long its client has waited for it."""
     word, _, point = held.why.partition(" ")
     here = (held.place.phase, f"{held.place.phase}:{held.place.turn}")
     words = f"{held.where} ({held.why})" if word == "breakpoint" and point not in here else held.where

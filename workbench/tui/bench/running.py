@@ -56,8 +56,8 @@ def known_names(presenter: Presenter) -> KnownNames:
 
 
 def _past_mode(held: HeldRun, run: RunState) -> Mode | None:
-    """How a run that is resumed goes on from a stop that its journal has behind it; None where it has not. What had
-    begun branches or a child goes on inside them."""
+    """Returns how a run that is resumed goes on from a stop that its journal has behind it; None where it has not. What
+    had begun branches or a child goes on inside them."""
     call = run.call_at(held.place)
     if call is not None:
         return Mode.OVER if call.answer is not None else None
@@ -281,7 +281,7 @@ class Running:
         self._stage.services.push_screen(ChoiceDialog("Run beside this one?", text, answers), chosen)
 
     def _is_busy(self, session: Session) -> bool:
-        """Whether a run is going on; says so, because another cannot begin beside it."""
+        """Returns whether a run is going on; says so, because another cannot begin beside it."""
         if session.running:
             self._say(told("A run is active. Press {run.stop} to stop it."), "warning")
         return session.running

@@ -24,7 +24,7 @@ class SavedView:
         """The run that is shown because it was shown last, not because somebody asked for it now."""
 
     def now(self) -> ViewState | None:
-        """How the Bench looks; None before there is anything to look at."""
+        """Returns how the Bench looks; None before there is anything to look at."""
         layout, panes = self._layout, self._layout.panes
         if (presenter := layout.presenter) is None:
             return None

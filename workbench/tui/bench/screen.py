@@ -132,7 +132,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self._dock_at.clear()
 
     def leave(self) -> PanesLook:
-        """How the session that is shown looks, before another one is shown."""
+        """Returns how the session that is shown looks, before another one is shown."""
         return self.panes.look()
 
     def show_again(self, presenter: Presenter, controllers: Controllers, look: PanesLook | None) -> None:
@@ -178,11 +178,11 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         return None if session is None or presenter is None else (session, presenter)
 
     def shows(self, run_id: str) -> bool:
-        """Whether a run is what the Bench shows."""
+        """Returns whether a run is what the Bench shows."""
         return self.presenter is not None and bool(run_id) and self.presenter.state.run.run_id == run_id
 
     def view_now(self) -> ViewState | None:
-        """How the Bench looks; None before there is anything to look at."""
+        """Returns how the Bench looks; None before there is anything to look at."""
         return self._controllers.view.now() if self._controllers is not None else None
 
     def show_what_is_stored(self) -> None:

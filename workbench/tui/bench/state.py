@@ -61,7 +61,7 @@ class HeldRun(Struct, frozen=True):
         return bool(self.node) and self.kind in ("before_phase", "after_phase", "after_route")
 
     def waits(self, now: float) -> str:
-        """How long the client has waited: ``12 s of 600 s``; empty where none waits."""
+        """Returns how long the client has waited: ``12 s of 600 s``; empty where none waits."""
         if self.since is None:
             return ""
         return f"{now - self.since:.0f} s" + (f" of {self.limit:,.0f} s" if self.limit is not None else "")
@@ -186,7 +186,7 @@ class BenchState(Struct):
         return parent if parent in self.children else ""
 
     def child_place(self, run_id: str) -> Place | None:
-        """Where a nested run was started: the newest call of that visit in the run that started it."""
+        """Returns where a nested run was started: the newest call of that visit in the run that started it."""
         parent = self.children.get(self.parent_run(run_id), self.run)
         for visit in parent.visits:
             if any(child.get("run_id") == run_id for child in visit.children):
@@ -267,7 +267,7 @@ class BenchState(Struct):
         self._tell(event, self.run)
 
     def _is_child(self, event: Event) -> bool:
-        """Whether a run that begins belongs to the one that is shown, also after the end of that."""
+        """Returns whether a run that begins belongs to the one that is shown, also after the end of that."""
         parent = event.data.get("parent") or {}
         known = self.alive or parent.get("run_id") in (self.run.run_id, *self.children)
         return self.started and known and parent.get("kind") not in (None, "fork", "replay", "rerun", "checkpoint")
@@ -365,7 +365,7 @@ class BenchState(Struct):
         return next((id for id in inside if depth > 0 and self._depth(id) == depth), "")
 
     def _depth(self, run_id: str) -> int:
-        """How many runs a nested one is inside of."""
+        """Returns how many runs a nested one is inside of."""
         found = 1
         while outer := self.parent_run(run_id):
             run_id, found = outer, found + 1

@@ -48,7 +48,7 @@ class KnownNames(Struct, frozen=True):
         return parse_breakpoint(text, list(self.phases), self.edges)
 
     def objection(self, text: str) -> str:
-        """Why a line is no breakpoint; empty for one that is."""
+        """Returns why a line is no breakpoint; empty for one that is."""
         try:
             self.read(text)
         except BreakpointError as fault:

@@ -191,7 +191,7 @@ class EditScreen(WorkbenchScreen[bool]):
         self._check_text()
 
     def _why_not(self, part: Part) -> str:
-        """Why the text under the cursor cannot be edited in the app, and what can be done."""
+        """Returns why the text under the cursor cannot be edited in the app, and what can be done."""
         too_long = len(part.text) > LONGEST_FILE
         why = f"{len(part.text):,} characters: too long to edit here" if too_long else f"not here: {self._reason}"
         return told("{why}. {edit.external} opens it in $EDITOR", why=why)

@@ -124,7 +124,8 @@ class FormDialog(Dialog[str]):
         return Horizontal(*made, id="columns")
 
     def _shape_at(self, width: int) -> tuple[int, bool]:
-        """How many columns there are in a terminal of that width, and whether options fit beside each other in one."""
+        """Returns how many columns there are in a terminal of that width, and whether options fit beside each other in
+        one."""
         columns = len(columns_of(self._form, width))
         return columns, width // columns >= WIDE
 

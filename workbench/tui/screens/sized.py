@@ -79,7 +79,7 @@ class SizedScreen(BorderDragging[ScreenResultType]):
         return None
 
     def is_middle(self, x: int, y: int) -> bool:
-        """Whether a cell of the pane with a ``middle`` is on that line."""
+        """Returns whether a cell of the pane with a ``middle`` is on that line."""
         return False
 
     def place_border(self, view: RowView, border: Border, x: int, y: int) -> None:

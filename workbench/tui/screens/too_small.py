@@ -17,7 +17,7 @@ SMALLEST = Size(40, 12)
 
 
 def too_small(size: Size) -> bool:
-    """Whether the panes have no room."""
+    """Returns whether the panes have no room."""
     return size.width < SMALLEST.width or size.height < SMALLEST.height
 
 

@@ -66,5 +66,5 @@ class Completing:
 
 
 def _is_written(item: Item, typed: str) -> bool:
-    """Whether taking an item would change nothing but the case of letters."""
+    """Returns whether taking an item would change nothing but the case of letters."""
     return item.text.casefold() == typed.casefold() and item.insert in ("", item.text)

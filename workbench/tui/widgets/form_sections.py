@@ -167,7 +167,7 @@ def _column(section: AnySection, position: int, layout: Layout, count: int) -> i
 
 
 def widths_of(layout: Layout, columns: int) -> tuple[int, ...]:
-    """How wide the columns are to each other."""
+    """Returns how wide the columns are to each other."""
     if columns == 2 and layout == "sidebar-left":
         return 1, 2
     if columns == 2 and layout == "sidebar-right":

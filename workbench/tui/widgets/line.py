@@ -174,7 +174,8 @@ class Footer(SpanLine):
         return x + width_of(part)
 
     def _fitting(self, room: int) -> tuple[Sequence[Hint], Sequence[Hint]]:
-        """How many of each group there is room for: the first one gives way where the second would have nothing."""
+        """Returns how many of each group there is room for: the first one gives way where the second would have
+        nothing."""
         whole, between = _cells(self._hints), width_of((BETWEEN,))
         if not self._pane or whole + between + _cells(self._pane) <= room:
             return _leading(self._hints, room), self._pane

@@ -106,8 +106,8 @@ class LineView(ScrollView):
         return placed[2]
 
     def _selection(self) -> Style:
-        """How selected text looks: in the colours of the theme, and where it names no colour of the text, in one that
-        can be read."""
+        """Returns how selected text looks: in the colours of the theme, and where it names no colour of the text, in
+        one that can be read."""
         style = self.screen.get_component_rich_style("screen--selection")
         if style.color != style.bgcolor:
             return style
@@ -140,7 +140,7 @@ class LineView(ScrollView):
         return True
 
     def lines_in_all(self) -> int:
-        """How many numbered lines there are."""
+        """Returns how many numbered lines there are."""
         raise NotImplementedError
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:

@@ -81,7 +81,7 @@ class Popup(Widget):
             self.post_message(self.Closed())
 
     def takes(self, key: str) -> bool:
-        """Whether a key is for the list; it is then done."""
+        """Returns whether a key is for the list; it is then done."""
         if not self.display:
             return False
         steps = {"down": 1, "up": -1, "pagedown": MOST_ROWS, "pageup": -MOST_ROWS, "ctrl+n": 1, "ctrl+p": -1}

@@ -164,7 +164,7 @@ class RowView(LineView, can_focus=True):
         return getattr(self.screen, "CLEARS", "view.clear")
 
     def _position(self, index: int) -> int:
-        """Where a row stands among those that show, or the last one before it."""
+        """Returns where a row stands among those that show, or the last one before it."""
         return self._shown.nearest(index) if isinstance(self._shown, Filtered) else index
 
     def _origin(self, position: int) -> int:

@@ -415,7 +415,7 @@ def _texts(files: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def is_large(files: Sequence[Path], most_files: int = MOST_SHARE, most_bytes: int = 32 * 1024 * 1024) -> bool:
-    """Whether there is so much to read that several processes are worth their start."""
+    """Returns whether there is so much to read that several processes are worth their start."""
     if len(files) > most_files:
         return True
     return sum(file.stat().st_size for file in files if file.is_file()) > most_bytes

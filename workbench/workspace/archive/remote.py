@@ -25,7 +25,7 @@ _PACKAGES = {
 
 
 def is_url(text: str) -> bool:
-    """Whether this is a URL and not a path."""
+    """Returns whether this is a URL and not a path."""
     return _URL.match(text) is not None
 
 

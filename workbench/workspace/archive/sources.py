@@ -25,7 +25,7 @@ class RunPlace(Struct, frozen=True):
 
     @classmethod
     def of(cls, store: Store) -> RunPlace:
-        """Where a store lies."""
+        """Returns where a store lies."""
         own = (store.journals, store.pulled)
         fixed = [str(folder.parent) for folder in store.readable if folder not in own]
         return cls(str(store.root), fixed[0] if fixed else "")

@@ -84,7 +84,7 @@ class Here:
 
 
 def cores() -> int:
-    """How many processes run at a time on this machine."""
+    """Returns how many processes run at a time on this machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -247,7 +247,7 @@ class Processes:
 
 
 def ended_words(code: int | None) -> str:
-    """How a process ended: ``was ended by signal 9 (SIGKILL)``."""
+    """Returns how a process ended: ``was ended by signal 9 (SIGKILL)``."""
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
         return f"was ended by signal {-code} ({name})"

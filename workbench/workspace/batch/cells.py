@@ -51,7 +51,7 @@ class CellTask(Struct, frozen=True):
     """Run it anew where it ended without success."""
 
     def is_done(self, status: str) -> bool:
-        """Whether a run that ended like this stays as it is."""
+        """Returns whether a run that ended like this stays as it is."""
         return status in DONE and not (self.retry and status != "success")
 
 

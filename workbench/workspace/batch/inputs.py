@@ -76,7 +76,7 @@ def read_inputs(file: Path, shown: str, limit: int | None = None) -> Records:
 
 
 def changed_since(file: Path, digest: str) -> bool:
-    """Whether the file is another than the one that was read. One that is gone is."""
+    """Returns whether the file is another than the one that was read. One that is gone is."""
     try:
         return hashlib.sha256(read_plain(file, LARGEST)).hexdigest() != digest
     except OSError:

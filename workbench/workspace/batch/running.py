@@ -363,7 +363,7 @@ class BatchRun:
         return one is not None and one.status in DONE and not (self._limits.retry and one.status != "success")
 
     def _is_complete(self, key: str) -> bool:
-        """Whether nothing is left to do: it has ended, and every scorer has judged it."""
+        """Returns whether nothing is left to do: it has ended, and every scorer has judged it."""
         one = self.results.get(key)
         if one is None or not self._is_done(one):
             return False

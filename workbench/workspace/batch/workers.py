@@ -144,7 +144,7 @@ class WorkerProcesses:
         return worker
 
     def has(self, worker: object) -> bool:
-        """Whether a worker is there and was not lost."""
+        """Returns whether a worker is there and was not lost."""
         return isinstance(worker, Worker) and not worker.lost
 
 
