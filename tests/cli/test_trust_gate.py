@@ -136,6 +136,18 @@ def test_a_byte_order_mark_does_not_hide_a_variable_from_the_question(cli: Cli, 
     assert "environment: SEEN" in listed
 
 
+def test_an_address_in_a_trusted_file_is_named_as_without_effect(cli: Cli, workspace: Path) -> None:
+    (workspace / ".env").write_text("KEY=1\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\nno assignment\nNODE_ENV=test\n")
+    told = "OPENAI_BASE_URL has no effect: a file cannot say where requests go"
+    assert told not in cli("doctor").err, "an untrusted file sets nothing at all"
+    cli("trust", "--yes")
+    for command in (("doctor",), ("config", "show"), ("run", "greet.yaml")):
+        ended = cli(*command)
+        assert ended.err.count(told) == 1, command
+        assert f"{workspace / '.env'}:3:1: warning: expected NAME=value" in ended.err
+        assert "NODE_ENV" not in ended.err
+
+
 def acted(marks: Path) -> set[str]:
     return {path.name for path in marks.iterdir()}
 

@@ -16,6 +16,7 @@ from workbench.analysis.what_if import what_if
 from workbench.context.assembly import Action
 from workbench.context.message import Image, Message, TextPart
 from workbench.context.pictured import pictured
+from workbench.context.reasons import origin
 from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.engine.definition import Options
 from workbench.engine.journal.parts import FullResult
@@ -62,6 +63,19 @@ def test_an_image_follows_the_result_as_a_user_message_and_the_next_call_sees_it
     assert played.state.calls[0].tools[0].pictures == (
         Image(hashlib.sha256(picture(0).data).hexdigest(), "image/png", 5, 8, 6),
     )
+
+
+def test_images_bear_the_names_of_the_tools_that_returned_them_not_of_the_last_call() -> None:
+    tools = {
+        "pen": lambda: ToolResult("drawn", images=(picture(0),)),
+        "brush": lambda: ToolResult("painted", images=(picture(1),)),
+        "ruler": lambda: ToolResult("7 cm"),
+    }
+    phase = {"name": "p", "instructions": "Draw.", "tackle": list(tools), "rules": {"max_turns": 2}}
+    calls = ["pen", "brush", "pen", "ruler"]
+    played = play(cascade(phase), ["\n".join(map(call, calls)), "done"], input={"what": "it"}, tools=tools)
+    assert origin(played.state.calls[1].entries[-1]) == "turn 1 pen, brush"
+    assert comparable(replayed(played)[0]) == comparable(played.events)
 
 
 def test_an_image_that_an_earlier_result_of_the_turn_shows_is_sent_once_and_counted() -> None:

@@ -77,6 +77,11 @@ def test_a_file_cannot_redirect_what_runs_or_where_requests_go(name: str) -> Non
         ("1A=2", ".env:1:1: warning: expected NAME=value [env]"),
         ("A='open\nB=2", ".env:1:1: warning: the quote of A is not closed [env]"),
         ('A="x" y', ".env:1:1: warning: text after the quote of A is ignored [env]"),
+        (
+            "PATH=/x\nHTTPS_PROXY=http://x",
+            ".env:2:1: warning: HTTPS_PROXY has no effect: a file cannot say where requests go."
+            " Set it as a variable [env]",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(text: str, message: str) -> None:

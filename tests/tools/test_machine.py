@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,8 @@ from workbench.tools.sandbox.scratch import SCRATCH, clear_ownerless
 
 NOBODY = 65534
 KERNEL = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
-REPOSITORY = Path(__file__).parents[2]
+SOURCES = os.pathsep.join((str(Path(__file__).parents[2]), sysconfig.get_path("purelib")))
+"""Ours and those of the packages that we import: the system's Python is one that every user can start, and has none."""
 
 ATTACK = """
 import json, os
@@ -95,7 +97,7 @@ def attacked(level: Level, root: Path, user: int, code: str = ATTACK) -> dict[st
         user=user,
         group=user,
         extra_groups=[],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd="/",
         capture_output=True,
         text=True,
@@ -115,7 +117,7 @@ def usable(python: str, user: int) -> bool:
                 user=user,
                 group=user,
                 extra_groups=[],
-                env={"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
+                env={"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"},
                 cwd="/",
                 stderr=subprocess.DEVNULL,
                 check=False,

@@ -29,6 +29,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 """Names a file may not set: search paths, loaders and interpreters, proxies and certificates, base URLs."""
+_ADDRESS = re.compile(r".*(_BASE|_BASE_UR[LI]|_API_HOST|_ENDPOINT|_PROXY)", re.IGNORECASE)
+"""Of these, names of addresses: without them requests go elsewhere than the file says."""
 
 
 class Dotenv(Struct, frozen=True):
@@ -38,7 +40,7 @@ class Dotenv(Struct, frozen=True):
     refused: tuple[str, ...] = ()
     """Names that were left out because a file may not set them."""
     problems: tuple[Problem, ...] = ()
-    """Lines that could not be read."""
+    """Lines that could not be read, and addresses that were left out."""
 
     def over(self, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` with these values beneath it: a variable that is really set always wins, even when empty."""
@@ -72,6 +74,9 @@ def read(text: str, file: str = ".env") -> Dotenv:
             problems.append(_problem(text, after, end, file, f"text after the quote of {match['name']} is ignored"))
         if _REFUSED.fullmatch(match["name"]):
             refused[match["name"]] = None
+            if _ADDRESS.fullmatch(match["name"]):
+                words = f"{match['name']} has no effect: a file cannot say where requests go. Set it as a variable"
+                problems.append(_problem(text, at, end, file, words))
         else:
             values[match["name"]] = value
         at = end + 1

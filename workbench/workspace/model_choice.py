@@ -96,9 +96,9 @@ def choose_model(
         return ModelChoice(True, stand_in, "--model offline" if flag == OFFLINE else "the default model")
     if base_url:
         return ModelChoice(False, stand_in, base_url=base_url)
+    env = environment_of(project, file)
     if flag:
         return ModelChoice(False, stand_in)
-    env = environment_of(project, file)
     default = named or (OPENROUTER_DEFAULT if env.get(ROUTER_KEY) else "")
     phases = cascade.phases if cascade is not None else ()
     wanted = {model for model in (default, *(phase.model for phase in phases)) if model}
@@ -128,11 +128,15 @@ NO_MODEL = (
 
 
 def environment_of(project: Project, file: Path | None) -> Mapping[str, str]:
-    """The variables that a run of a cascade file may use: with those of ``.env`` where a person trusts the folder."""
+    """The variables that a run of a cascade file may use: with those of ``.env`` where a person trusts the folder. What
+    is wrong with that file joins the project's notes."""
     if not (project.root / ".env").is_file():
         return project.env
-    folder = file.parent if file is not None else project.root
-    return project.variables(trusted=project.environment.trusted(folder))
+    trusted = project.environment.trusted(file.parent if file is not None else project.root)
+    if trusted:
+        told = (str(problem) for problem in project.dotenv.problems)
+        project.notes += [problem for problem in told if problem not in project.notes]
+    return project.variables(trusted=trusted)
 
 
 def _named_by_a_person(project: Project) -> bool:

@@ -15,6 +15,7 @@ from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.journal.own_secrets import without_secrets
 from workbench.engine.journal.redact import Redactor
 from workbench.language.load import Loaded, load
+from workbench.models.env import Dotenv
 from workbench.models.env import load as load_env
 from workbench.workspace.environment import Environment
 from workbench.workspace.opened_cascade import OpenedCascade, opened, read_bytes
@@ -48,10 +49,13 @@ class Project(StoredWorkspace):
 
     def variables(self, *, trusted: bool) -> Mapping[str, str]:
         """The process's variables, over those of the workspace's ``.env`` where a person has trusted the folder."""
+        return self.dotenv.over(self.env) if trusted else self.env
+
+    @property
+    def dotenv(self) -> Dotenv:
+        """The workspace's ``.env`` as it is now; empty if there is none."""
         file = self.root / ".env"
-        if not trusted or not os.path.lexists(file):
-            return self.env
-        return load_env(file).over(self.env)
+        return load_env(file) if os.path.lexists(file) else Dotenv()
 
     def redactor(self, *, base_url: str = "", shapes: bool | None = None) -> Redactor:
         """Returns the redactor that replaces secrets in texts of runs. The values of ``.env`` are secrets in any

@@ -54,6 +54,8 @@ def show(json: bool, plain: bool) -> None:
         return
     Printer(plain).show(view.blocks())
     talk(f"model in force: {in_words(asked)}")
+    for note in project.notes:
+        talk(note, "warning")
     talk(f"workspace {project.root}; config folder {project.folders.config}; store {project.store.root}", "dim")
 
 

@@ -52,6 +52,8 @@ def command(ctx: click.Context, fix: bool, rebuild: bool, json: bool, plain: boo
         Printer(plain).show(view.blocks())
         words = "the store is whole" if report.ok else "see above; --fix and --rebuild repair what can be repaired"
         talk(words, "ok" if report.ok else "error")
+        for note in project.notes:
+            talk(note, "warning")
         for name, instead in view.not_honoured.items():
             talk(f"{name} is set and has no effect: {instead}", "warning")
     ctx.exit(Exit.OK if report.ok else Exit.FAILED)

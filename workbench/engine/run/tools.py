@@ -82,7 +82,7 @@ def prompt_calls(calls: Sequence[ReadCall]) -> list[RequestedCall]:
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _shown(name: str, images: Sequence[Image], before: Sequence[TextPart | Image]) -> list[TextPart | Image]:
+def _under_header(name: str, images: Sequence[Image], before: Sequence[TextPart | Image]) -> list[TextPart | Image]:
     """The images of a result, but for those that earlier ones of the turn show: what a page looks like before a click
     is what it looked like after the last."""
     fresh = [image for image in images if image not in before]
@@ -103,39 +103,42 @@ class Tooling:
         """The last valid target of ``route_to``."""
         self.left = False
         """Whether a person asked for the turn again before all of its calls had run."""
+        self._shown: list[TextPart | Image] = []
+        """The images of the results so far, each result's under its header."""
+        self._shown_by: dict[str, None] = {}
+        """The tools that returned them, in order."""
 
     async def run(self, wanted: Sequence[RequestedCall]) -> None:
         """Run the calls. Results join the history, images follow them as one user message. A call that a person refuses
         gets a result that says so, followed by what the person said.
         """
-        parts: list[TextPart | Image] = []
         for index, call in enumerate(wanted, 1):
             maybe = self.engine.ports.tools.maybe_ran(self.place, index)
             stop = self._stop(StopKind.BEFORE_TOOL, call, index, "maybe" if maybe else "live", arguments=call.raw)
             ready = await before_tool(self.engine, self.conversation.world, stop)
             said = await self.feedback.listen(self.place, redo=True, tool=index)
             if said is not None:
-                self._leave(wanted, texts.NOT_RUN, parts, index)
+                self._leave(wanted, texts.NOT_RUN, index)
                 self.feedback.join(self.place, said, redo=True)
                 self.left = True
                 return
             if ready.changed:
                 call = _native(call.name, ready.arguments, call.call_id)
             result = ready.result or await self._started(call, index)
-            text = self._finish(call, index, result, parts, last=index == len(wanted))
+            text = self._finish(call, index, result, last=index == len(wanted))
             told = {"tool": call.name, "result": text, "is_error": result.is_error}
             await self.engine.fire("tool_result", self.place, told, index=index)
             await self._after(self._stop(StopKind.AFTER_TOOL, call, index, result=text), call)
 
     def close(self, wanted: Sequence[RequestedCall]) -> None:
         """Answer the calls of an answer behind which no tool may run."""
-        self._leave(wanted, TOO_LATE, [])
+        self._leave(wanted, TOO_LATE)
 
-    def _leave(self, wanted: Sequence[RequestedCall], why: str, parts: list[TextPart | Image], first: int = 1) -> None:
+    def _leave(self, wanted: Sequence[RequestedCall], why: str, first: int = 1) -> None:
         """A result that says why a call did not run, for each from the ``first`` on."""
         for index, call in enumerate(wanted[first - 1 :], first):
             not_run = ToolResult(why, is_error=True, sandbox=LEFT)
-            self._finish(call, index, not_run, parts, last=index == len(wanted))
+            self._finish(call, index, not_run, last=index == len(wanted))
 
     def _stop(
         self,
@@ -207,9 +210,7 @@ class Tooling:
     def _state(self) -> dict[str, Any]:
         return self.conversation.world.state
 
-    def _finish(
-        self, call: RequestedCall, index: int, result: ToolResult, parts: list[TextPart | Image], *, last: bool
-    ) -> str:
+    def _finish(self, call: RequestedCall, index: int, result: ToolResult, *, last: bool) -> str:
         """Journal a result and let it join the history; its text."""
         text, redacted = self.engine.ports.redact(result.text)
         images = [
@@ -217,10 +218,12 @@ class Tooling:
             for image in result.images
         ]
         if images:
-            parts += _shown(call.name, images, parts)
+            self._shown += _under_header(call.name, images, self._shown)
+            self._shown_by[call.name] = None
         items = [self._item(call, text, result.is_error, redacted)]
-        if last and parts:
-            items.append(Item(Message("user", tuple(parts)), Kind.IMAGES, self.place, call.name))
+        if last and self._shown:
+            message = Message("user", tuple(self._shown))
+            items.append(Item(message, Kind.IMAGES, self.place, ", ".join(self._shown_by)))
         self.engine.journal.emit(
             "tool_finished",
             self.place,
