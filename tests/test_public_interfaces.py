@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,22 +51,18 @@ PRIVATE = {one.__name__: set(filter(is_private, dir(one))) for one in BASES if i
 class Names(NamedTuple):
     """The underscored names of one module."""
 
-    defined: frozenset[str]
+    defined: set[str]
     """Given to something by the module."""
-    overridden: frozenset[str]
-    """Private methods of a library's class that a class derived from it takes the place of."""
-    used: frozenset[str]
+    used: set[str]
     """Of attributes, of arguments, and of what is imported from the libraries."""
+    classes: dict[str, list[str]]
+    """The bases of each class, without their modules and parameters."""
+    methods: dict[str, set[str]]
+    """The private methods of each class."""
 
 
 def bases(node: ast.ClassDef) -> list[str]:
-    """The names of the classes that a class derives from, without their modules and parameters."""
     return [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
-
-
-def bases_of(tree: ast.AST) -> dict[str, list[str]]:
-    """The bases of each class of a module."""
-    return {node.name: bases(node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
 def private_of(name: str, ours: Mapping[str, Sequence[str]]) -> set[str]:
@@ -75,58 +70,63 @@ def private_of(name: str, ours: Mapping[str, Sequence[str]]) -> set[str]:
     return PRIVATE.get(name, set()).union(*(private_of(base, ours) for base in ours.get(name, ()) if base != name))
 
 
-def names(tree: ast.AST, ours: Mapping[str, Sequence[str]] | None = None) -> Names:
-    """All names of a module, in one walk; ``ours`` are the bases of the classes of all modules."""
-    ours = ours or bases_of(tree)
-    defined, overridden, used = set[str](), set[str](), set[str]()
-    for node in ast.walk(tree):
+def is_import(function: ast.expr) -> bool:
+    """Whether what is called is ``import_module``."""
+    return "import_module" in (getattr(function, "attr", ""), getattr(function, "id", ""))
+
+
+def names(text: str) -> Names:
+    """All names of a module, in one walk."""
+    found = Names(set(), set(), {}, {})
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute):
-            (defined if isinstance(node.ctx, ast.Store) else used).add(node.attr)
+            (found.defined if isinstance(node.ctx, ast.Store) else found.used).add(node.attr)
         elif isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
-                defined.add(node.id)
+                found.defined.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            defined.add(node.name)
+            found.defined.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            defined.add(node.name)
+            found.defined.add(node.name)
             methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-            for base in bases(node):
-                overridden |= methods & private_of(base, ours)
+            found.classes[node.name] = bases(node)
+            found.methods[node.name] = set(filter(is_private, methods))
         elif isinstance(node, ast.keyword):
-            used.add(node.arg or "")
+            found.used.add(node.arg or "")
         elif isinstance(node, ast.Import):
-            used |= {name for alias in node.names if is_foreign(alias.name) for name in alias.name.split(".")}
+            found.used.update(name for one in node.names if is_foreign(one.name) for name in one.name.split("."))
         elif isinstance(node, ast.ImportFrom) and is_foreign(node.module or ""):
-            used |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found.used.update((node.module or "").split("."), (one.name for one in node.names))
+        elif isinstance(node, ast.Call) and is_import(node.func):
             named = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            used |= {name for module in named if is_foreign(module) for name in module.split(".")}
-    return Names(*(frozenset(filter(is_private, found)) for found in (defined, overridden, used)))
+            found.used.update(name for module in named if is_foreign(module) for name in module.split("."))
+    return Names(set(filter(is_private, found.defined)), set(filter(is_private, found.used)), *found[2:])
 
 
-def private_uses(modules: Iterable[Names]) -> set[str]:
-    """What is private and not ours: used and defined nowhere among these modules, or defined in place of a library's.
+def private_uses(modules: Sequence[Names]) -> list[set[str]]:
+    """What is private and not ours, by module: used and defined nowhere among these modules, or a method in place of a
+    library's.
 
     A name that we define somewhere counts as ours everywhere: a text says nothing of types.
     """
-    everything = list(modules)
-    ours = set[str]().union(*(module.defined for module in everything)) | OF_PYTHON
-    used = set[str]().union(*(module.used for module in everything))
-    return used - ours | set[str]().union(*(module.overridden for module in everything))
+    defined = set[str]().union(*(module.defined for module in modules)) | OF_PYTHON
+    classes = {name: of for module in modules for name, of in module.classes.items()}
+    return [
+        (module.used - defined).union(
+            *(methods & private_of(base, classes) for name, methods in module.methods.items() if methods
+              for base in module.classes[name])
+        )
+        for module in modules
+    ]  # fmt: skip
 
 
 def test_nothing_private_of_a_dependency_is_used() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "workbench").rglob("*.py"))}
-    ours = {name: classes for tree in trees.values() for name, classes in bases_of(tree).items()}
-    modules = {path: names(tree, ours) for path, tree in trees.items()}
-    found = private_uses(modules.values())
-    where = defaultdict[str, list[str]](list)
-    for path, module in modules.items():
-        for name in (module.used | module.overridden) & (found - set(ALLOWED)):
-            where[name].append(path.relative_to(ROOT).as_posix())
-
-    assert dict(where) == {}
-    assert set(ALLOWED) <= found, "an exception that nothing needs any more"
+    paths = sorted((ROOT / "workbench").rglob("*.py"))
+    # One text at a time: the trees of all of them take half a gigabyte.
+    found = private_uses([names(path.read_text("utf-8")) for path in paths])
+    where = {path.relative_to(ROOT).as_posix(): of - set(ALLOWED) for path, of in zip(paths, found, strict=True)}
+    assert {path: of for path, of in where.items() if of} == {}
+    assert set(ALLOWED) <= set().union(*found), "an exception that nothing needs any more"
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_nothing_private_of_a_dependency_is_used() -> None:
     ],
 )
 def test_private_uses_are_seen(text: str) -> None:
-    assert private_uses([names(ast.parse(text))])
+    assert private_uses([names(text)])[0]
 
 
 def test_what_is_ours_or_pythons_may_be_used() -> None:
     text = "class A:\n    def __init__(self): self._a = 1\n    def b(self, other): return other._a, place._replace(x=1)"
-    assert private_uses([names(ast.parse(text))]) == set()
+    assert private_uses([names(text)]) == [set()]

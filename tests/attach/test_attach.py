@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
-import openai
 import pytest
 from aiohttp import ClientSession, WSServerHandshakeError, web
 from aiohttp.web import ContentCoding
@@ -549,6 +548,8 @@ def test_elsewhere_than_on_this_machine_the_address_needs_its_token(project: Pro
 
 
 def test_the_sdk_of_openai_runs_a_tool_loop_that_can_be_replayed_strictly(project: Project) -> None:
+    import openai  # 0.4 s, which every worker would spend when it collects the tests
+
     def agent(base: str, question: str) -> str:
         client = openai.OpenAI(base_url=base, api_key="k", max_retries=0)
         messages: list[Any] = [{"role": "user", "content": question}]
@@ -610,6 +611,8 @@ def test_a_difference_is_to_the_recorded_request_with_most_messages_in_common(
 
 
 def test_the_sdk_of_openai_reads_streams_of_the_offline_model(project: Project) -> None:
+    import openai  # as above
+
     with session(project, options=AttachOptions(offline=True)) as attached:
         client = openai.OpenAI(base_url=attached.url("openai"), api_key="k", max_retries=0)
         with client.responses.stream(model="gpt-4.1", input="Hi") as stream:

@@ -126,7 +126,7 @@ def test_small_files_are_shares_too_and_a_folder_of_many_is_read_at_once(workspa
     for number in range(51):
         (workspace / "logs" / f"{number}.json").write_text(json.dumps(conversation(number, 2)))
     (workspace / "logs" / "51.json").write_text("nothing")
-    ended = cli("import", "logs", "--json")
+    ended = cli("import", "logs", "--json", "--processes", "1")
     assert (ended.code, len(ended.json)) == (2, 51)
     assert ended.json[10]["file"] == "logs/10.json"
     assert "51.json: error: looks like" in ended.err

@@ -34,7 +34,9 @@ def cascade(*phases: dict[str, Any], **more: Any) -> str:
     return json.dumps({"cascade_id": "c", **more, "phases": list(phases)})
 
 
-ROWS = phase("raw", "sql_data", query="SELECT * FROM (VALUES (1, 'ann', 10), (2, 'bob', 20)) AS t(id, name, amount)")
+ROWS = phase(
+    "raw", "python_data", code="result = [dict(id=1, name='ann', amount=10), dict(id=2, name='bob', amount=20)]"
+)
 
 
 def ran(cli: Cli, text: str, *arguments: str) -> Any:

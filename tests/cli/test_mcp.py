@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import plain_mcp
 from tests.support.command import Cli
 from tests.support.extras import needs
 
@@ -17,7 +18,7 @@ needs("mcp_server_time", "mcp_server_git", extra="dev")
 CASCADE = """\
 cascade_id: clock
 mcp:
-  time: {{command: [sh, -c, 'echo x >> starts; exec "$@"', sh, {python}, -m, mcp_server_time]}}
+  time: {{command: [sh, -c, 'echo x >> starts; exec "$@"', sh, {command}]}}
 phases:
   - name: ask
     instructions: What time is it in Paris?
@@ -36,11 +37,20 @@ replies:
 """
 
 
-@pytest.fixture
-def clock(workspace: Path) -> Path:
-    (workspace / "clock.yaml").write_text(CASCADE.format(python=sys.executable))
+REAL = f"{sys.executable}, -m, mcp_server_time"
+PLAIN = f"{sys.executable}, -I, -S, {Path(plain_mcp.__file__)}"
+
+
+def clock_with(workspace: Path, command: str) -> Path:
+    (workspace / "clock.yaml").write_text(CASCADE.format(command=command))
     (workspace / "clock.replies.yaml").write_text(REPLIES)
     return workspace
+
+
+@pytest.fixture
+def clock(workspace: Path) -> Path:
+    """A workspace whose cascade asks a server that starts at once."""
+    return clock_with(workspace, PLAIN)
 
 
 def starts(folder: Path) -> int:
@@ -58,7 +68,8 @@ def test_a_server_that_nobody_has_allowed_is_not_started(cli: Cli, clock: Path) 
     assert "command: MCP server 'time': sh -c" in asked.out
 
 
-def test_tools_of_a_server_run_once_and_are_replayed_without_it(cli: Cli, clock: Path) -> None:
+def test_tools_of_a_server_run_once_and_are_replayed_without_it(cli: Cli, workspace: Path) -> None:
+    clock = clock_with(workspace, REAL)
     assert cli("trust", "clock.yaml", "--yes").code == 0
     ended = cli("run", "clock.yaml", "-m", "offline", "--session", "s")
     assert ended.code == 0, ended.err
@@ -107,7 +118,7 @@ def test_a_phase_may_have_a_server_of_its_own(cli: Cli, workspace: Path) -> None
     text = (
         "cascade_id: own\nphases:\n"
         f"  - {{name: p, tool: t__get_current_time, inputs: {{timezone: UTC}}, mcp: {{t: {{command: {sys.executable}, "
-        "args: [-m, mcp_server_time]}}}\n"
+        f"args: [-I, -S, {Path(plain_mcp.__file__)}]}}}}}}\n"
     )
     (workspace / "own.yaml").write_text(text)
     (workspace / "other.yaml").write_text(

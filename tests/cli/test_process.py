@@ -1,4 +1,4 @@
-"""The command line as a process: signals, pipes, and what needs an engine of its own."""
+"""The command line as a process, with its signals and pipes; SQL over all runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tests.cli.serving import children, is_alive
 from tests.store.examples import plain_run, save
-from tests.support.command import WORKBENCH, Cli
+from tests.support.command import WORKBENCH, Cli, Ended
 from tests.support.waiting import until
 from tests.support.workspaces import REPLIES
 from workbench.engine.journal.event import Event
@@ -78,28 +78,18 @@ def test_an_interrupt_while_the_command_loads_ends_it_without_a_word(workspace: 
 
 
 @pytest.mark.fault("F3")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
-def test_a_signal_stops_the_run_which_can_go_on(slow: Path, cli: Cli, number: signal.Signals, code: int) -> None:
+def test_a_signal_stops_the_run_which_can_go_on(slow: Path, cli: Cli) -> None:
+    """Ctrl+C does the same: ``tests/cli/test_terminal.py``."""
     process = started(slow, "run", "greet.yaml", "--session", "s")
     wait_for(process, "look:2         sends")
-    process.send_signal(number)
+    process.terminate()
     out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (code, "")
+    assert (process.returncode, out) == (143, "")
     shown = cli("show", "s", "--json").json
     assert (shown["status"], shown["reason"]) == ("stopped", "stopped by the user")
     (slow / "greet.replies.yaml").write_text(REPLIES)
     resumed = cli("resume", "s")
     assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
-
-
-def test_a_killed_run_is_interrupted_and_can_go_on(slow: Path, cli: Cli) -> None:
-    process = started(slow, "run", "greet.yaml", "--session", "s")
-    wait_for(process, "look:2         sends")
-    process.kill()
-    process.communicate(timeout=60)
-    assert cli("show", "s", "--json").json["status"] == "interrupted"
-    (slow / "greet.replies.yaml").write_text(REPLIES)
-    assert cli("resume", "s").code == 0
 
 
 def test_a_run_whose_reader_went_away_is_stopped_and_can_go_on(workspace: Path, cli: Cli) -> None:
@@ -126,12 +116,13 @@ def test_closed_and_full_streams_are_no_accident(workspace: Path) -> None:
     assert (refused.returncode, refused.stderr) == (1, "error: No space left on device (see workbench --debug)\n")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", [["version"], ["schema"], ["--help"]])
+@pytest.mark.parametrize(
+    ("command", "unbuffered"), [(["version"], ""), (["--help"], "1"), (["schema"], "")], ids=["end", "first", "middle"]
+)
 def test_a_reader_who_went_away_ends_a_command_as_a_pipe_does(
     workspace: Path, command: list[str], unbuffered: str
 ) -> None:
-    """Whether the pipe is found closed at the first line or at the end."""
+    """Whether the pipe is found closed at the end, at the first line, or when the buffer is full."""
     reading, writing = os.pipe()
     os.close(reading)
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
@@ -142,59 +133,47 @@ def test_a_reader_who_went_away_ends_a_command_as_a_pipe_does(
     assert (unread.returncode, unread.stderr) == (128 + signal.SIGPIPE, "")
 
 
-def test_output_with_any_character_leaves_any_locale(workspace: Path) -> None:
+def test_output_with_any_character_leaves_any_locale(workspace: Path, cli: Cli) -> None:
     (workspace / "greet.replies.yaml").write_text(REPLIES.replace("Hello, Ada.", "Grüße, Ada ✓"))
-    ran = subprocess.run(
-        [*WORKBENCH, "run", "greet.yaml", "-q"],
+    assert cli("run", "greet.yaml", "-q", "--session", "s").code == 0
+    shown = subprocess.run(
+        [*WORKBENCH, "show", "s"],
         cwd=workspace,
         env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         capture_output=True,
     )
-    assert ran.returncode == 0
-    assert ran.stderr == b""
-    assert ran.stdout == b"Gr\\xfc\\xdfe, Ada \\u2713\n"
+    assert shown.returncode == 0
+    assert shown.stderr == b""
+    assert b"Gr\\xfc\\xdfe, Ada \\u2713" in shown.stdout
 
 
 QUERY = "SELECT phase_name, count() AS calls FROM All_Data WHERE node_type = 'agent' GROUP BY 1 ORDER BY 1"
-ASKING = """
-import json, sys
-from click.testing import CliRunner
-from workbench.cli.main import main
-ended = [CliRunner().invoke(main, ["sql", *arguments]) for arguments in json.loads(sys.argv[1])]
-print(json.dumps([[e.exit_code, e.stdout, e.stderr] for e in ended]))
-"""
-
-
-def asked(workspace: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
-    """``sql`` with each of the argument lists, all in one process: code, stdout, stderr."""
-    answer = subprocess.run(
-        [sys.executable, "-c", ASKING, json.dumps(commands)], cwd=workspace, capture_output=True, text=True, check=True
-    )
-    return [(code, out, err) for code, out, err in json.loads(answer.stdout.splitlines()[-1])]
 
 
 def test_sql_answers_over_all_runs_in_every_form(workspace: Path, cli: Cli) -> None:
     cli("run", "greet.yaml", "-q", "--session", "s")
     many = "SELECT arrayJoin(range(1200)) AS n"
-    as_json, as_csv, as_table, as_parquet, shown, in_file, all_rows, few = asked(
-        workspace,
-        [QUERY, "--json"],
-        [QUERY, "--format", "csv"],
-        [QUERY],
-        [QUERY, "--format", "parquet", "-o", "calls.parquet"],
-        [many, "--format", "csv"],
-        [many, "--format", "csv", "-o", "n.csv"],
-        [many, "--format", "parquet", "-o", "n.parquet"],
-        [many, "--format", "parquet", "-o", "n.parquet", "-n", "7"],
+    as_json, as_csv, as_table, as_parquet, shown, in_file, all_rows, few = (
+        cli("sql", *arguments)
+        for arguments in (
+            (QUERY, "--json"),
+            (QUERY, "--format", "csv"),
+            (QUERY,),
+            (QUERY, "--format", "parquet", "-o", "calls.parquet"),
+            (many, "--format", "csv"),
+            (many, "--format", "csv", "-o", "n.csv"),
+            (many, "--format", "parquet", "-o", "n.parquet"),
+            (many, "--format", "parquet", "-o", "n.parquet", "-n", "7"),
+        )
     )
-    assert json.loads(as_json[1]) == [{"phase_name": "answer", "calls": 1}, {"phase_name": "look", "calls": 3}]
-    assert as_csv == (0, "phase_name,calls\nanswer,1\nlook,3\n", "")
-    assert as_table[1].splitlines()[0].split() == ["phase_name", "calls"]
-    assert as_parquet == (0, "", "2 rows in calls.parquet\n")
+    assert as_json.json == [{"phase_name": "answer", "calls": 1}, {"phase_name": "look", "calls": 3}]
+    assert as_csv == Ended(0, "phase_name,calls\nanswer,1\nlook,3\n", "")
+    assert as_table.out.splitlines()[0].split() == ["phase_name", "calls"]
+    assert as_parquet == Ended(0, "", "2 rows in calls.parquet\n")
     assert (workspace / "calls.parquet").read_bytes()[:4] == b"PAR1"
-    assert (shown[1].count("\n"), shown[2]) == (1001, "cut at 1,000 rows (--limit)\n")
-    assert (in_file[2], (workspace / "n.csv").read_text("utf-8").count("\n")) == ("", 1201), "a file gets every row"
-    assert (all_rows[2], few[2]) == ("1,200 rows in n.parquet\n", "7 rows in n.parquet\n")
+    assert (shown.out.count("\n"), shown.err) == (1001, "cut at 1,000 rows (--limit)\n")
+    assert (in_file.err, (workspace / "n.csv").read_text("utf-8").count("\n")) == ("", 1201), "a file gets every row"
+    assert (all_rows.err, few.err) == ("1,200 rows in n.parquet\n", "7 rows in n.parquet\n")
 
 
 KINDS = ("call_started", "call_finished", "tool_started", "tool_finished", "phase_started", "context_assembled")
@@ -208,11 +187,10 @@ TOTALS = (
 )
 
 
-def totals(cli: Cli, workspace: Path, *sessions: str) -> list[dict[str, Any]]:
-    """Everything that counts something of each run, as every command tells it."""
-    queries = [[query.format(session), "--json"] for session in sessions for query in TOTALS]
-    answers = iter([json.loads(out) for _, out, _ in asked(workspace, *queries)])
-    return [{"sql": [next(answers) for _ in TOTALS], **told(cli, workspace, session)} for session in sessions]
+def totals(cli: Cli, workspace: Path, session: str) -> dict[str, Any]:
+    """Everything that counts something of a run, as every command tells it."""
+    asked = [cli("sql", query.format(session), "--json").json for query in TOTALS]
+    return {"sql": asked, **told(cli, workspace, session)}
 
 
 def told(cli: Cli, workspace: Path, session: str) -> dict[str, Any]:
@@ -257,18 +235,17 @@ def test_a_run_that_was_resumed_four_times_has_the_totals_of_one_that_ran_throug
             assert cli("resume", session, how).code == 0
     store = Store(workspace / ".workbench")
     assert as_written_by_0_1_0(store, store.find("old")) == 10
-    through, often, old = totals(cli, workspace, "through", "often", "old")
+    through, often, old = (totals(cli, workspace, name) for name in ("through", "often", "old"))
     assert often == through
     assert old == through, "a journal in which resumes wrote again what was there"
 
 
-def test_sql_that_is_refused_is_one_error(workspace: Path) -> None:
-    for code, out, err in asked(
-        workspace, ["DROP TABLE messages"], ["SELECT file('/etc/hostname')"], ["SELECT nothing FROM all_data"]
-    ):
-        assert (code, out) == (2, "")
-        assert re.match(r"(query:\d+:\d+: )?error: ", err)
-        assert err.count("\n") == 1
+@pytest.mark.parametrize("sql", ["DROP TABLE messages", "SELECT file('/etc/hostname')", "SELECT nothing FROM all_data"])
+def test_sql_that_is_refused_is_one_error(cli: Cli, sql: str) -> None:
+    refused = cli("sql", sql)
+    assert (refused.code, refused.out) == (2, "")
+    assert re.match(r"(query:\d+:\d+: )?error: ", refused.err)
+    assert refused.err.count("\n") == 1
 
 
 def test_parquet_needs_a_file(cli: Cli) -> None:

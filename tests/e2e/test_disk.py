@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,16 @@ def mounted(folder: Path, *mounts: str, script: str) -> subprocess.CompletedProc
     )
 
 
+def one_after_the_other(*commands: str) -> str:
+    """A shell command that runs these in one process, up to the first that fails."""
+    program = (
+        "import sys\nfrom workbench.cli.main import main\n"
+        f"for words in {[one.split() for one in commands]}:\n"
+        "    try:\n        main(words)\n    except SystemExit as ended:\n        if ended.code: raise\n"
+    )
+    return shlex.join([sys.executable, "-c", program])
+
+
 @pytest.mark.fault("F8")
 def test_on_a_full_disk_a_run_goes_on_in_memory_and_what_is_missing_lies_elsewhere(folder: Path) -> None:
     prepare(folder)
@@ -69,7 +81,7 @@ def test_on_a_full_disk_a_run_goes_on_in_memory_and_what_is_missing_lies_elsewhe
 @pytest.mark.fault("F9")
 def test_in_a_folder_that_cannot_be_written_everything_works_and_runs_are_kept_elsewhere(folder: Path) -> None:
     prepare(folder)
-    script = "$W run ledger.yaml --session s && $W context s -s snowball && $W runs && $W check ledger.yaml"
+    script = one_after_the_other("run ledger.yaml --session s", "context s -s snowball", "runs", "check ledger.yaml")
     done = mounted(folder, "--ro-bind", str(folder), str(folder), script=script)
     assert done.returncode == 0, done.stderr
     assert "the workspace cannot be written: runs are kept in " in done.stderr
@@ -84,7 +96,7 @@ def test_in_a_folder_that_cannot_be_written_its_own_runs_are_read(folder: Path) 
     with Store(folder / ".workbench").create(RUN) as journal:
         for event in plain_run():
             journal.append(event)
-    script = "$W runs && $W show demo --json"
+    script = one_after_the_other("runs", "show demo --json")
     done = mounted(folder, "--ro-bind", str(folder), str(folder), script=script)
     listed, _, shown = done.stdout.partition("{")
     assert done.returncode == 0, done.stderr

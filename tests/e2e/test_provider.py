@@ -43,14 +43,11 @@ def script(native: bool) -> Sequence[Reply]:
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "prompt"])
-def test_a_run_stores_exactly_what_went_over_the_wire(
-    folder: Path, workbench: Workbench, here: Workbench, native: bool
-) -> None:
-    runs = workbench if native else here
+def test_a_run_stores_exactly_what_went_over_the_wire(folder: Path, here: Workbench, native: bool) -> None:
     (folder / "desk.yaml").write_text(CASCADE.replace("NATIVE", str(native).lower()))
     (folder / "notes.txt").write_text("Written by Ada.\n" * 5)
     with Loopback(script(native)) as provider:
-        ran = runs("run", "desk.yaml", "--base-url", provider.url, "-m", "gpt-4o", "--session", "s")
+        ran = here("run", "desk.yaml", "--base-url", provider.url, "-m", "gpt-4o", "--session", "s")
     assert (ran.code, ran.out) == (0, "Hello, Ada.\n"), ran.err
     wire = here("context", "s", "--wire")
     assert wire.out.encode() == b"".join(request.raw + b"\n" for request in provider.requests)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import WORKBENCH, run_cli
+from tests.support.command import run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import soon
 from tests.support.workspaces import alone
@@ -157,14 +155,10 @@ def test_no_page_no_frozen_test_and_no_table_holds_one(leaky: tuple[Path, list[s
 
 
 def test_sql_finds_none(leaky: tuple[Path, list[str], list[str]]) -> None:
-    work, _, _ = leaky
-    query = "SELECT * FROM unified_logs"
-    done = subprocess.run(
-        [*WORKBENCH, "sql", query, "--format", "json"], cwd=work, env=dict(os.environ), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "redacted" in done.stdout
-    assert not found(done.stdout)
+    done = run_cli("sql", "SELECT * FROM unified_logs", "--format", "json")
+    assert done.code == 0, done.err
+    assert "redacted" in done.out
+    assert not found(done.out)
 
 
 async def test_the_app_shows_none(leaky: tuple[Path, list[str], list[str]]) -> None:

@@ -96,16 +96,6 @@ def test_without_a_file_the_page_shows_the_folder_and_keys_open_a_cascade_and_ac
     page.close()
 
 
-def test_without_the_token_the_page_is_forbidden(browser: Browser, server: Server) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    for path in ("/", "/?token=wrong", "/api/runs"):
-        answer = page.goto(server.url + path)
-        assert answer is not None
-        assert answer.status == 403
-    context.close()
-
-
 def test_a_page_of_another_origin_cannot_open_the_socket(browser: Browser, server: Server) -> None:
     context = browser.new_context()
     page = context.new_page()
@@ -122,22 +112,3 @@ def test_a_page_of_another_origin_cannot_open_the_socket(browser: Browser, serve
     )
     assert outcome == "refused"
     context.close()
-
-
-def test_a_closed_page_leaves_no_process(browser: Browser, server: Server) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    before = set(server.children())
-    it = Watched(page)
-    page.goto(f"{server.url}/?token={server.token}")
-    it.until(lambda text: "served.yaml" in text, "the folder did not show")
-    mine = set(server.children()) - before
-    assert len(mine) == 1
-    context.close()
-    other = browser.new_page()
-    for _ in range(400):
-        if not mine & set(server.children()):
-            break
-        other.wait_for_timeout(50)
-    assert not mine & set(server.children())
-    other.close()

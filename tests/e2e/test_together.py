@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import DEADLINE, Workbench, started
+from tests.e2e.conftest import DEADLINE, started
 from tests.support.command import run_cli
 from tests.support.workspaces import REPLIES as GREETINGS
 from workbench.engine.past.recording import comparable
@@ -69,13 +69,14 @@ def killed_after(folder: Path, session: str, records: int) -> list[int]:
 
 
 @pytest.mark.fault("F1")
-def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_end(folder: Path) -> None:
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.proof)])
+def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_end(folder: Path, kills: int) -> None:
     prepare(folder)
     assert run_cli("run", "ledger.yaml", "--session", "whole", "-q").out == "Twenty-one.\n"
     store = Store(folder / ".workbench")
     whole = list(store.events(store.find("whole")))
     chance = random.Random(20260214)
-    for number, records in enumerate(sorted(chance.sample(range(2, len(whole) - 12), 3))):
+    for number, records in enumerate(sorted(chance.sample(range(2, len(whole) - 12), kills))):
         session = f"killed-{number}"
         told = killed_after(folder, session, records)
         assert told[:records] == list(range(1, records + 1))
@@ -98,7 +99,7 @@ def outcome(store: Store, session: str) -> object:
 
 
 @pytest.mark.fault("F10")
-def test_two_runs_at_once_and_the_database_in_other_hands(folder: Path, workbench: Workbench) -> None:
+def test_two_runs_at_once_and_the_database_in_other_hands(folder: Path) -> None:
     prepare(folder, latency=600)
     waits = started(folder, "run", "ledger.yaml", "--session", "waits", "--json", "-q")
     assert waits.stdout is not None
@@ -110,13 +111,13 @@ def test_two_runs_at_once_and_the_database_in_other_hands(folder: Path, workbenc
         owner = FileLock(folder / ".workbench" / "owner.lock", "the index is open")
         try:
             ran = run_cli("run", "ledger.yaml", "--session", "beside", "-q")
-            refused = workbench("sql", "SELECT 1")
+            refused = run_cli("sql", "SELECT 1")
         finally:
             owner.release()
         assert (ran.code, ran.out) == (0, "Twenty-one.\n"), ran.err
         assert refused.code == 5
         assert "the index is open by pid" in refused.err
-        rows = workbench("sql", "SELECT session_id, status FROM runs ORDER BY session_id", "--format", "json")
+        rows = run_cli("sql", "SELECT session_id, status FROM runs ORDER BY session_id", "--format", "json")
         assert rows.json == [
             {"session_id": "beside", "status": "success"},
             {"session_id": "waits", "status": "running"},

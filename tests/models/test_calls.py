@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -51,43 +49,6 @@ def test_calls_at_once_find_the_keys_of_their_own_projects(monkeypatch: pytest.M
 
     assert keys == sorted(f"Bearer key-of-project-{n}" for n in (1, 2, 3) for _ in range(4))
     assert dict(os.environ) == before
-
-
-LOST = """
-import asyncio, os, sys
-from workbench.context.assembly import Request
-from workbench.context.message import Message
-from workbench.context.place import Place
-from workbench.models import calls
-from workbench.models.litellm import LiteLLM
-from workbench.models.names import resolve
-from workbench.models.prices import PriceTable
-from workbench.models.tape import Tape
-
-lost = asyncio.new_event_loop()
-message = {"role": "user", "content": "a"}
-call = calls.completion({"DEEPSEEK_API_KEY": "lost"}, Tape(held=True), model="deepseek/m", messages=[message])
-task = lost.create_task(call)
-lost.run_until_complete(asyncio.sleep(0))
-assert os.environ["DEEPSEEK_API_KEY"] == "lost"
-lost.close()
-env = {"DEEPSEEK_API_BASE": sys.argv[1], "DEEPSEEK_API_KEY": "found"}
-model = LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=20.0)
-request = Request("deepseek/m", {}, (), (Message("user", "hi"),), "d")
-asyncio.run(model.complete(request, Place(), {}, lambda text: None))
-assert not task.done()
-print("default_encoding" in "".join(sys.modules), len(sys.modules["litellm"].main.encoding.encode("a word")))
-sys.stdout.flush()
-os._exit(0)
-"""
-
-
-def test_a_loop_that_is_closed_in_the_middle_of_a_call_holds_up_no_other_and_no_encoding_is_loaded() -> None:
-    with Loopback([Reply("ok")]) as provider:
-        ended = subprocess.run([sys.executable, "-c", LOST, provider.url], capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
-        assert ended.stdout == "False 2\n"
-        assert [request.headers["authorization"] for request in provider.requests] == ["Bearer found"]
 
 
 def test_after_a_call_that_fails_the_process_has_its_variables_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
-"""The pytest plugin, in processes of their own: what it collects, says, writes and imports."""
+"""The pytest plugin: what it collects, says, writes and imports."""
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,30 @@ NEEDLESS = ("workbench.store.store",)
 """A replay needs no index. What costs only milliseconds is imported at the top of the modules that use it."""
 
 
+PLUGINS = ("-p", "workbench.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
+"""The plugin once. The handler of faults belongs to the run around it."""
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the run around it: no other plugins, no longer summaries."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for outer in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(outer, raising=False)
+
+
 def run_pytest(*arguments: str) -> tuple[int, str]:
-    """Exit code and output of a pytest run in the current folder, with the plugin once."""
-    loaded = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    for outer in ("PYTEST_ADDOPTS", "CI", "BUILD_NUMBER"):  # Of the run around it: other plugins, longer summaries.
-        loaded.pop(outer, None)
-    command = [sys.executable, "-m", "pytest", "-p", "workbench.pytest_plugin", "-p", "no:cacheprovider", *arguments]
-    ended = subprocess.run(command, env=loaded, capture_output=True, text=True, check=False)
+    """Exit code and output of a pytest run in the current folder, in this process."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = pytest.main([*PLUGINS, *arguments])
+    return int(code), said.getvalue()
+
+
+def pytest_process(*arguments: str) -> tuple[int, str]:
+    """The same in a process of its own."""
+    command = [sys.executable, "-m", "pytest", *PLUGINS, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -65,7 +83,7 @@ def test_collecting_imports_nothing_heavy_and_running_no_screen_and_no_provider(
         "def pytest_sessionfinish(session):\n"
         "    open('finished', 'w').write(json.dumps(sorted(sys.modules)))\n"
     )
-    code, out = run_pytest("snapshots", "-q")
+    code, out = pytest_process("snapshots", "-q")
     assert code == 0, out
     collected, finished = (set(json.loads(Path(name).read_text())) for name in ("collected", "finished"))
     assert {name for name in collected if name.startswith("workbench")} == {"workbench", "workbench.pytest_plugin"}
@@ -84,6 +102,6 @@ def test_it_works_in_several_processes(frozen: Path, workers: int) -> None:
         text = frozen.read_text("utf-8").replace('"snapshot_name": "greets"', f'"snapshot_name": "{name}"')
         frozen.with_name(f"{name}.json").write_text(text)
     edit(Path("greet.yaml"), "Greet them.", "Greet them warmly.")
-    code, out = run_pytest("-p", "xdist", "-n", str(workers), "snapshots", "-q", "--snapshots-update")
+    code, out = pytest_process("-p", "xdist", "-n", str(workers), "snapshots", "-q", "--snapshots-update")
     assert code == 0, out
     assert out.count("updated: snapshots/") == 4

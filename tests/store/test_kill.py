@@ -10,6 +10,7 @@ from bench.kill_loop import killed
 
 
 @pytest.mark.fault("F1")
-def test_no_acknowledged_record_is_lost_when_the_writer_is_killed(tmp_path: Path) -> None:
-    survived = killed(tmp_path, rounds=20, seed=20260131)
-    assert survived.records >= 20
+@pytest.mark.parametrize("rounds", [6, pytest.param(60, marks=pytest.mark.proof)])
+def test_no_acknowledged_record_is_lost_when_the_writer_is_killed(tmp_path: Path, rounds: int) -> None:
+    survived = killed(tmp_path, rounds=rounds, seed=20260131)
+    assert survived.records >= rounds

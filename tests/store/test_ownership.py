@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.cases import opening as case
 from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, plain_run, save
 from workbench.store.store import Store
@@ -76,10 +77,10 @@ def test_after_a_native_crash_the_next_owner_has_every_record(tmp_path: Path) ->
         assert owner.process.wait(30) == -signal.SIGSEGV
         journal.close()
         crashed = owner.process.pid
-    opened = opening(tmp_path)
+    opened = case.main(tmp_path)
     assert opened["events"] == 18
     assert opened["notice"].startswith(f"the index was not closed by pid {crashed} since ")
-    assert opening(tmp_path)["notice"] == "", "it is told once"
+    assert case.main(tmp_path)["notice"] == "", "it is told once"
     assert store.state(RUN).status == store.state("later").status == "success"
 
 
@@ -106,7 +107,7 @@ def test_runs_that_can_only_be_read_are_in_the_tables_and_stay_as_they_are(tmp_p
     save(Store(old), plain_run())
     save(Store(new), plain_run("run-2"))
     before = {path: path.stat().st_mtime_ns for path in old.rglob("*")}
-    found = opening(new, old)
+    found = case.main(new, old)
     assert (found["events"], found["sent"] > 0) == (2 * len(plain_run()), True)
     assert {path: path.stat().st_mtime_ns for path in old.rglob("*")} == before
-    assert opening(new, old)["sent"] == 0
+    assert case.main(new, old)["sent"] == 0

@@ -219,8 +219,10 @@ def _below(pid: int) -> bool:
     return False
 
 
-def test_a_session_shows_the_page_and_acts_on_it(surfer: Surfer, site: str) -> None:
-    started = surfer.call("rabbitize_start", url=site)
+def test_a_session_shows_the_page_acts_on_it_and_leaves_its_commands_pictures_pages_and_figures(
+    surfer: Surfer, site: str
+) -> None:
+    started = surfer.call("rabbitize_start", url=site, session_name="shop")
     assert (started.is_error, [image.media_type for image in started.images]) == (False, ["image/jpeg"]), started.text
     assert started.text.endswith("/ · Shop")
     surfer.do(":move-mouse", ":to", 200, 230)
@@ -229,33 +231,27 @@ def test_a_session_shows_the_page_and_acts_on_it(surfer: Surfer, site: str) -> N
     assert clicked.images[0].data != clicked.images[1].data
     surfer.do(":move-mouse", ":to", 500, 210)
     surfer.do(":click")
-    typed = surfer.do(":type", "boots", include_metadata=True)
-    assert "[text q = boots]" in typed.text
+    typed = surfer.do(":type", "hunter2", include_metadata=True)
+    assert "[text q = hunter2]" in typed.text
     assert "button:submit 'Sent' at 200, 230" in typed.text
     assert surfer.call("browser_status").text.startswith("A session is open after 5 actions, at http://127.0.0.1")
-
-
-def test_a_session_leaves_its_commands_pictures_pages_and_figures(surfer: Surfer, site: str) -> None:
-    surfer.call("rabbitize_start", url=site, session_name="shop")
-    surfer.do(":move-mouse", ":to", 500, 210)
-    surfer.do(":click")
-    surfer.do(":type", "hunter2")
     surfer.do(":url", "file:///etc/passwd")
     closed = surfer.call("rabbitize_close").text
-    assert re.fullmatch(r"The session is closed after 4 actions: 1 page in [0-9.]+ s, 1 failed\.", closed)
+    assert re.fullmatch(r"The session is closed after 6 actions: 1 page in [0-9.]+ s, 1 failed\.", closed)
     (folder,) = surfer.left.glob("run/shop")
     commands = json.loads((folder / "commands.json").read_text())
-    assert [command["command"][0] for command in commands] == [":move-mouse", ":click", ":type", ":url"]
-    assert [command["success"] for command in commands] == [True, True, True, False]
-    assert commands[2]["command"][1] == "[redacted]"
-    assert "only http and https" in commands[3]["error"]
+    names = [":move-mouse", ":click", ":move-mouse", ":click", ":type", ":url"]
+    assert [command["command"][0] for command in commands] == names
+    assert [command["success"] for command in commands] == [True] * 5 + [False]
+    assert commands[4]["command"][1] == "[redacted]"
+    assert "only http and https" in commands[5]["error"]
     figures = json.loads((folder / "metrics.json").read_text())
-    assert (figures["commands"], figures["failed"], figures["pages"]) == (4, 1, [f"{site}/"])
+    assert (figures["commands"], figures["failed"], figures["pages"]) == (6, 1, [f"{site}/"])
     assert figures["ended"] >= figures["started"]
     shots = {path.name for path in (folder / "screenshots").iterdir()}
-    assert {"start-000.jpg", "before-click-002.jpg", "after-click-002.jpg", "before-url-004.jpg"} <= shots
+    assert {"start-000.jpg", "before-click-002.jpg", "after-click-002.jpg", "before-url-006.jpg"} <= shots
     assert "Orders" in (folder / "dom_snapshots" / "snapshot-000.md").read_text()
-    assert "[redacted]" in (folder / "dom_snapshots" / "snapshot-003.md").read_text()
+    assert "[redacted]" in (folder / "dom_snapshots" / "snapshot-005.md").read_text()
     assert "hunter2" not in "".join(path.read_text() for path in folder.rglob("*.[jm][sd]*"))
     assert "'Send' at 200, 230" in json.loads((folder / "dom_coords" / "coords-000.json").read_text())[-1]
     assert not (folder / "recording").exists()
@@ -344,21 +340,15 @@ def test_a_candidate_goes_on_from_an_empty_page_where_the_page_of_the_run_did_no
     surfer.run(surfer.box.settled("", "s0"))
 
 
-def test_without_a_session_a_tool_says_so(surfer: Surfer) -> None:
-    surfer.call("browser_close")
-    assert surfer.call("browser_extract").text == "BrowserError: no browser session is open; start one first"
-    assert surfer.call("browser_status").text == "No browser session is open."
-
-
-def test_a_single_look_leaves_nothing_running_and_the_end_of_the_run_neither(surfer: Surfer, site: str) -> None:
-    surfer.run(surfer.box.aclose())
-    assert children() == 0
-    shot = surfer.call("take_screenshot", url=f"{site}/next")
-    assert (shot.text, len(shot.images)) == (f"Screenshot of {site}/next · Next", 1)
-    assert children() == 0
-    surfer.call("browser_start", url=site)
+def test_the_end_of_the_run_leaves_nothing_running_and_a_single_look_neither(surfer: Surfer, site: str) -> None:
+    surfer.at(site)
     assert children() > 0
     surfer.run(surfer.box.aclose())
+    assert children() == 0
+    assert surfer.call("browser_extract").text == "BrowserError: no browser session is open; start one first"
+    assert surfer.call("browser_status").text == "No browser session is open."
+    shot = surfer.call("take_screenshot", url=f"{site}/next")
+    assert (shot.text, len(shot.images)) == (f"Screenshot of {site}/next · Next", 1)
     assert children() == 0
 
 

@@ -24,6 +24,8 @@ needs("mcp", extra="mcp")
 
 ROOT = Path(__file__).parents[2]
 TESTS = [sys.executable, "-m", "tests.support.mcp_server"]
+PLAIN = [sys.executable, "-I", "-S", str(ROOT / "tests" / "support" / "plain_mcp.py")]
+"""One without the SDK, for what does not depend on the other end."""
 WRONG = '{"jsonrpc": "2.0", "id": 1, "result": {"tools": 7}}'
 PLACE = Place("", "p", 1, 1, 1, 1)
 
@@ -104,7 +106,7 @@ def test_a_server_that_dies_in_a_call_is_an_error_result_and_the_next_call_start
         tools = await pool.tools()
         return await pool.call(tools["t__dies"]), await pool.call(tools["t__echo"], text="hello")
 
-    dead, again = run(work)
+    dead, again = run(work, command=PLAIN)
     assert dead.is_error
     assert "MCP server 't': the connection ended before dies gave a result; its stderr ends:" in dead.text
     assert "out of memory" in dead.text
@@ -118,16 +120,16 @@ def test_a_call_that_takes_too_long_is_an_error_and_a_cancelled_one_leaves_no_pr
 
     async def work(pool: Pool) -> None:
         tools = await pool.tools()
-        slow = await pool.call(tools["t__waits"], seconds=60)
+        slow = await pool.call(tools["t__waits"])
         assert slow.is_error
         assert "no result of waits within 0.3 s" in slow.text
-        task = asyncio.ensure_future(pool.call(tools["t__waits"], seconds=60))
+        task = asyncio.ensure_future(pool.call(tools["t__waits"]))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    run(work, command=["sh", "-c", f'echo $$ > {file}; exec "$@"', "sh", *TESTS], timeout=0.3)
+    run(work, command=["sh", "-c", f'echo $$ > {file}; exec "$@"', "sh", *PLAIN], timeout=0.3)
     with pytest.raises(ProcessLookupError):
         os.kill(int(file.read_text()), 0)
 
@@ -144,7 +146,7 @@ def test_one_connection_serves_all_that_ask_at_once_with_the_tools_that_the_defi
         results = await asyncio.gather(*(pool.call(echo, text=str(i)) for i in range(5)))
         assert [result.text for result in results] == [f"you said {i}" for i in range(5)]
 
-    run(work, command=["sh", "-c", f'echo x >> {starts}; exec "$@"', "sh", *TESTS], tools=["echo", "ecco"])
+    run(work, command=["sh", "-c", f'echo x >> {starts}; exec "$@"', "sh", *PLAIN], tools=["echo", "ecco"])
     assert starts.read_text() == "x\n"
 
 
@@ -265,7 +267,12 @@ def address() -> Iterator[str]:
         server.kill()
 
 
-def test_a_server_is_reached_by_its_address(run: Run, address: str) -> None:
+def test_a_server_is_reached_by_its_address_unless_it_refuses(run: Run, address: str) -> None:
+    async def refused(pool: Pool) -> Listing:
+        return await pool.listing()
+
+    assert "401" in run(refused, command=None, url=address).fault
+
     async def work(pool: Pool) -> list[str]:
         tools = await pool.tools()
         said = await pool.call(tools["t__echo"], text="hello")
@@ -279,10 +286,3 @@ def test_a_server_is_reached_by_its_address(run: Run, address: str) -> None:
     # The server of the tests wants this header.
     headers = {"x-token": "a ${TOKEN}"}
     assert run(work, command=None, url=address, headers=headers) == ["you said hello", "image/png"]
-
-
-def test_an_address_that_refuses_is_a_fault(run: Run, address: str) -> None:
-    async def work(pool: Pool) -> Listing:
-        return await pool.listing()
-
-    assert "401" in run(work, command=None, url=address).fault

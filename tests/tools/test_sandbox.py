@@ -523,11 +523,11 @@ def greedy(script: str) -> str:
 
 
 def test_memory_is_limited_for_all_processes_together(any_level: Sandbox) -> None:
-    program = "import sys, time; held = bytearray(150 << 20); print(1, flush=True); time.sleep(1)"
+    program = "import time; held = bytearray(40 << 20); print(1, flush=True); time.sleep(1)"
     script = greedy(f'{shlex.quote(PYTHON)} -I -S -c "{program}"')
-    limits = Limits(memory_bytes=400 << 20)
+    limits = Limits(memory_bytes=120 << 20)
     finished = sh(any_level, script, limits=limits, readable=PYTHON_NEEDS)
-    assert "used more than 400 MB of memory" in " ".join((finished.stderr, *finished.notes))
+    assert "used more than 120 MB of memory" in " ".join((finished.stderr, *finished.notes))
     assert sh(any_level, script, limits=Limits(memory_bytes=2 << 30), readable=PYTHON_NEEDS).stdout.count("1") == 4
 
 

@@ -356,7 +356,7 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
         assert len(provider.requests) == 3 + 2
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("processes", [pytest.param("1", marks=pytest.mark.proof), "2"])
 def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder: Path, processes: str) -> None:
     write_rows(folder, [{"review": f"review {number}"} for number in range(6)])
     asked, held = threading.Semaphore(0), threading.Event()
