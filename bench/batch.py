@@ -32,6 +32,27 @@ async def main():
     print(time.perf_counter() - begin)
 asyncio.run(main())
 """
+LITELLM = """
+import asyncio, os, subprocess, sys
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+url, count, at_once, processes = sys.argv[1], *map(int, sys.argv[2:5])
+others = [subprocess.Popen([sys.executable, "-c", sys.argv[5], url, str(count // processes), str(at_once // processes),
+                            "1", ""]) for _ in range(processes - 1)]
+import litellm
+litellm.disable_token_counter = True
+async def one(free, number):
+    messages = [{"role": "user", "content": f"Write of {number}."}]
+    async with free:
+        answer = await litellm.acompletion("openai/gpt-4o", messages, api_base=url, api_key="none", stream=True)
+        async for piece in answer:
+            pass
+async def main():
+    free = asyncio.Semaphore(at_once // processes)
+    await asyncio.gather(*(one(free, number) for number in range(count // processes)))
+asyncio.run(main())
+sys.exit(any(other.wait() for other in others))
+"""
+"""The same calls, by litellm's own function: what a batch that keeps nothing would take."""
 
 
 @contextmanager
@@ -58,22 +79,31 @@ def run(rounds: int = 1) -> Iterator[Line]:
             rows = [f'{{"n": {number}}}\n' for number in range(count)]
             (folder / f"{name}.jsonl").write_text("".join(rows))
         numbers = iter(range(1000))
-        ours, few, theirs, theirs_few, whole = interleaved(
+        ours, few, theirs, theirs_few, whole, one, two = interleaved(
             rounds,
             lambda: _ours(folder, url, "rows", next(numbers)),
             lambda: _ours(folder, url, "few", next(numbers)),
             lambda: _theirs(url, ROWS),
             lambda: _theirs(url, FEW),
             lambda: seconds(lambda: _theirs(url, ROWS)),
+            lambda: _litellm(url, 1),
+            lambda: _litellm(url, 2),
         )
     yield Line("21", "batch of 1,000 rows of 200 ms, 100 at a time, a program of aiohttp", ours, whole, "s", 1.3)
     yield Line("21", "the same against its requests alone, without its start", ours, theirs, "s", 1.3)
     what = "its rows alone, without the start of the command"
     yield Line("21", what, (ours - few) / (ROWS - FEW) * 1000, (theirs - theirs_few) / (ROWS - FEW) * 1000, "ms", 1.3)
+    yield Line("21", "the whole command, a program that calls litellm and keeps nothing", ours, one, "s", 1.0)
+    yield Line("21", "the same, the program divided into two processes", ours, two, "s", 1.2)
 
 
 def _theirs(url: str, count: int) -> float:
     return float(python(THEIRS, url, str(count), str(AT_ONCE)).splitlines()[-1])
+
+
+def _litellm(url: str, processes: int) -> float:
+    """Seconds of a whole program."""
+    return seconds(lambda: python(LITELLM, url, str(ROWS), str(AT_ONCE), str(processes), LITELLM))
 
 
 def _ours(folder: Path, url: str, rows: str, number: int) -> float:

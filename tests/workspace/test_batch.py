@@ -387,6 +387,18 @@ def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder:
         assert len(provider.requests) == 6
 
 
+def test_a_row_whose_request_has_left_lets_the_next_one_begin(folder: Path) -> None:
+    write_rows(folder, [{"review": f"review {number}"} for number in range(20)])
+    together = threading.Barrier(20)
+
+    def answer(request: Received) -> Reply:
+        together.wait(60)
+        return Reply("good")
+
+    with Loopback(answer) as provider:
+        assert batch("--base-url", provider.url, "-c", "20", "--processes", "1")["left"] == 0
+
+
 def test_frozen_rows_replay_without_a_call(folder: Path) -> None:
     batch("--freeze", "reviews", "--score", "exact")
     replayed = run_cli("test", "run", "--json")

@@ -16,7 +16,7 @@ import httpx
 
 from workbench.models.connections import RecordingClient
 from workbench.models.library import imported
-from workbench.models.tape import NotSent, Tape, current
+from workbench.models.tape import NotSent, Tape, current, leaving
 
 DIRECT = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
 """litellm's switch between its own route to servers of OpenAI's kind and the one through OpenAI's SDK. The latter takes
@@ -156,6 +156,7 @@ async def _until_sent(env: Mapping[str, str], tape: Tape) -> AsyncIterator[None]
         if not has_left:
             has_left = True
             _environment.leave(loop)
+            leaving.get()()
 
     tape.on_leaving = leave
     try:

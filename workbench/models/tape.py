@@ -221,3 +221,6 @@ class Tape:
 
 current: ContextVar[Tape | None] = ContextVar("tape", default=None)
 """The tape of the call that runs in this context."""
+
+leaving: ContextVar[Callable[[], None]] = ContextVar("leaving", default=lambda: None)
+"""Called when a request of this context is made and about to be sent."""

@@ -22,7 +22,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import FiguresFold
 from workbench.engine.journal.repeats import Repeats
 from workbench.store.journal import annotation_file
-from workbench.store.journal.reading import Health, segments, written
+from workbench.store.journal.reading import ROOM, Health, segments, written
 
 FILE = "summary.json"
 _FORMAT = 12
@@ -340,12 +340,14 @@ def size_of(now: Identity) -> int:
 
 
 def _segment(path: Path) -> list[Any]:
-    with path.open("rb", buffering=0) as file:
-        stat = os.fstat(file.fileno())
-        ends = file.read(ENDS)
-        file.seek(max(stat.st_size - ENDS, 0))
-        digest = hashlib.sha256(ends + file.read(ENDS)).hexdigest()[:16]
-    return [written(path), stat.st_mtime_ns, stat.st_ctime_ns, digest]
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        stat = os.fstat(file)
+        ends = os.pread(file, ENDS, 0) + os.pread(file, ENDS, max(stat.st_size - ENDS, 0))
+    finally:
+        os.close(file)
+    digest = hashlib.sha256(ends).hexdigest()[:16]
+    return [stat.st_size if stat.st_size % ROOM else written(path), stat.st_mtime_ns, stat.st_ctime_ns, digest]
 
 
 def _bodies(folder: Path) -> list[Any]:

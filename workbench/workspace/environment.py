@@ -176,11 +176,12 @@ class Environment:
         trusted = self.trusted(folder, code=code)
         browser, commands = self._allowed(Manifest((BROWSER,))), self.granted(folder, code=code)
         variables, store = project.variables(trusted=trusted), project.store_folder
+        walls = Sandbox(workspace.root, level=level, also_hidden=(store,))
 
         def made() -> Toolbox:
             return Toolbox.of(
                 workspace,
-                Sandbox(workspace.root, level=level, also_hidden=(store,)),
+                walls,
                 code.python,
                 trusted=trusted,
                 beside=folder,

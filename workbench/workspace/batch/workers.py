@@ -342,6 +342,7 @@ async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
         if running:
             await asyncio.wait(running)
     link.send("finished")
+    link.flush()
     await writer.drain()
     writer.close()
 
@@ -364,14 +365,26 @@ class _Link:
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self._waiting: list[bytes] = []
         self._count = 0
         self._asked: dict[int, asyncio.Future[str]] = {}
 
     def send(self, *message: Any) -> None:
-        self._writer.write(_packed(message))
+        """Messages of one step of the event loop are sent together: each wakes the command."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._waiting.append(_packed(message))
+
+    def flush(self) -> None:
+        """Send what waits."""
+        if self._waiting:
+            self._writer.write(b"".join(self._waiting))
+            self._waiting.clear()
 
     def write(self, record: Mapping[str, Any]) -> None:
+        """At once: what is written down outlives this process, which a scorer may end."""
         self.send("write", record)
+        self.flush()
 
     def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
         self.send("answered", cell, place, cost, succeeded)
