@@ -790,6 +790,7 @@ def test_a_strategy_changes_what_is_sent_and_nothing_else(project: Project) -> N
     assert [entry.item.tool for entry in masked] == ["look", "look"]
     priced = [event.data for event in attached.events() if event.kind == "what_if"]
     assert [one["tokens"] == one["sent_tokens"] for one in priced] == [True, True, False, False]
+    assert [one["sent_tokens"] for one in priced] == [call.tokens_in for call in attached.state().calls]
     assert priced[-1]["all_tokens"] == sum(one["tokens"] for one in priced)
     assert attached.run.recorder.other is not None
     assert attached.run.recorder.other.other.tokens > attached.run.recorder.other.sent.tokens

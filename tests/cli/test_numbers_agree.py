@@ -17,6 +17,7 @@ from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import until
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.journal.state import RunState
+from workbench.models.prices import PriceTable
 from workbench.store.store import Store
 from workbench.views.cells import Row
 from workbench.views.header import totals
@@ -26,6 +27,7 @@ from workbench.views.run import figures_words, totals_line
 from workbench.views.timeline import Timeline
 from workbench.views.tree import TreeRows, TreeView
 from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.comparing import recorded
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -43,8 +45,29 @@ phases:
   - name: third
     instructions: Third.
 """
+WALKS = "cascade_id: walks\nsoundings: {factor: 2, evaluator_instructions: Best.}\nphases:\n"
+WALKS += "  - {name: a, instructions: A.}\n"
 TWO = "cascade_id: two\nphases:\n  - {name: a, instructions: A.}\n  - {name: b, instructions: B.}\n"
 REPLIES = "replies: {a: [{text: one}], b: [{text: two}]}\n"
+STEPS = """\
+cascade_id: steps
+phases:
+  - name: look
+    model: openai/gpt-4.1-mini
+    instructions: Look around.
+    tackle: [list_files]
+    use_native_tools: true
+    rules: {max_turns: 4}
+    intra_context: {mask_observations_after: 1, min_masked_size: 20}
+"""
+STATED_IN_PART = """\
+replies:
+  look:
+    - {say: one, calls: [{tool: list_files}], usage: {input: 180, output: 9}}
+    - {say: two, calls: [{tool: list_files}]}
+    - {say: three, calls: [{tool: list_files}], usage: {input: 700, output: 9}}
+    - text: done
+"""
 GRAPH = """\
 digraph graph {
   start [shape=Mdiamond]
@@ -67,6 +90,8 @@ MODES = [
     "stopped",
     "nested",
     "graph",
+    "partly",
+    "walks",
     "attached",
     "rows.r1",
 ]
@@ -76,11 +101,12 @@ MODES = [
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A workspace with a run of each kind."""
     folder = tmp_path_factory.mktemp("numbers")
-    for name, text in (("inner", INNER), ("outer", OUTER), ("two", TWO)):
+    for name, text in (("inner", INNER), ("outer", OUTER), ("two", TWO), ("steps", STEPS), ("walks", WALKS)):
         (folder / f"{name}.yaml").write_text(text)
     (folder / "graph.dot").write_text(GRAPH)
     (folder / "rows.jsonl").write_text("{}\n")
     (folder / "two.replies.yaml").write_text(REPLIES)
+    (folder / "steps.replies.yaml").write_text(STATED_IN_PART)
     with pytest.MonkeyPatch.context() as patch, Loopback(lambda asked: Reply('{"winner": 1}')) as provider:
         at(folder, patch)
         patch.setenv("WORKBENCH_BASE_URL", provider.url)
@@ -90,6 +116,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert run_cli("run", "outer.yaml", *offline, "--session", "offline").code == 0
         assert run_cli("run", "two.yaml", "-m", "openai/503html@1", "--session", "retried").code == 0
         assert run_cli("run", "two.yaml", "-m", "openai/nousage", "--session", "silent").code == 0
+        assert run_cli("run", "walks.yaml", *offline, "--session", "walks").code == 0
+        assert run_cli("run", "steps.yaml", "-m", "offline", "--session", "partly").code == 0
         patch.setenv("WORKBENCH_TRIES", "1")
         assert run_cli("run", "two.yaml", "-m", "openai/500@1", "--session", "resumed").code == 4
         assert run_cli("resume", "resumed").code == 0
@@ -201,7 +229,8 @@ def test_screens_and_commands_say_the_same_of_a_run(work: Path, cli: Cli, kind: 
         summed += row
     assert brief(summed.brief()) == want, "the rows of the tree add up to its total"
     assert [brief(node.sums.brief()) for node in nodes if node.total is not None and node.sums] == [want]
-    visits = [brief(visit | {"calls": 0}) for visit in shown["phases"]]
+    beside = [call | {"tokens_out": call["usage"]["output"]} for call in shown["beside_phases"]]
+    visits = [brief(visit | {"calls": 0}) for visit in (*shown["phases"], *beside)]
     assert sum(visit[1] for visit in visits) == want[1]
     assert isclose(sum(visit[3] for visit in visits), want[3], abs_tol=1e-12)
 
@@ -246,6 +275,44 @@ def test_tables_and_exports_say_the_same_of_a_run(
 def pairs(lines: list[Any], state: RunState) -> Iterator[tuple[Any, Any]]:
     answered = [visit for visit in state.visits if any(c.answer is not None and not c.beside for c in visit.calls)]
     return zip(lines, answered, strict=True)
+
+
+@pytest.mark.parametrize("kind", MODES)
+def test_every_place_says_the_same_tokens_of_a_call(work: Path, cli: Cli, kind: str) -> None:
+    """As its provider stated them, else as they were predicted before it; a what-if of the same request says them too,
+    and one of another request is counted on the same scale.
+    """
+    state = state_of(work, kind)
+    calls = {str(call.place): call for call in state.calls if call.answer is not None}
+    want = {place: call.tokens_in for place, call in calls.items()}
+    inside = {place: want[place] for place, call in calls.items() if not call.beside}
+
+    looked = [one for one in cli("context", kind, "--json").json if one["answer"] is not None]
+    assert {one["at"]: one["tokens_in"] for one in looked} == want
+    rows = {one["at"]: [entry["tokens_sent"] for entry in one["entries"] if entry["sent"]] for one in looked}
+    rest = {one["at"]: one["tools_tokens"] + one["overhead"]["sent"] for one in looked}
+    assert {place: sum(row) + rest[place] for place, row in rows.items()} == want, "the rows add up to the input"
+    shown = cli("show", kind, "--json").json
+    told = [call for visit in (*shown["phases"], {"calls": shown["beside_phases"]}) for call in visit["calls"]]
+    told = [call for call in told if call["answer"] is not None]
+    assert {call["at"]: call["tokens_in"] for call in told} == want
+    side, _ = recorded(state, PriceTable({}))
+    assert {str(one.call.place): (one.tokens, one.grade) for one in side.seen} == {
+        place: (tokens, calls[place].grade_in) for place, tokens in inside.items()
+    }
+    again = cli("context", kind, "--strategy", "file", "--json").json
+    assert {one["at"]: one["tokens_in"] for one in again if one["at"] in want} == inside
+    compared = cli("diff", kind, "--strategies", "file", "snowball", "--json").json
+    assert {one["at"]: one["a"]["tokens"] for one in compared["calls"]} == inside
+    swept = cli("sweep", kind, "--strategy", "mask(after=3)", "--json").json["strategies"]
+    assert [one["tokens_sum"]["value"] for one in swept if one["strategy"] == "file"] == [sum(inside.values())]
+    query = "SELECT branch, phase_name, visit, attempt_number, turn_number, call, tokens_in FROM all_data "
+    query += f"WHERE run_id = '{state.run_id}' AND response_hash != ''"
+    assert sorted(row["tokens_in"] for row in cli("sql", query, "--format", "json").json) == sorted(want.values())
+    spans = json.loads(cli("export", kind, "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    named = [{one["key"]: next(iter(one["value"].values())) for one in span["attributes"]} for span in spans]
+    sent = {one["workbench.place"]: int(one[name]) for one in named if (name := "gen_ai.usage.input_tokens") in one}
+    assert sent == {place: tokens for place, tokens in want.items() if calls[place].usage.input is not None}
 
 
 @pytest.mark.parametrize("kind", MODES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.support import play
-from workbench.analysis.prediction import PredictedUsage, Residual
+from workbench.analysis.prediction import CallInput, PredictedUsage, Residual
 from workbench.context.assembly import Grade
 from workbench.context.cache import Forecast
 from workbench.context.place import Place
@@ -32,9 +32,10 @@ def test_an_estimate_is_scaled_by_what_the_call_before_was_off() -> None:
 
 
 def test_what_there_is_in_all_is_scaled_with_what_is_sent_of_it() -> None:
-    predicted = PredictedUsage.of(call(grade=Grade.CALIBRATED, scale=1.1, tokens_full=2500))
-    assert (predicted.tokens, predicted.full) == (2200, 2750)
-    assert predicted.fresh == 2200 - 1126
+    one = call(grade=Grade.CALIBRATED, scale=1.1, tokens_full=2500)
+    assert CallInput.of(one) == (2200, 2750, Grade.CALIBRATED, 1126, 2200 - 1126, Grade.ESTIMATE)
+    one.usage = Usage(2400, 10, 1024)
+    assert CallInput.of(one) == (2400, 3000, Grade.EXACT, 1024, 2400 - 1024, Grade.EXACT)
 
 
 def test_an_exact_count_is_never_scaled() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tests.ui.support import Story, entry, masked, triage_story
-from workbench.analysis.prediction import PredictedUsage
+from workbench.analysis.prediction import CallInput
 from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade, Kind
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
@@ -115,8 +115,8 @@ def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
                 for side, (text, _) in enumerate(cells):
                     number = text.strip().lstrip("≈~").replace(",", "")
                     sums[side] += int(number) if number.lstrip("-").isdigit() else 0
-        predicted = PredictedUsage.of(one)
-        assert sums == [predicted.full, predicted.tokens]
+        took = CallInput.of(one)
+        assert sums == [took.full, took.sent]
 
 
 def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:

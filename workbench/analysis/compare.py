@@ -304,7 +304,8 @@ def under(
         if call.status == "assembled":
             continue
         prediction = one.prediction
-        price, expected = prediction.price, prediction.forecast.tokens or assembly.tokens_sent
+        price, expected = prediction.price, prediction.forecast.tokens
+        assert expected is not None, "only journals of 0.1.0 lack it"
         step = breach = None
         if (earlier := before.get(visit)) is not None:
             told = assembly.splices if earlier[0] is spliced_against else None
@@ -390,8 +391,8 @@ def _stored(call: CallState, prices: Prices) -> AssembledCall:
         call.strategy,
         call.entries,
         call.digest,
-        call.expected,
-        call.grade,
+        call.tokens_in,
+        call.grade_in,
         call.forecast,
         call.problems,
         reported=_reported(call, prices.price(call.model)),

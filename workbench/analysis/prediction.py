@@ -15,8 +15,6 @@ class PredictedUsage(Struct, frozen=True):
     """Of the request, before its answer, as the provider is expected to count it."""
 
     tokens: int
-    full: int
-    """Tokens of the whole history, sent or not."""
     grade: Grade
     scale: float | None
     """Expected tokens divided by estimated ones, by what was reported before; None if nothing was scaled."""
@@ -37,21 +35,48 @@ class PredictedUsage(Struct, frozen=True):
         scale = call.scale if call.grade is Grade.CALIBRATED else None
         forecast, tokens = call.forecast, call.expected
         factor = tokens / call.tokens_sent if call.tokens_sent else 1.0
-        full = tokens + max(round((call.tokens_full - call.tokens_sent) * factor), 0)
         if forecast is None:
-            return cls(tokens, full, call.grade, scale, None, None, None)
+            return cls(tokens, call.grade, scale, None, None, None)
         if forecast.tokens is not None:
             bounds = forecast.low, forecast.high, forecast.cost_low, forecast.cost_high
-            return cls(tokens, full, call.grade, scale, forecast.cached, forecast.fresh, forecast.cost, *bounds)
+            return cls(tokens, call.grade, scale, forecast.cached, forecast.fresh, forecast.cost, *bounds)
         # A journal of 0.1.0: its forecast is our own count, and is scaled here.
         cached, written = round(forecast.cached * factor), round(forecast.written * factor)
         cost = None if forecast.cost is None else forecast.cost * factor
-        return cls(tokens, full, call.grade, scale, cached, tokens - cached - written, cost)
+        return cls(tokens, call.grade, scale, cached, tokens - cached - written, cost)
+
+
+class CallInput(NamedTuple):
+    """The input of a call in tokens, as every place shows it: as its provider counted it, else as it was predicted."""
+
+    sent: int
+    full: int
+    """Of the whole history, sent or not, on the same scale."""
+    grade: Grade
+    cached: int | None
+    """None if nothing is known of a cache."""
+    fresh: int | None
+    """Of ``sent``: neither read from a cache nor written to one."""
+    cached_grade: Grade
+    """Of ``cached`` and ``fresh``: what the provider states is exact."""
+
+    @classmethod
+    def of(cls, call: CallState) -> CallInput:
+        sent, usage = call.tokens_in, call.usage
+        factor = sent / call.tokens_sent if call.tokens_sent else 1.0
+        full = sent + max(round((call.tokens_full - call.tokens_sent) * factor), 0)
+        if usage.cached is not None:
+            fresh = max(sent - usage.cached - (usage.written or 0), 0)
+            return cls(sent, full, call.grade_in, usage.cached, fresh, Grade.EXACT)
+        predicted = PredictedUsage.of(call)
+        left = None if predicted.fresh is None else max(sent - (predicted.tokens - predicted.fresh), 0)
+        return cls(sent, full, call.grade_in, predicted.cached, left, Grade.ESTIMATE)
 
 
 class Overhead(NamedTuple):
     """The tokens of a call that belong to none of its messages and tool definitions: the framing of the messages, and
-    what a calibrated prediction adds or takes off. Messages, tools and overhead add up to the prediction."""
+    what the provider's count, or a calibrated prediction, adds or takes off. Messages, tools and overhead add up to the
+    input of the call."""
 
     full: int
     sent: int
@@ -59,10 +84,10 @@ class Overhead(NamedTuple):
     @classmethod
     def of(cls, call: CallState) -> Overhead:
         """Takes a pass over the entries of the call."""
-        predicted = PredictedUsage.of(call)
+        took = CallInput.of(call)
         full = sum(entry.tokens_full for entry in call.entries) + call.tools_tokens
         sent = sum(entry.tokens_sent for entry in call.entries if entry.sent is not None) + call.tools_tokens
-        return cls(predicted.full - full, predicted.tokens - sent)
+        return cls(took.full - full, took.sent - sent)
 
 
 class Residual(Struct, frozen=True):

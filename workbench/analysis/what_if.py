@@ -147,7 +147,7 @@ class _Outlook:
         middle, low, high = (
             cache.forecast(assembly, price, now, each) for cache, each in zip(self._caches, found, strict=True)
         )
-        if call.answer is not None:
+        if call.answer is not None and expected.tokens:
             as_recorded = self._own and assembly.request.digest == call.digest
             for cache in self._caches:
                 cache.sent(assembly, now)

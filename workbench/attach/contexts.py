@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from workbench.attach.pricing import OtherStrategy
 from workbench.context.assembler import is_forced
-from workbench.context.assembly import Item
+from workbench.context.assembly import Assembly, Item
 from workbench.context.strategy import Strategy
 from workbench.importers.conversation import Call, ImportedMessage
 from workbench.importers.exchanges import AskedCall
@@ -33,6 +33,8 @@ class OpenContext(Struct, eq=False):
     results: TextResults
     number: int
     growing: Growing
+    other: Assembly | None = None
+    """The request that it waits for under the strategy that is priced beside it."""
 
 
 def own_parameters(asked: AskedCall) -> tuple[str, dict[str, Any]]:
@@ -69,15 +71,28 @@ class OpenContexts:
         choice, own = own_parameters(asked)
         context.writer.assemble(Call(marks=asked.marks, at=at), tool_choice=choice, parameters=own)
         if self._other is not None:
-            now = datetime.fromisoformat(self._run.clock.now()).timestamp()
-            self._run.journal.emit("what_if", context.writer.at, **self._other.priced(context.writer, now))
+            context.other = self._other.assembled(context.writer)
         return context
 
-    def answered(self, context: OpenContext, answer: ImportedMessage | None) -> None:
-        """The answer to the call that a context waits for, before it is written; None where none came."""
+    def answered(self, context: OpenContext, answer: ImportedMessage, call: Call, *, recorded: bool = False) -> None:
+        """Write the answer to the call that a context waits for. ``recorded``: it was given before."""
         self._contexts.answered(context.growing, answer)
-        if answer is not None:
-            context.results.marked(answer)
+        context.results.marked(answer)
+        writer = context.writer
+        sent, prediction, other = writer.assembly, writer.prediction, context.other
+        usage = writer.answered(answer, call, recorded=recorded)
+        if self._other is not None and usage.input != 0:  # A call that a person answered was not sent.
+            assert sent is not None
+            assert prediction is not None
+            assert other is not None
+            now = datetime.fromisoformat(self._run.clock.now()).timestamp()
+            told = self._other.priced(sent, prediction, other, usage, writer.newest, now)
+            self._run.journal.emit("what_if", writer.at, **told)
+
+    def failed(self, context: OpenContext, call: Call, *kind: str) -> None:
+        """Write that no answer came to the call that a context waits for."""
+        self._contexts.answered(context.growing, None)
+        context.writer.failed(call, *kind)
 
     def holding(self, asked: AskedCall, answer: ImportedMessage) -> OpenContext | None:
         """The open context that begins with the messages of a call and its answer, and holds more: the call comes late,

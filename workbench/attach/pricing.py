@@ -1,19 +1,21 @@
-"""Predicts the cost of a program's calls under another context strategy while they happen. Nothing of it is sent."""
+"""Prices the calls of a program under another context strategy while they happen. Nothing of it is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from workbench.context.assembler import Assembler
-from workbench.context.assembly import Assembly
-from workbench.context.cache import Prices
+from workbench.context.assembly import Assembly, Grade
+from workbench.context.cache import Expected, Forecast, PrefixCache, Prices
 from workbench.context.marks import NO_MARKS
+from workbench.context.message import Message
 from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
-from workbench.engine.forecasting import Forecaster, Prediction
+from workbench.engine.forecasting import Calibration, Prediction
+from workbench.engine.journal.usage import Usage
 from workbench.importers.journal import ContextWriter
 
 
@@ -23,26 +25,35 @@ class Sums(Struct):
     tokens: int = 0
     cost: float | None = 0.0
 
-    def add(self, prediction: Prediction) -> None:
+    def add(self, forecast: Forecast) -> None:
         """Count one more call."""
-        forecast = prediction.forecast
         self.tokens += forecast.tokens or 0
         self.cost = None if self.cost is None or forecast.cost is None else self.cost + forecast.cost
 
 
+class _Provider(Struct):
+    """What is known of the provider of a model: how it counts, and what it caches on either side."""
+
+    calibration: Calibration = field(default_factory=Calibration)
+    sent: PrefixCache = field(default_factory=lambda: PrefixCache(NO_MARKS))
+    other: PrefixCache = field(default_factory=lambda: PrefixCache(NO_MARKS))
+
+
 class OtherStrategy:
-    """Prices each request beside the one that is sent: both by the same counts and the same rules of the cache."""
+    """Prices each answered call beside the one that was sent: both on the scale of the provider's count, and by the
+    same rules of the cache.
+    """
 
     def __init__(self, strategy: Strategy, counter: Counter, prices: Prices) -> None:
         self.strategy = strategy
         self._counter = counter
         self._prices = prices
         self._assemblers: dict[ContextWriter, tuple[Assembler, int]] = {}
-        self._known: dict[tuple[str, bool], Forecaster] = {}
+        self._providers: dict[str, _Provider] = {}
         self.sent, self.other = Sums(), Sums()
 
-    def priced(self, writer: ContextWriter, now: float) -> Mapping[str, Any]:
-        """The data of a ``what_if`` event for the request that a context has just assembled, at ``now`` (seconds)."""
+    def assembled(self, writer: ContextWriter) -> Assembly:
+        """The request of the call that a context waits for, under the strategy."""
         assert writer.assembly is not None
         assembler, known = self._assemblers.get(writer, (None, 0))
         if assembler is None or known > len(writer.items):
@@ -50,34 +61,56 @@ class OtherStrategy:
         for item in writer.items[known:]:
             assembler.add(item)
         self._assemblers[writer] = assembler, len(writer.items)
-        parameters = writer.assembly.request.parameters
-        other = assembler.assemble(writer.at, parameters=parameters)
-        invalid = other.problems[0].message if len(other.problems) > len(writer.assembly.problems) else ""
-        as_is, instead = self._predicted(writer.assembly, now, real=True), self._predicted(other, now, real=False)
+        return assembler.assemble(writer.at, parameters=writer.assembly.request.parameters)
+
+    def priced(
+        self, sent: Assembly, prediction: Prediction, other: Assembly, usage: Usage, answer: Message, now: float
+    ) -> Mapping[str, Any]:
+        """The data of a ``what_if`` event for a call that was answered at ``now`` (seconds), by what its provider
+        counted, else by its prediction; and what ``assembled`` gave for it.
+        """
+        model = sent.request.model
+        provider = self._providers.setdefault(model, _Provider())
+        calibration, exact = provider.calibration, sent.grade is Grade.EXACT
+        calibration.learn(
+            sent.entries, sent.prefix_digests[0], sent.tools_tokens, sent.overhead_tokens, usage, exact=exact
+        )
+        forecast = None if usage.input else prediction.forecast
+        tokens = usage.input or prediction.forecast.tokens or sent.tokens_sent
+        anchor = calibration.anchor(sent.entries, sent.overhead_tokens, tokens, prediction.grade, forecast)
+        share = self._counter.range(model)
+
+        def expected(assembly: Assembly) -> Expected:
+            return calibration.leaning(assembly, anchor, share, 0.0, unknown=False)
+
+        as_is = self._forecast(provider.sent, sent, now, expected(sent))
+        instead = self._forecast(provider.other, other, now, expected(other))
+        calibration.said(answer, usage)
+        provider.sent.answered(sent, usage.cached, usage.written)
+        if other.request.digest == sent.request.digest:
+            provider.other.answered(other, usage.cached, usage.written)
         self.sent.add(as_is)
         self.other.add(instead)
         return {
             "strategy": str(self.strategy),
-            "tokens": instead.forecast.tokens,
-            "cached": instead.forecast.cached,
-            "cost": instead.forecast.cost,
-            "sent_tokens": as_is.forecast.tokens,
-            "sent_cost": as_is.forecast.cost,
+            "tokens": instead.tokens,
+            "cached": instead.cached,
+            "cost": instead.cost,
+            "sent_tokens": as_is.tokens,
+            "sent_cost": as_is.cost,
             "all_tokens": self.other.tokens,
             "all_cost": self.other.cost,
             "all_sent_tokens": self.sent.tokens,
             "all_sent_cost": self.sent.cost,
-            "invalid": invalid,
+            "invalid": other.problems[0].message if len(other.problems) > len(sent.problems) else "",
         }
 
     def forget(self, writer: ContextWriter) -> None:
         """A context is over."""
         self._assemblers.pop(writer, None)
 
-    def _predicted(self, assembly: Assembly, now: float, *, real: bool) -> Prediction:
-        key = assembly.request.model, real
-        if (forecaster := self._known.get(key)) is None:
-            forecaster = self._known[key] = Forecaster(key[0], self._counter, self._prices, NO_MARKS)
-        prediction = forecaster.predict(assembly, now)
-        forecaster.sent(assembly, now)
-        return prediction
+    def _forecast(self, cache: PrefixCache, assembly: Assembly, now: float, expected: Expected) -> Forecast:
+        price = self._prices.price(assembly.request.model, expected.tokens)
+        forecast = cache.forecast(assembly, price, now, expected)
+        cache.sent(assembly, now)
+        return forecast

@@ -264,15 +264,14 @@ class Recorder:
         if reply.remark:
             self._run.warn(reply.remark, writer.at, code="drawn")
         if answer is None:
-            self._contexts.answered(waiting.context, None)
             failed = Call(duration_s=told.duration_s, fault=fault or "the reply holds no answer of a model")
-            writer.failed(failed, "cut" if reply.fault else "status" if reply.status >= 400 else "bad answer")
+            kind = "cut" if reply.fault else "status" if reply.status >= 400 else "bad answer"
+            self._contexts.failed(waiting.context, failed, kind)
             return None
         said, call = answer
-        self._contexts.answered(waiting.context, said)
         if call.usage.input == 0:  # No request is empty: a reply that says so was not counted.
             call = replace(call, usage=replace(call.usage, input=None))
-        writer.answered(said, call, recorded=reply.by == "recording")
+        self._contexts.answered(waiting.context, said, call, recorded=reply.by == "recording")
         if fault:
             self._run.warn(f"the answer did not arrive whole: {fault}", writer.at)
         return said

@@ -143,11 +143,9 @@ class SpanRun:
         context = self._contexts.asked(asked, call.call.at)
         context.writer.started()
         if call.call.fault:
-            self._contexts.answered(context, None)
-            context.writer.failed(call.call)
+            self._contexts.failed(context, call.call)
         else:
-            self._contexts.answered(context, answer)
-            context.writer.answered(answer, call.call)
+            self._contexts.answered(context, answer, call.call)
         self._run.journal.sync()
 
     def end(self, status: str, reason: str = "") -> None:

@@ -33,6 +33,11 @@ class Place(NamedTuple):
         """The visit this place belongs to."""
         return self[:3]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of the whole cascade, whose candidates begin at this phase, and not of the phase itself."""
+        return bool(self.phase) and not self.visit
+
     @classmethod
     def parse(cls, text: str) -> Place:
         """Parse the full form. Raises ValueError that says what was expected."""

@@ -11,6 +11,7 @@ from copy import copy
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
 from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, Prices
@@ -215,17 +216,24 @@ class PastCalls:
         self._later: dict[str, list[int]] = {}
         """By model: inputs of calls that followed another call of their visit and hit no cache."""
         self._visits: set[tuple[str, str, int]] = set()
-        counted = [call for call in calls if call.usage.input]
-        for call in counted:
-            self._learn(call)
-        for call in counted:
-            calibration = self._calibrations[call.model]
-            entries, stated = tuple(call.entries), call.usage.input or 0
-            self._anchors[call.place] = calibration.anchor(entries, stated, call.overhead_tokens)
+        known = list(calls)
+        for call in known:
+            if call.usage.input:
+                self._learn(call)
+        for call in known:
+            if call.answer is not None and call.tokens_in:
+                forecast = call.forecast if call.usage.input is None else None
+                told = call.tokens_in, call.grade, forecast
+                self._anchors[call.place] = self._of(call.model).anchor(
+                    tuple(call.entries), call.overhead_tokens, *told
+                )
+
+    def _of(self, model: str) -> Calibration:
+        return self._calibrations.setdefault(model, Calibration())
 
     def _learn(self, call: CallState) -> None:
         usage, model = call.usage, call.model
-        calibration = self._calibrations.setdefault(model, Calibration())
+        calibration = self._of(model)
         exact = all(entry.grade is Grade.EXACT for entry in call.entries) and not call.tools_tokens
         seed = f"{call.place.branch} {call.tools_hash}"
         calibration.learn(tuple(call.entries), seed, call.tools_tokens, call.overhead_tokens, usage, exact=exact)
@@ -262,9 +270,15 @@ class PastCalls:
         *,
         unknown: bool,
     ) -> Expected:
-        """Tokens of a request that replaces a call, counted from that call's own input if it is known."""
-        calibration = self._calibrations.setdefault(call.model, Calibration())
-        return calibration.leaning(assembly, self._anchors.get(call.place), share, lean, unseen, unknown=unknown)
+        """Tokens of a request that replaces a call, counted from that call's own input: of the same request, it is the
+        very number that all places show of the call; none if no provider saw the call.
+        """
+        if call.answer is not None and not call.tokens_in:
+            return Expected(0, 0, 0, lambda messages: 0, call.grade_in)
+        calibration, anchor = self._of(call.model), self._anchors.get(call.place)
+        found = calibration.leaning(assembly, anchor, share, lean, unseen, unknown=unknown)
+        is_same = anchor is not None and assembly.request.digest == call.digest
+        return replace(found, grade=call.grade_in) if is_same else found
 
 
 _REASONING = ("reasoning", "thinking_blocks", "reasoning_content", "reasoning_details")
@@ -299,16 +313,23 @@ class TokenSums(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """A call whose input tokens the provider stated."""
+    """A call from which others are counted."""
 
     entries: tuple[Entry, ...]
     """Its context."""
     stated: int
+    """Its input tokens: as the provider stated them, else as they were forecast."""
     sums: TokenSums
     overhead: int
     """Our count of the request beside messages and tools."""
     exact: bool
     """Whether our count was the provider's."""
+    grade: Grade = Grade.CALIBRATED
+    """How far the tokens of other requests can be trusted at best."""
+    less: int = 0
+    """How many tokens less than ``stated`` it may have."""
+    more: int | None = 0
+    """How many tokens more; None if there is no limit."""
 
 
 class Calibration:
@@ -436,10 +457,20 @@ class Calibration:
             self._trusts = False
             self._forget(0)
 
-    def anchor(self, entries: tuple[Entry, ...], stated: int, overhead: int) -> Anchor:
-        """A call of the past as a request is counted from it, by all that has been learned by now. It keeps no context:
-        those of a long run are large."""
-        return Anchor((), stated, self._of(entries), overhead, False)
+    def anchor(
+        self, entries: tuple[Entry, ...], overhead: int, tokens: int, grade: Grade, forecast: Forecast | None
+    ) -> Anchor:
+        """A call that is over, as a request is counted from it, by all that has been learned by now. It keeps no
+        context: those of a long run are large. ``forecast``: which ``tokens``, of this grade, are from; None if the
+        provider stated them.
+        """
+        counted = Anchor((), tokens, self._of(entries), overhead, False)
+        if forecast is None:
+            return counted
+        if grade is Grade.EXACT and not self._trusts:
+            grade = Grade.ESTIMATE
+        less = 0 if forecast.low is None else tokens - forecast.low
+        return counted._replace(grade=grade, less=less, more=None if forecast.high is None else forecast.high - tokens)
 
     # -- what will be counted ------------------------------------------------------------------------------------------
 
@@ -511,7 +542,8 @@ class Calibration:
         *,
         unknown: bool,
     ) -> Expected:
-        """The same in hindsight: counted from one earlier call, ``before``, with all that the run has taught.
+        """The same in hindsight: counted from the call that the request replaces, ``before``, with all that the run has
+        taught. The very request of that call has the very number that is shown of the call.
 
         ``lean``: from -1 (lowest guess) to 1 (highest guess), applied to every request equally, so that strategies are
         compared under the same assumption.
@@ -524,8 +556,11 @@ class Calibration:
         low, slope, high = self._slope(share)
         leant = slope + lean * (high - slope if lean > 0 else slope - low)
         totals = sorted(_total(before, sums, assembly, each) for each in (low, slope, high))
-        total = _total(before, sums, assembly, leant)
-        return self._expected(assembly, total, leant, (totals[0], totals[-1]), Grade.CALIBRATED)
+        more = before.stated * (share[1] - 1) if before.more is None else before.more
+        total = _total(before, sums, assembly, leant) + lean * (more if lean > 0 else before.less)
+        bounds = totals[0] - before.less, None if before.more is None else totals[-1] + before.more
+        grade = assembly.grade if before.grade is Grade.EXACT else before.grade
+        return self._expected(assembly, total, leant, bounds, grade)
 
     def _unanchored(
         self,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from html import escape
 
-from workbench.analysis.prediction import PredictedUsage
+from workbench.analysis.prediction import CallInput
 from workbench.analysis.ways import ways_on
 from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
@@ -116,7 +116,7 @@ class _Page:
         inside = f" with {sums.runs:,} runs inside" if sums.runs else ""
         yield f"{sums.calls:,} calls{kept}{inside}"
         out = "–" if (told := sums.told_out) is None else f"{told:,}"
-        yield f"{'' if sums.grade_in is Grade.EXACT else '~'}{sums.tokens_in:,} tokens in, {out} out"
+        yield f"{_about(sums.grade_in)}{sums.tokens_in:,} tokens in, {out} out"
         if cost := _cost(sums.spent):
             yield cost
 
@@ -189,13 +189,13 @@ class _Page:
         )
         if call.place.branch:
             name += f" · {call.place.branch}"
-        predicted = PredictedUsage.of(call)
+        took = CallInput.of(call)
         facts = ["edited by hand"] if call.place in self._edited else []
-        facts += [call.model, call.strategy, f"{predicted.tokens:,} of {predicted.full:,} tokens sent"]
-        if call.forecast is not None:
-            facts.append(f"{predicted.cached:,} cached predicted")
-        if call.usage.input is not None:
-            facts.append(f"{call.usage.input:,} in, {call.usage.output or 0:,} out")
+        facts += [call.model, call.strategy, f"{_about(took.grade)}{took.sent:,} of {took.full:,} tokens sent"]
+        if took.cached is not None:
+            facts.append(f"{_about(took.cached_grade) if took.cached else ''}{took.cached:,} cached")
+        if call.usage.output is not None:
+            facts.append(f"{call.usage.output:,} out")
         facts.append(_cost(self.state.figures_of_calls([call]).spent))
         yield f'<h3 id="c{self.numbers[id(call)]}"><a id="{text(str(call.place))}">{text(name)}</a></h3>'
         yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
@@ -290,6 +290,10 @@ def _cost(spent: CostSum) -> str:
     if spent.total is None:
         return "cost unpriced" if spent.calls + spent.embedded else ""
     return money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
+
+
+def _about(grade: Grade) -> str:
+    return "" if grade is Grade.EXACT else "~"
 
 
 def text(value: str) -> str:

@@ -623,8 +623,10 @@ class ContextWriter:
         self._last = None
         self._run.clock.lasts(call.duration_s)
 
-    def answered(self, one: ImportedMessage, call: Call, *, recorded: bool = False) -> None:
-        """Journal the answer to that call, and what the source says of it. ``recorded``: it was given before."""
+    def answered(self, one: ImportedMessage, call: Call, *, recorded: bool = False) -> Usage:
+        """Journal the answer to that call, and what the source says of it; its usage as written. ``recorded``: it was
+        given before.
+        """
         run, (assembly, prediction) = self._run, self._taken()
         forecaster, one = run.forecasters[assembly.request.model], replace(self._ids.named(one), call=call)
         item = self._item(one, Kind.ANSWER, self._at)
@@ -638,6 +640,7 @@ class ContextWriter:
         self._join(item)
         self._last, self._output = one, one.text or self._output
         run.clock.lasts(call.duration_s)
+        return answer.usage
 
     def late(
         self, index: int, one: ImportedMessage, call: Call, *, tool_choice: str, parameters: Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.analysis.prediction import Overhead, PredictedUsage, Residual
+from workbench.analysis.prediction import CallInput, Overhead, PredictedUsage, Residual
 from workbench.context.assembly import Action, Entry, MessagePart
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.costs import EXACT
@@ -105,10 +105,10 @@ def call_place(call: CallState) -> str:
 def _totals(call: CallState) -> Iterator[Block]:
     forecast = call.forecast
     yield (Cell(call_place(call), "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
-    guess = PredictedUsage.of(call)
+    guess, took = PredictedUsage.of(call), CallInput.of(call)
     predicted = f"   predicted {money(guess.cost)}" if forecast else ""
-    cached = f"   cached {count(guess.cached, call.grade)}" if forecast else ""
-    sent, full = count(guess.tokens, call.grade), count(guess.full, call.grade)
+    cached = f"   cached {count(took.cached, took.cached_grade)}" if took.cached is not None else ""
+    sent, full = count(took.sent, took.grade), count(took.full, took.grade if took.full == took.sent else call.grade)
     yield (
         f"{sent} tokens sent of {full}{cached}{predicted}   ",
         Cell(plural(len(call.problems), "problem"), "error" if call.problems else "ok"),

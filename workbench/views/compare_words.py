@@ -328,7 +328,7 @@ def reported_lines(side: ComparisonSide) -> Iterator[str]:
     if not calls:
         return
     reports = [one.reported for one in calls if one.reported is not None]
-    tokens = sum(one.tokens for one in calls)
+    tokens = sum(one.call.expected for one in calls)
     yield (
         f"was sent in {plural(len(calls), 'call')}: the provider counted {count(sum(r.input for r in reports))} tokens "
         f"({count(tokens)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from rich.cells import cell_len
 
-from workbench.analysis.prediction import Overhead, PredictedUsage, Residual
+from workbench.analysis.prediction import CallInput, Overhead, PredictedUsage, Residual
 from workbench.context.assembly import BrokenInvariant, Entry, Kind
 from workbench.context.marks import LIVE_MARKS, PARAMETER, Marks, marked_entries
 from workbench.context.place import Place
@@ -24,7 +24,7 @@ from workbench.views.model import Rows
 from workbench.views.numbers import UNPRICED, count, money, plural
 from workbench.views.signs import sign
 from workbench.views.text import wrapped
-from workbench.views.words import phase_words
+from workbench.views.words import WHOLE, phase_words
 
 MEASURED = 60
 """Entries at each end of a long context that decide how wide its columns are."""
@@ -402,7 +402,7 @@ class ContextRows(Rows):
 def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
     """``Context · triage · turn 3/6 · attempt 2``; counts that are 1 and cannot be more are left out."""
     turn = f"turn {place.turn}" + (f"/{max_turns}" if max_turns > 1 else "") if place.turn else "beside the turns"
-    parts = [flat(place.phase), turn]
+    parts = [WHOLE if place.is_whole else flat(place.phase), turn]
     if place.visit > 1:
         parts.insert(1, f"visit {place.visit}")
     if place.attempt > 1:
@@ -434,18 +434,18 @@ def brief(strategy: str, room: int) -> str:
 
 def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Span, ...]:
     """The numbers of a call in one line: as much of it as there is room for, the most telling first."""
-    predicted = PredictedUsage.of(call)
-    full = f" of {count(predicted.full, call.grade)}" if call.tokens_full != call.tokens_sent else ""
-    parts: list[list[Span]] = [[("sends ", "dim"), (count(predicted.tokens, call.grade), "bold"), (full, "dim")]]
+    predicted, took = PredictedUsage.of(call), CallInput.of(call)
+    full = f" of {count(took.full, call.grade)}" if took.full != took.sent else ""
+    parts: list[list[Span]] = [[("sends ", "dim"), (count(took.sent, took.grade), "bold"), (full, "dim")]]
     if call.problems:
         beyond = all(broken.invariant == WINDOW for broken in call.problems)
         said = " beyond the context window" if beyond else f" {plural(len(call.problems), 'broken rule')}"
         rules = Target(said, "tab.problems")
         parts.append([sign("broken"), (rules, "error")])
     if call.forecast is not None:
-        parts.append([("cached ", "dim"), (count(predicted.cached, call.grade), "cached")])
-        if predicted.cached:  # All of it is, if not.
-            parts.append([("fresh ", "dim"), (count(predicted.fresh, call.grade), "plain")])
+        parts.append([("cached ", "dim"), (count(took.cached, took.cached_grade), "cached")])
+        if took.cached:  # All of it is, if not.
+            parts.append([("fresh ", "dim"), (count(took.fresh, took.cached_grade), "plain")])
         if predicted.cost is None:
             parts.append([(UNPRICED, "dim")])
         else:
@@ -458,7 +458,7 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
         parts.append([("budget ", "dim"), (count(budget), "error" if over else "plain")])
     if not call.problems:
         parts.append([sign("done"), (" valid", "dim")])
-    if (saved := predicted.full - predicted.tokens) > 0:
+    if (saved := took.full - took.sent) > 0:
         parts.append([sign("masked"), (f" {count(saved, call.grade)} saved", "masked")])
     return ((" ", "plain"), *dropping(parts, width - 1))
 

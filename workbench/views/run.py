@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from os import getpid
 from typing import Any
 
 from msgspec import to_builtins
 
-from workbench.analysis.prediction import PredictedUsage, Residual
-from workbench.context.assembly import Grade
+from workbench.analysis.prediction import CallInput, PredictedUsage, Residual
 from workbench.context.place import Place
 from workbench.engine.journal.costs import Embeddings
 from workbench.engine.journal.event import Event
@@ -25,7 +24,7 @@ from workbench.views.cells import flat
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
-from workbench.views.words import reason_words, words_of
+from workbench.views.words import WHOLE, reason_words, words_of
 
 _INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
 
@@ -254,6 +253,9 @@ def steps(state: RunState) -> Iterator[Table]:
             _call_row(call, label_words(state.annotations.at(call.place)), edited=call.place in edited)
             for call in visit.calls
         ]
+    if beside := [call for call in state.calls if state.visit_of(call.place) is None]:
+        rows.append(_beside_row(beside, state))
+        rows += [_call_row(call, label_words(state.annotations.at(call.place)), edited=False) for call in beside]
     if not rows:
         return
     residuals = any(Residual.of(call) is not None for call in state.calls)
@@ -271,6 +273,14 @@ def steps(state: RunState) -> Iterator[Table]:
         ),
         rows if residuals else [[*row[:3], *row[4:]] for row in rows],
     )
+
+
+def _beside_row(calls: Sequence[CallState], state: RunState) -> list[Piece]:
+    """The calls of no phase."""
+    took = state.figures_of_calls(calls)
+    name = WHOLE if all(call.place.is_whole for call in calls) else "beside the phases"
+    tokens = count(took.tokens_in, took.grade_in)
+    return [Cell(name, "name"), "", tokens, "", "", count(took.told_out), spent_cell(took.spent), "", ""]
 
 
 def visit_name(visit: VisitState) -> str:
@@ -308,7 +318,6 @@ def call_name(call: CallState) -> str:
 
 def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
     """``said``: what people say of it."""
-    told = call.usage.input is not None
     found = Residual.of(call)
     tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
     failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
@@ -317,7 +326,7 @@ def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
         if edited
         else f"  {call_name(call)}",
         status_cell("recorded" if call.recorded and call.status == "done" else call.status),
-        count(call.usage.input if told else PredictedUsage.of(call).tokens, call.grade_in),
+        count(call.tokens_in, call.grade_in),
         off_by(found.share) if found is not None and not call.beside else "",
         _cached(call),
         count(call.usage.output),
@@ -329,10 +338,8 @@ def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
 
 def _cached(call: CallState) -> str:
     """Tokens from the provider's cache; ``~`` when only predicted."""
-    if call.usage.cached is not None:
-        return count(call.usage.cached)
-    predicted = PredictedUsage.of(call).cached if call.forecast else 0
-    return count(predicted, Grade.ESTIMATE) if predicted else ""
+    took = CallInput.of(call)
+    return count(took.cached, took.cached_grade) if took.cached or call.usage.cached is not None else ""
 
 
 def _warnings(state: RunState) -> Iterator[Line]:
@@ -373,6 +380,7 @@ def run_json(state: RunState) -> dict[str, Any]:
             "embeddings": None if made is None else to_builtins(made),
         },
         "phases": [visit_json(visit, state) for visit in state.visits],
+        "beside_phases": [call_json(call) for call in state.calls if state.visit_of(call.place) is None],
         "edited": state.edited,
         "edits": [{"at": str(event.place), "said": edit_words(event, state), **event.data} for event in state.edits],
         "warnings": [dict(event.data) for event in state.warnings],
@@ -460,6 +468,8 @@ def call_json(call: CallState) -> dict[str, Any]:
         "tokens_full": call.tokens_full,
         "tokens_sent": call.tokens_sent,
         "grade": str(call.grade),
+        "tokens_in": call.tokens_in,
+        "grade_in": str(call.grade_in),
         "predicted": _predicted_json(call),
         "residual": _residual_json(call),
         "usage": {

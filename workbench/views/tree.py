@@ -107,7 +107,7 @@ def figures(node: Node, width: int) -> list[Span]:
     """The columns of a node. Unknown values are empty."""
     calls = node.calls if node.total is None else node.total.calls
     if not node.several and all(call.answer is None for call in calls):
-        return fitted({"in": (count(_sent(calls[0]), calls[0].grade_in), "plain")}, width)
+        return fitted({"in": (count(calls[0].tokens_in, calls[0].grade_in), "plain")}, width)
     token = "plain" if node.total is None else "bold"
     return sum_cells(node.sums, calls, node.took, width, token, several=node.several)
 
@@ -131,17 +131,6 @@ def sum_cells(
         texts["out"] = (count(took.tokens_out) if took.tokens_out else "", token)
         texts["cost"] = (spent_cell(took.spent, took.missing), token)
     return fitted(texts, width)
-
-
-def _sent(call: CallState) -> int:
-    """The provider's count if known, else the predicted one."""
-    return _predicted(call) if call.usage.input is None else call.usage.input
-
-
-def _predicted(call: CallState) -> int:
-    from workbench.analysis.prediction import PredictedUsage  # 30 ms, which the first frame does without
-
-    return PredictedUsage.of(call).tokens
 
 
 def _known(values: Sequence[int | None]) -> str:
@@ -368,8 +357,11 @@ class Nodes:
             if run is not None and contest.is_whole:
                 status = "success" if contest.winner is not None else "running"
                 words = f" {plural(len(contest.rounds[0].entrants), 'walk')} of the cascade"
-                yield Node(("walks", contest.place.branch), 0, (self._mark(status), (words, "plain")))
                 calls = [call for call in run.calls if call.place.visit_key == contest.place.visit_key]
+                sums = run.figures_of_calls(calls)
+                tokens = (count(sums.tokens_in, sums.grade_in), "dim")
+                left = (self._mark(status), (words, "plain"))
+                yield Node(("walks", contest.place.branch), 0, left, (tokens,) if sums.calls else (), sums=sums)
                 yield from (self._call("", call, 1, many=False) for call in calls)
 
     def _rest(self) -> Iterator[Node]:
@@ -661,7 +653,7 @@ def ended(status: str, *, over: bool) -> str:
 def _took(call: CallState) -> tuple[Span, ...]:
     problems: tuple[Span, ...] = ((f"✗{len(call.problems)} ", "error"),) if call.problems else ()
     if call.status != "done":
-        return (*problems, (count(_predicted(call), call.grade), "faint"))
+        return (*problems, (count(call.expected, call.grade), "faint"))
     return (*problems, (seconds(call.duration_s), "faint"))
 
 
@@ -768,7 +760,7 @@ class TreeRows(Rows):
             return ()
         if node.ran is None:
             if node.id[0] == "phase" and node.calls:
-                return (("  ", "plain"), (sparkline([_sent(call) for call in node.calls], cells), "time-call"))
+                return (("  ", "plain"), (sparkline([call.tokens_in for call in node.calls], cells), "time-call"))
             return ()
         timeline, ran = self.view.timeline, node.ran
         if timeline is None:

@@ -134,7 +134,7 @@ def _under(project: Project, state: RunState, spec: str, calls: list[CallState])
 
 def _difference(before: Sequence[CallState], after: Sequence[CallState]) -> str:
     """Both sums in one line: tokens sent and the predicted cost of the input."""
-    sent = [sum(call.expected for call in calls) for calls in (after, before)]
+    sent = [sum(call.tokens_in for call in calls) for calls in (after, before)]
     costs = [_predicted(calls) for calls in (after, before)]
     return (
         f"what-if over {plural(len(after), 'call')}: {count(sent[0])} tokens instead of {count(sent[1])}, "

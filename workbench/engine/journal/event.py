@@ -115,8 +115,9 @@ KINDS: dict[str, str] = {
     "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",
     "cost_known": "request digest, usage, cost that arrived later",
     "what_if": (
-        "strategy (that nothing is sent by), tokens, cached, cost (of the input, predicted), sent_tokens, sent_cost "
-        "(of what is sent, by the same rules), all_tokens, all_cost, all_sent_tokens, all_sent_cost (of all calls so "
+        "of an answered call: strategy (that nothing is sent by), tokens, cached, cost (of the input, predicted), "
+        "sent_tokens (as its provider counted, else as predicted; tokens is on the same scale), sent_cost (of what was "
+        "sent, by the same rules as cost), all_tokens, all_cost, all_sent_tokens, all_sent_cost (of all calls so "
         "far), invalid (the rule that such a request would break)"
     ),
     "exchange": (

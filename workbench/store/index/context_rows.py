@@ -85,7 +85,7 @@ def context_row(event: Event, call: CallState, session_id: str, parts: Sequence[
     return ContextRow(
         session_id=session_id,
         branch=place.branch,
-        phase_name=place.phase,
+        phase_name="" if place.is_whole else place.phase,
         visit=small(place.visit),
         attempt_number=small(place.attempt),
         turn_number=small(place.turn),
