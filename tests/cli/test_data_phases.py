@@ -62,22 +62,24 @@ def test_rows_keep_their_types_and_the_input_is_rendered(cli: Cli) -> None:
     assert (made["columns"], made["row_count"], made["_route"]) == (["id", "name", "amount"], 2, "success")
 
 
-def test_python_sees_a_table_as_a_data_frame_and_sql_sees_what_it_makes(cli: Cli) -> None:
+def test_python_sees_a_table_as_a_data_frame_and_sql_sees_what_it_makes_and_the_lists_inside_it(cli: Cli) -> None:
     code = "df = data.raw\ndf['double'] = df['amount'] * 2\nresult = df"
-    query = "SELECT sum(double) AS total, max(name) AS last FROM _more"
-    made = ran(cli, cascade(ROWS, phase("more", "python_data", code=code), phase("sum", "sql_data", query=query)))
-    assert made["rows"] == [{"total": 60, "last": "bob"}]
-
-
-def test_lists_inside_a_result_are_tables_of_their_own(cli: Cli) -> None:
-    code = (
+    nested = (
         "result = {'n': 2, 'people': [{'name': 'ann', 'tags': ['a']}, {'name': 'bob', 'tags': []}], 'one': {'k': 'v'}}"
     )
-    query = "SELECT n, name, len(tags) AS tags, k FROM _made, _made_people, _made_one ORDER BY name"
-    made = ran(cli, cascade(phase("made", "python_data", code=code), phase("ask", "sql_data", query=query)))
+    query = "SELECT n, name, double, len(tags) AS tags, k FROM _made, _made_one, _made_people JOIN _more USING (name)"
+    made = ran(
+        cli,
+        cascade(
+            ROWS,
+            phase("more", "python_data", code=code),
+            phase("made", "python_data", code=nested),
+            phase("ask", "sql_data", query=f"{query} ORDER BY name"),
+        ),
+    )
     assert made["rows"] == [
-        {"n": 2, "name": "ann", "tags": 1, "k": "v"},
-        {"n": 2, "name": "bob", "tags": 0, "k": "v"},
+        {"n": 2, "name": "ann", "double": 20, "tags": 1, "k": "v"},
+        {"n": 2, "name": "bob", "double": 40, "tags": 0, "k": "v"},
     ]
 
 

@@ -19,10 +19,38 @@ from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, ModelFault
-from workbench.models.connections import EventStreamResponse, RecordingClient
+from workbench.models.connections import Bounds, EventStreamResponse, Intake, RecordingClient, TooLarge
 from workbench.models.litellm import LiteLLM
 from workbench.models.names import resolve
 from workbench.models.prices import PriceTable
+
+BOUNDS = Bounds(body=3 << 20, line=2 << 20, lines=3, nodes=4)
+FULL = b"x" * (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        ([FULL, b"\n", FULL, b"\n", FULL], "is longer than 3 MB, the most that is read of one"),
+        ([FULL, FULL, b"x"], "has a line of more than 2 MB, the most that is read of one"),
+        ([b"x\n" + FULL, FULL, b"x"], "has a line of more than 2 MB, the most that is read of one"),
+        ([b"\n\r\n", b"\n\n"], "has more than 3 lines, the most that are read of one"),
+        ([b"[{", b'{"a": [['], "has more than 4 objects and lists in one line"),
+    ],
+)
+def test_the_piece_that_passes_a_bound_is_refused_and_none_before(taken: list[bytes], said: str) -> None:
+    intake = Intake(BOUNDS)
+    *before, last = taken
+    for piece in before:
+        intake.take(piece)
+    with pytest.raises(TooLarge, match=said):
+        intake.take(last)
+
+
+def test_bounds_of_a_line_begin_anew_with_each_line() -> None:
+    intake = Intake(BOUNDS)
+    for piece in (FULL, b"[[[[\n[[", b"[[\n", FULL):
+        intake.take(piece)
 
 
 def asks(model: str, text: str = "hi") -> Request:

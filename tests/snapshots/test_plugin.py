@@ -96,7 +96,7 @@ def test_the_plugin_is_announced_to_pytest() -> None:
     assert 'cascade_workbench = "workbench.pytest_plugin"' in project.read_text("utf-8")
 
 
-@pytest.mark.parametrize("workers", [2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.proof)])
 def test_it_works_in_several_processes(frozen: Path, workers: int) -> None:
     for name in ("a", "b", "c"):
         text = frozen.read_text("utf-8").replace('"snapshot_name": "greets"', f'"snapshot_name": "{name}"')

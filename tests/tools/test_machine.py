@@ -204,7 +204,10 @@ asyncio.run(ShellTools(Sandbox(Path(sys.argv[1]), level=sys.argv[2])).linux_shel
 def test_what_a_killed_process_leaves_is_cleared_by_the_next_and_nothing_else(open_folder: Path, level: Level) -> None:
     sandbox_at(level, open_folder)
     with subprocess.Popen(
-        [sys.executable, "-c", LEFT, str(open_folder), level], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+        [sys.executable, "-c", LEFT, str(open_folder), level],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
     ) as process:
         assert process.stdout is not None
         folder = Path(process.stdout.readline().strip())

@@ -370,10 +370,10 @@ class Toolbox:
             name: ToolFacts("builtin", description=spec.description, parameters=_parameters(spec))
             for name, spec in ENGINE_SPECS.items()
         }
-        absent = cannot_run()
+        absent, browser = cannot_run(), is_installed("browser")
         for tool in self.registry:
             hides = tool.kind is not Kind.BUILTIN and tool.name in self._builtin
-            needs = _needs(tool, missing) or (absent.get(tool.name, "") if tool.kind is Kind.BUILTIN else "")
+            needs = _needs(tool, missing, browser) or (absent.get(tool.name, "") if tool.kind is Kind.BUILTIN else "")
             spec, own = tool.spec, tool.kind is not Kind.BUILTIN
             facts[tool.name] = ToolFacts(
                 _KINDS[tool.kind],
@@ -466,9 +466,10 @@ class ChildTools:
             self._leaving = asyncio.ensure_future(self._toolbox.aclose(self._run_id))
 
 
-def _needs(tool: Tool, missing_sandbox: str) -> str:
+def _needs(tool: Tool, missing_sandbox: str, browser: bool) -> str:
+    """Returns what a tool lacks; ``browser``: whether the extra of the tools that can be refused is installed."""
     if tool.refusal:
-        return f"trust: {tool.refusal}" if is_installed("browser") else f"the browser extra: {install_line('browser')}"
+        return f"trust: {tool.refusal}" if browser else f"the browser extra: {install_line('browser')}"
     return missing_sandbox if tool.needs_sandbox else ""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +49,3 @@ def main(folder: Path) -> dict[str, Any]:
         (store.folder(RUN) / "annotations.jsonl").unlink()
         look("file gone")
     return seen
-
-
-if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1])), default=str))

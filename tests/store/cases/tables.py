@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +132,3 @@ def _senseless(store: Store, index: Index) -> dict[str, Any]:
         "fault": index.progress.fault,
         "other": index.engine.reader.query("SELECT count() FROM events WHERE run_id = 'run-9'").one(),
     }
-
-
-if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]))))

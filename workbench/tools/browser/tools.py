@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -376,9 +376,10 @@ def browser_tools(browser: BrowserTools, refusal: str) -> dict[str, Callable[[],
     session = (browser.start, browser.execute, browser.extract, browser.close, browser.status)
     named: dict[str, Function] = {"take_screenshot": browser.take_screenshot}
     named |= {f"{prefix}_{one.__name__}": one for prefix in ("browser", "rabbitize") for one in session}
-    return {name: partial(_tool, name, use, refusal) for name, use in named.items()}
+    refused = cache(lambda: missing("browser") or refusal)  # Looked for once, and not before a tool is described.
+    return {name: partial(_tool, name, use, refused) for name, use in named.items()}
 
 
-def _tool(name: str, use: Function, refusal: str) -> Tool:
+def _tool(name: str, use: Function, refused: Callable[[], str]) -> Tool:
     spec = own_spec_of(name, use, side_effects=True)
-    return Tool(name, spec, use, Kind.BUILTIN, timeout_s=TIMEOUT_S, refusal=missing("browser") or refusal)
+    return Tool(name, spec, use, Kind.BUILTIN, timeout_s=TIMEOUT_S, refusal=refused())
