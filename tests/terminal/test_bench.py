@@ -13,21 +13,6 @@ import pytest
 from tests.terminal.conftest import PROMPT, Terminal
 from workbench.store.store import Store
 
-ASKING = """\
-cascade_id: asking
-phases:
-  - name: ask
-    instructions: Find the owner.
-    tackle: [ask_human]
-    rules: {max_turns: 2}
-"""
-ASKING_REPLIES = """\
-replies:
-  ask:
-    - say: I have to ask.
-      calls: [{tool: ask_human, arguments: {question: "Which team owns the queue?"}}]
-    - text: Owned by blue.
-"""
 ATTRIBUTES = {"", *map(str, range(10)), *map(str, range(21, 30)), "39", "49"}
 """Codes of a terminal that set no colour: bold, dim, underlined, reversed, and their ends."""
 
@@ -40,93 +25,26 @@ def step(terminal: Terminal, *texts: str) -> str:
     return terminal.until("PAUSED before", *texts)
 
 
-def test_an_example_is_stepped_looked_into_and_run_to_its_end(terminal: Terminal) -> None:
-    terminal.run("open", "log_triage.yaml")
-    terminal.until("NOT RUN", "intake", "triage", "crash", "n step")
-    step(terminal, "intake · turn 1/3")
-    step(terminal, "intake · turn 2/3")
-    for turn in range(1, 5):
-        step(terminal, f"triage · turn {turn}/8")
-    masked = terminal.until("◌", "age")
-    assert "masked" in masked
-    terminal.press("g", "p")
-    terminal.until("Why")
-    terminal.press("w")
-    terminal.until('"messages"')
-    terminal.press("c")
-    terminal.until(" DONE ")
-    terminal.press("4")
-    terminal.until("checkout down for six seconds")
-    terminal.press("q")
-    terminal.until("rc=0", PROMPT)
-    assert terminal.is_restored
-
-
-def test_saves_are_seen_however_an_editor_saves(terminal: Terminal, folder: Path) -> None:
-    file = folder / "log_triage.yaml"
-    good = file.read_text("utf-8")
-    terminal.run("open", "log_triage.yaml")
-    terminal.until("NOT RUN", "noise")
-    step(terminal, "intake · turn 1/3")
-
-    file.write_text(good.replace("At most eight lines.", "At most nine lines."), "utf-8")
-    terminal.until("●", "File reloaded: intake changed")
-
-    beside = folder / ".log_triage.yaml.new"
-    beside.write_text(good.replace("  - name: noise", "  - name: quiet").replace("target: noise", "target: quiet"))
-    beside.replace(file)
-    terminal.until("○ quiet ●")
-
-    file.write_text(good.replace("handoffs:", "handoffs: [", 1), "utf-8")
-    terminal.until("the last good version stays", "○ quiet")
-
-    file.rename(folder / "log_triage.yaml~")
-    with file.open("w", encoding="utf-8") as slow:
-        for start in range(0, len(good), 512):
-            slow.write(good[start : start + 512])
-            slow.flush()
-        os.fsync(slow.fileno())
-    terminal.until("○ noise ●", gone="○ quiet")
-    step(terminal, "intake · turn 2/3")
-    terminal.press("q")
-    terminal.until("A run is active")
-    terminal.press("q")
-    terminal.until("rc=0")
-
-
-def test_a_question_is_answered_in_its_dialog(terminal: Terminal, folder: Path) -> None:
-    (folder / "asking.yaml").write_text(ASKING)
-    (folder / "asking.replies.yaml").write_text(ASKING_REPLIES)
-    terminal.run("open", "asking.yaml")
-    terminal.until("NOT RUN")
-    terminal.press("r")
-    terminal.until("╭─", "Which team owns the queue?", "esc leaves")
-    terminal.read()
-    terminal.type("The blue one")
-    terminal.until("The blue one")
-    terminal.press("Enter")
-    terminal.until(" DONE ")
-    terminal.press("q")
-    terminal.until("rc=0")
-    store = Store(folder / ".workbench")
-    (answered,) = [event for event in store.events(store.run_ids()[0]) if event.kind == "human_answered"]
-    assert answered.data["answer"] == "The blue one"
-
-
 @pytest.mark.fault("F3", "F5")
-def test_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(terminal: Terminal, folder: Path) -> None:
+def test_saves_are_seen_and_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(
+    terminal: Terminal, folder: Path
+) -> None:
     terminal.run("open", "log_triage.yaml", "--session", "s", env="TERM=dumb")
     terminal.until("cannot draw the app; use `workbench run log_triage.yaml`", "rc=2")
     terminal.run("open", "log_triage.yaml", "--session", "s")
-    terminal.until("NOT RUN")
+    terminal.until("NOT RUN", "noise")
     step(terminal, "intake · turn 1/3")
+    save_in_every_way(terminal, folder / "log_triage.yaml")
+    step(terminal, "intake · turn 2/3")
 
     terminal.press("C-z")
     terminal.until("Stopped", PROMPT)
     assert terminal.is_restored
     terminal.type("clear; fg")
     terminal.press("Enter")
-    step(terminal, "intake · turn 2/3")
+    step(terminal, "triage · turn 1/8")
+    terminal.press("q")
+    terminal.until("A run is active")
 
     terminal.kill(signal.SIGTERM)
     terminal.until(PROMPT, gone="intake · turn")
@@ -138,13 +56,35 @@ def test_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(terminal: Termi
     assert store.summary(store.find("s")).status == "stopped"
 
 
+def save_in_every_way(terminal: Terminal, file: Path) -> None:
+    """Save an open file however an editor saves: in place, renamed over, broken, and moved away and written slowly."""
+    good = file.read_text("utf-8")
+    file.write_text(good.replace("At most eight lines.", "At most nine lines."), "utf-8")
+    terminal.until("●", "File reloaded: intake changed")
+
+    beside = file.with_name(".log_triage.yaml.new")
+    beside.write_text(good.replace("  - name: noise", "  - name: quiet").replace("target: noise", "target: quiet"))
+    beside.replace(file)
+    terminal.until("○ quiet ●")
+
+    file.write_text(good.replace("handoffs:", "handoffs: [", 1), "utf-8")
+    terminal.until("the last good version stays", "○ quiet")
+
+    file.rename(file.with_name("log_triage.yaml~"))
+    with file.open("w", encoding="utf-8") as slow:
+        for start in range(0, len(good), 512):
+            slow.write(good[start : start + 512])
+            slow.flush()
+        os.fsync(slow.fileno())
+    terminal.until("○ noise ●", gone="○ quiet")
+
+
 @pytest.mark.fault("F1")
 def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Terminal, folder: Path) -> None:
     terminal.run("open", "log_triage.yaml", "--session", "s")
     terminal.until("NOT RUN")
     step(terminal, "intake · turn 1/3")
     step(terminal, "intake · turn 2/3")
-    step(terminal, "triage · turn 1/8")
     terminal.kill(signal.SIGKILL)
     terminal.until("Killed", PROMPT)
     terminal.type("reset")
@@ -158,7 +98,7 @@ def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Term
     terminal.until("Resume it")
     terminal.read()
     terminal.press("Enter")
-    terminal.until("PAUSED before", "triage · turn 1/8")
+    terminal.until("PAUSED before", "intake · turn 2/3")
     terminal.press("c")
     terminal.until(" DONE ")
     terminal.press("q")
@@ -169,13 +109,18 @@ def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Term
     assert store.state(run_id).output.startswith("# checkout down for six seconds")
 
 
-def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
+def test_an_example_is_stepped_edited_and_run_to_its_end_at_every_size_and_without_colours(
+    terminal: Terminal, folder: Path
+) -> None:
+    editor = editor_of(folder)
     terminal.resize(*SIZES[0])
-    terminal.run("open", "log_triage.yaml", env="NO_COLOR=1")
+    terminal.run("open", "log_triage.yaml", env=f"NO_COLOR=1 VISUAL= EDITOR={editor}")
     for columns, lines in SIZES:
         terminal.resize(columns, lines)
         fits(terminal, columns, "intake · not run yet", "n step", "help", "quit")
+    assert all(name in terminal.text() for name in ("NOT RUN", "triage", "crash"))
     step(terminal, "intake · turn 1/3")
+    edit_in_the_editor(terminal, folder)
     step(terminal, "intake · turn 2/3")
     for columns, lines in reversed(SIZES):
         terminal.resize(columns, lines)
@@ -194,11 +139,49 @@ def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
         codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", coloured) for code in found.split(";")}
         assert codes <= ATTRIBUTES, "NO_COLOR leaves no colour"
         assert {"1", "7"} <= codes, "bold and reversed text stay"
+    terminal.resize(120, 40)
+    for turn in range(1, 5):
+        step(terminal, f"triage · turn {turn}/8")
+    masked = terminal.until("◌", "age")
+    assert "masked" in masked
+    terminal.press("g", "p")
+    terminal.until("Why")
+    terminal.press("w")
+    terminal.until('"messages"')
     terminal.press("c")
     terminal.until(" DONE ")
+    terminal.press("4")
+    terminal.until("checkout down for six seconds")
     terminal.press("q")
-    terminal.until("rc=0")
+    terminal.until("rc=0", PROMPT)
     assert terminal.is_restored
+
+
+def editor_of(folder: Path) -> Path:
+    """A program that an editor is: it replaces the file that it is given."""
+    program = folder / "editor.sh"
+    lines = (
+        "#!/bin/sh",
+        "for file; do :; done",
+        'printf "By hand: %s\\n" "$(cat "$file")" > "$file.new"',
+        'mv "$file.new" "$file"',
+    )
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    return program
+
+
+def edit_in_the_editor(terminal: Terminal, folder: Path) -> None:
+    """Edit a message of the call that is held in the editor of the environment, which has the terminal meanwhile."""
+    terminal.press("E")
+    terminal.until("Edit  before call intake:1", "You prepare the triage")
+    terminal.press("C-e")
+    terminal.until("By hand: You prepare the triage", "1 edit")
+    terminal.press("C-s")
+    terminal.until("+ By hand: You prepare the triage", "− You prepare the triage")
+    terminal.press("C-s")
+    terminal.until("PAUSED before", "changed by hand")
+    assert not any((folder / "state").rglob("edit-*")), "the file that the editor had is gone"
 
 
 def fits(terminal: Terminal, columns: int, *texts: str) -> None:
@@ -209,34 +192,6 @@ def fits(terminal: Terminal, columns: int, *texts: str) -> None:
         return columns - 2 <= width <= columns and all(text in shown for text in texts)
 
     terminal.wait(is_drawn, (columns, *texts))
-
-
-def test_a_message_is_edited_in_the_editor_of_the_environment(terminal: Terminal, folder: Path) -> None:
-    program = folder / "editor.sh"
-    lines = (
-        "#!/bin/sh",
-        "for file; do :; done",
-        'printf "By hand: %s\\n" "$(cat "$file")" > "$file.new"',
-        'mv "$file.new" "$file"',
-    )
-    program.write_text("\n".join(lines) + "\n")
-    program.chmod(0o755)
-    terminal.run("open", "log_triage.yaml", env=f"VISUAL= EDITOR={program}")
-    terminal.until("NOT RUN")
-    step(terminal, "intake · turn 1/3")
-    terminal.press("E")
-    terminal.until("Edit  before call intake:1", "You prepare the triage")
-    terminal.press("C-e")
-    terminal.until("By hand: You prepare the triage", "1 edit")
-    terminal.press("C-s")
-    terminal.until("+ By hand: You prepare the triage", "− You prepare the triage")
-    terminal.press("C-s")
-    terminal.until("PAUSED before", "changed by hand")
-    assert not any((folder / "state").rglob("edit-*")), "the file that the editor had is gone"
-    terminal.press("q")
-    terminal.until("Quit?")
-    terminal.press("q")
-    terminal.until("rc=0", PROMPT)
 
 
 def test_attach_opens_the_app_and_its_program_has_a_pane_of_its_own(terminal: Terminal, folder: Path) -> None:
