@@ -15,6 +15,7 @@ from textual._compositor import Compositor
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import CssSource, Stylesheet
+from textual.css.types import CSSLocation
 from textual.keys import KEY_NAME_REPLACEMENTS, key_to_character
 from textual.pilot import Pilot
 
@@ -62,17 +63,17 @@ async def _rest() -> None:
 
 
 class SharedStylesheet(Stylesheet):
-    """A style sheet whose rules are parsed once for all apps: they follow from its texts and variables, and an app
-    only reads them."""
+    """A style sheet whose texts are parsed once for all apps: rules follow from texts and variables, and an app only
+    reads them."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__(variables=dict(variables))
-        self._named = dict(variables)
-        self._parsed: Stylesheet | None = None
+        self._parser = _parser(variables)
+        self._parsed: _Parsed | None = None
 
     def set_variables(self, variables: dict[str, str]) -> None:
         super().set_variables(variables)
-        self._named, self._parsed = dict(variables), None
+        self._parser, self._parsed = _parser(variables), None
 
     def read(self, *arguments: Any, **options: Any) -> None:
         super().read(*arguments, **options)
@@ -83,18 +84,12 @@ class SharedStylesheet(Stylesheet):
         self._parsed = None
 
     def parse(self) -> None:
-        key = (tuple(self.source.items()), tuple(self._named.items()))
-        if key not in _PARSED:
-            whole = Stylesheet(variables=dict(self._named))
-            whole.source = dict(self.source)
-            whole.parse()
-            _PARSED[key] = whole
-        self._parsed = _PARSED[key]
+        self._parsed = self._parser.parsed(tuple(self.source.items()))
 
     reparse = parse
 
     @property
-    def _whole(self) -> Stylesheet:
+    def _whole(self) -> _Parsed:
         if self._parsed is None:
             self.parse()
         assert self._parsed is not None
@@ -106,10 +101,48 @@ class SharedStylesheet(Stylesheet):
 
     @property
     def rules_map(self) -> dict[str, list[RuleSet]]:
-        return self._whole.rules_map
+        return self._whole.by_name
 
 
-_PARSED: dict[tuple[tuple[tuple[Any, CssSource], ...], tuple[tuple[str, str], ...]], Stylesheet] = {}
+class _Parsed:
+    """The rules of some texts, in their order, and by the names that they select."""
+
+    def __init__(self, rules: list[RuleSet]) -> None:
+        self.rules = rules
+        self.by_name: dict[str, list[RuleSet]] = {}
+        for rule in rules:
+            for name in rule.selector_names:
+                self.by_name.setdefault(name, []).append(rule)
+
+
+class _Parser:
+    """Parses texts with the same variables, each of them once."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._sheet = Stylesheet(variables=dict(variables))
+        self._rules: dict[_Source, list[RuleSet]] = {}
+        self._parsed: dict[tuple[_Source, ...], _Parsed] = {}
+
+    def parsed(self, sources: tuple[_Source, ...]) -> _Parsed:
+        if sources not in self._parsed:
+            self._parsed[sources] = _Parsed([rule for source in sources for rule in self._parse(source)])
+        return self._parsed[sources]
+
+    def _parse(self, source: _Source) -> list[RuleSet]:
+        if source not in self._rules:
+            self._sheet.source = dict([source])
+            self._sheet.parse()
+            self._rules[source] = self._sheet.rules
+        return self._rules[source]
+
+
+_Source = tuple[CSSLocation, CssSource]
+_PARSERS: dict[tuple[tuple[str, str], ...], _Parser] = {}
+
+
+def _parser(variables: Mapping[str, str]) -> _Parser:
+    """The parser of some variables."""
+    return _PARSERS.setdefault(tuple(variables.items()), _Parser(variables))
 
 
 def leave_frames_undrawn() -> None:
