@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from textual._context import visible_screen_stack
+from textual.strip import Strip
 
 from tests.ui.pace import QuickPilot, running
 from tests.ui.support import TRIAGE
@@ -89,11 +90,15 @@ class Bench:
         return "\n".join(strip.text.rstrip() for strip in view.render_lines(view.size.region))
 
 
-def screen_text(app: WorkbenchApp) -> str:
-    """What a terminal would show, without colours: a dialog with the screen below it."""
+def screen_strips(app: WorkbenchApp) -> list[Strip]:
+    """What a terminal would show, line by line: a dialog with the screen below it."""
     visible_screen_stack.set(app._background_screens)
-    strips = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in strips[: app.size.height]) + "\n"
+    return app.screen._compositor.render_strips()[: app.size.height]
+
+
+def screen_text(app: WorkbenchApp) -> str:
+    """What a terminal would show, without colours."""
+    return "\n".join(strip.text.rstrip() for strip in screen_strips(app)) + "\n"
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
-from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.bench import Bench, bench, screen_strips, screen_text
 from tests.ui.support import TRIAGE, Story, entry
 from workbench.context.assembly import Kind
 from workbench.context.cache import Forecast
@@ -62,6 +63,7 @@ ESCAPES = (
 )
 ALL = (*MARKUP, *(" ".join(ESCAPES[i::4]) for i in range(4)))
 MODES: tuple[Detail, ...] = ("why", "wire", "wire")
+STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def hostile_story(payload: str) -> Story:
@@ -96,83 +98,87 @@ def hostile_story(payload: str) -> Story:
     return story
 
 
-def assert_harmless(it: Bench) -> None:
-    """Nothing on the screen moves a cursor, links or reacts, and what is drawn fits."""
-    text = screen_text(it.app)
-    bad = [char for char in text if (ord(char) < 32 and char != "\n") or 0x7F <= ord(char) < 0xA0]
-    bad += [char for char in text if 0x202A <= ord(char) <= 0x202E or 0x2066 <= ord(char) <= 0x2069]
-    bad += [char for char in text if 0xD800 <= ord(char) <= 0xDFFF]
-    assert not bad
-    for strip in it.app.screen._compositor.render_strips():
-        for segment in strip:
-            assert segment.control is None
-            assert segment.style is None or segment.style.link is None
-            assert segment.style is None or "@click" not in (segment.style.meta or {})
+def assert_harmless(it: Bench, *about: object) -> None:
+    """Nothing on the screen moves a cursor, links or reacts, and what is drawn fits; a failure says ``about`` what."""
+    strips = screen_strips(it.app)
+    text = "".join(strip.text for strip in strips)
+    assert not STEERING.search(text), (*about, STEERING.findall(text))
+    for strip in strips:
+        for _, style, control in strip:
+            assert control is None, about
+            assert style is None or (style.link is None and "@click" not in style.meta), about
 
 
 @pytest.mark.fault("F28", "F29")
-@pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
-async def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
+async def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path) -> None:
     async with bench(tmp_path, size=(100, 30)) as it:
-        screen = it.screen
-        for payload in payloads:
-            events = hostile_story(payload).events
-            await it.feed(events[:-1])
-            for name, _ in TABS:
-                screen.action_tab(name)
-                assert_harmless(it)
-            for mode in MODES:
-                screen.action_detail(mode)
-                screen.context_pane.action_up()
-                await it.pilot.pause()
-                assert_harmless(it)
-            screen.context_pane.action_open()
-            await it.pilot.pause()
-            assert it.app.screen is not screen
-            assert_harmless(it)
-            await it.press("escape")
-            place = it.presenter.state.run.calls[-1].place
-            notices = [
-                Notice("waiting", place, {"try": 2}),
-                Notice("text", place, {"text": payload}),
-                Notice("held", place, {"stop": payload, "why": payload, "tool": payload}),
-            ]
-            await it.feed(notices=notices)
-            assert_harmless(it)
-            assert it.presenter.state.waiting
-            await it.feed(notices=[Notice("released", place), Notice("failed", place, {"message": payload})])
-            assert_harmless(it)
-            await it.feed(events[-1:])
-            assert_harmless(it)
+        for payload in ALL:
+            await show_everywhere(it, payload)
+
+
+async def show_everywhere(it: Bench, payload: str) -> None:
+    """Look at the panes and the sheet of a run in which every text is the payload."""
+    screen = it.screen
+    events = hostile_story(payload).events
+    await it.feed(events[:-1])
+    for name, _ in TABS:
+        screen.action_tab(name)
+        assert_harmless(it, payload, name)
+    for mode in MODES:
+        screen.action_detail(mode)
+        screen.context_pane.action_up()
+        await it.pilot.pause()
+        assert_harmless(it, payload, mode)
+    screen.context_pane.action_open()
+    await it.pilot.pause()
+    assert it.app.screen is not screen
+    assert_harmless(it, payload, "sheet")
+    await it.press("escape")
+    place = it.presenter.state.run.calls[-1].place
+    notices = [
+        Notice("waiting", place, {"try": 2}),
+        Notice("text", place, {"text": payload}),
+        Notice("held", place, {"stop": payload, "why": payload, "tool": payload}),
+    ]
+    await it.feed(notices=notices)
+    assert_harmless(it, payload, "held")
+    assert it.presenter.state.waiting
+    await it.feed(notices=[Notice("released", place), Notice("failed", place, {"message": payload})])
+    assert_harmless(it, payload, "failed")
+    await it.feed(events[-1:])
+    assert_harmless(it, payload, "finished")
 
 
 @pytest.mark.fault("F28", "F29")
-@pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
-async def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(
-    tmp_path: Path, payloads: tuple[str, ...]
-) -> None:
-    text = "\n".join(payloads)
-
+async def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(tmp_path: Path) -> None:
     async with bench(tmp_path, size=(100, 40)) as it:
-        data = {"index": 1, "question": text, "context": text, "options": list(payloads)}
-        event = Event(1, "", "r", "human_asked", Place("", text, 1, 1, 1, 1), data)
-        for payload in payloads:
-            it.app.say(payload, "error")
-        for screen in (
-            QuestionDialog(event),
-            FeedbackDialog(text, Audibles(enabled=True), 1),
-            InputForm({payload: payload for payload in payloads}, dict.fromkeys(payloads, text)),
-            ChoiceDialog(text, text, [(str(number), "a", payload) for number, payload in enumerate(payloads)]),
-        ):
-            await it.app.push_screen(screen)
-            await it.pilot.pause()
-            assert_harmless(it)
-            await it.press("escape")
-        it.app.notices.clear()
-        it.screen.context_pane.tooltip = plain(text)
-        await it.pilot.hover("#context", offset=(5, 3))
-        await it.until(lambda: payloads[0][:2] in screen_text(it.app) or "�" in screen_text(it.app))
-        assert_harmless(it)
+        for part in range(4):
+            await ask_everywhere(it, ALL[part::4])
+
+
+async def ask_everywhere(it: Bench, payloads: tuple[str, ...]) -> None:
+    """Look at toasts, dialogs and a tooltip with all the payloads."""
+    text = "\n".join(payloads)
+    data = {"index": 1, "question": text, "context": text, "options": list(payloads)}
+    event = Event(1, "", "r", "human_asked", Place("", text, 1, 1, 1, 1), data)
+    for payload in payloads:
+        it.app.say(payload, "error")
+    for screen in (
+        QuestionDialog(event),
+        FeedbackDialog(text, Audibles(enabled=True), 1),
+        InputForm({payload: payload for payload in payloads}, dict.fromkeys(payloads, text)),
+        ChoiceDialog(text, text, [(str(number), "a", payload) for number, payload in enumerate(payloads)]),
+    ):
+        await it.app.push_screen(screen)
+        await it.pilot.pause()
+        assert_harmless(it, payloads, screen)
+        await it.press("escape")
+    it.app.notices.clear()
+    it.screen.context_pane.tooltip = plain(text)
+    await it.pilot.hover("#context", offset=(5, 3))
+    await it.until(lambda: payloads[0][:2] in screen_text(it.app) or "�" in screen_text(it.app))
+    assert_harmless(it, payloads, "tooltip")
+    await it.pilot.hover("#header")
 
 
 async def test_what_is_pasted_or_prefilled_into_a_line_is_clean_and_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -190,7 +196,7 @@ async def test_what_is_pasted_or_prefilled_into_a_line_is_clean_and_comes_back_a
         assert taken == [{"log": "a\x1b[31m\nb"}]
 
 
-@pytest.mark.parametrize("payload", ["[/]", "[@click=app.quit]x[/]", "\\e]0;x\\x07", "a[b]c"])
+@pytest.mark.parametrize("payload", ["[/]\\e]0;x\\x07", "[@click=app.quit]x[/]a[b]c"])
 async def test_a_hostile_file_is_shown_as_it_is(tmp_path: Path, payload: str) -> None:
     text = f'cascade_id: "{payload}"\nphases:\n  - name: "{payload}"\n    instructions: "{payload}"\n'
 

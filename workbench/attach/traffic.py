@@ -26,8 +26,6 @@ class Ask(Struct, frozen=True):
     """Its JSON."""
     counts: bool = False
     """It asks for a number of tokens: it is no call, and has no place in the run."""
-    size: int = 0
-    """Bytes of its body."""
 
 
 def unchanged(entry: Entry) -> bool:
@@ -93,7 +91,7 @@ class Made(Struct, frozen=True):
 
 
 class Witness(Protocol):
-    """Is told of each exchange, in order."""
+    """Is told of each exchange, in order; never keeps a client waiting."""
 
     def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
         """A request came, and is ``sent`` as it is. The result is where it stands in the run, None where its body
@@ -102,10 +100,6 @@ class Witness(Protocol):
 
     def replied(self, ask: Ask, reply: Reply) -> None:
         """Its client has got this."""
-        ...
-
-    def caught_up(self) -> Future[Any] | None:
-        """What the next request has to wait for, where the record is so far behind that memory would run out."""
         ...
 
     def warn(self, message: str, placed: Placed | None, code: str) -> None:

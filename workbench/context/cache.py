@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from workbench.context.assembly import Assembly, Entry, Grade
 from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, Mark, Marks, marks_of
 from workbench.context.reasons import name_of
-from workbench.context.remembered import forget_oldest, remember
 
 
 class CacheRule(Struct, frozen=True):
@@ -142,8 +141,6 @@ _SURE = 5
 of tools, or a minimum of the provider's own, may keep a request from its prefix."""
 _MISSES = 2
 """After this many calls that the cache could have served and did not, no hits are expected any more."""
-_MOST_PREFIXES, _MOST_MARKED = 10_000, 4_000
-"""Prefixes of earlier requests, and marked ones, that are remembered: those used last."""
 
 
 class PrefixCache:
@@ -197,16 +194,13 @@ class PrefixCache:
         if both and before[both - 1] != digests[both - 1]:
             shared = bisect_left(range(both), True, key=lambda i: before[i] != digests[i])
         if self._last_sent is not None and shared < len(before):
-            for digest in before[shared:]:
-                self._used.pop(digest, None)
             self._used.update(zip(before[shared:], repeat(self._last_sent), strict=False))
-            forget_oldest(self._used, _MOST_PREFIXES)
         marks = marks_of(assembly, self._marks)
         read = self._marked(assembly, marks, now, None)
         if read >= 0:
-            remember(self._entries, digests[read], (now, self._entries[digests[read]][1]), _MOST_MARKED)
+            self._entries[digests[read]] = (now, self._entries[digests[read]][1])
         for mark in marks:
-            remember(self._entries, digests[mark.position], (now, mark.seconds), _MOST_MARKED)
+            self._entries[digests[mark.position]] = (now, mark.seconds)
         self._latest = digests
         self._last[_branch(assembly)] = assembly
         self._last_sent = now
@@ -230,7 +224,7 @@ class PrefixCache:
             for mark in marks:
                 self._entries[assembly.prefix_digests[mark.position]] = (self._last_sent or 0.0, mark.seconds)
         if marks and written:
-            remember(self._held, assembly.prefix_digests[marks[-1].position], cached + written, _MOST_MARKED)
+            self._held[assembly.prefix_digests[marks[-1].position]] = cached + written
 
     def rule(self, price: Price) -> CacheRule:
         """The rule in force. A statement of the provider wins over a rule that knows of no cache."""

@@ -151,7 +151,7 @@ class SummaryRows(Rows):
             yield "checks", said, None
         if (call := self.dearest) is not None:
             cost = spent_words(run.figures_of_calls([call]).spent)
-            words = f"{place_words(call.place)}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
+            words = f"{flat(place_words(call.place))}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
             yield "most expensive", ((words, "plain"),), call
         saved = sum(call.held_back for call in run.calls if call.answer is not None)
         if saved:

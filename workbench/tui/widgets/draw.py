@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from workbench.language.clean import clean
+from workbench.language.clean import clean_line
 from workbench.tui.palette import Palette
 from workbench.views.cells import Row, Span, crop, justify, whole_parts, width_of
 from workbench.views.filter_result import TITLE_FRAME, marked
@@ -18,12 +18,11 @@ from workbench.views.filter_result import TITLE_FRAME, marked
 def strip_of(spans: Sequence[Span], width: int, palette: Palette, base: Style, over: Style | None = None) -> Strip:
     """Spans as one strip of exactly ``width`` cells; ``over`` has the last word about how they look.
 
-    The last look at text before a terminal: it is cleaned here.
+    The last look at text before a terminal: it is cleaned here, line breaks included, which would move the cursor.
     """
+    cleaned = [(clean_line(text), token) for text, token in spans]
     segments = [
-        Segment(clean(text), base + palette.on(token, base.bgcolor) + over)
-        for text, token in crop(spans, width)
-        if text
+        Segment(text, base + palette.on(token, base.bgcolor) + over) for text, token in crop(cleaned, width) if text
     ]
     return Strip(segments).extend_cell_length(width, base)
 
