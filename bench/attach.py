@@ -8,6 +8,7 @@ calls, in conversations of 20.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import socket
@@ -41,13 +42,17 @@ model_list:
 """
 
 
+_numbers = itertools.count(1)
+
+
 async def _answer(request: web.Request) -> web.StreamResponse:
     body = json.loads(await request.read())
     if not body.get("stream"):
         message = {"role": "assistant", "content": "ok"}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-        return web.json_response({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage})
+        name = f"chatcmpl-{next(_numbers)}"  # Real ones differ, and a record may keep what they name.
+        return web.json_response({"id": name, "object": "chat.completion", "choices": [choice], "usage": usage})
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     for _ in range(PIECES):
@@ -225,7 +230,9 @@ def _memory(pid: int) -> float:
 
 
 async def memory(calls: int) -> None:
-    """Prints the memory of the recording process at ten points of a session."""
+    """Prints the memory of the recording process at ten points of a session, and its growth in the first and in the
+    last quarter."""
+    held: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), _free()
         async with provider() as straight:
@@ -239,8 +246,14 @@ async def memory(calls: int) -> None:
                         async with client.post(url, json={"model": "m", "messages": said}) as response:
                             answer = (await response.json())["choices"][0]["message"]
                         said = [*said, answer, {"role": "user", "content": f"Go on with {number}."}]
+                        if number % max(calls // 4, 1) == 0 or number == WARM_UP:
+                            held[number] = _memory(ours.pid)
                         if number % max(calls // 10, 1) == 0:
                             print(f"{number:8,} calls {_memory(ours.pid):8.0f} MB", flush=True)
+
+    points = list(held.items())
+    for name, ((since, before), (until, after)) in {"first": points[:2], "last": points[-2:]}.items():
+        print(f"{name} quarter: {(after - before) * 1e6 / (until - since):,.0f} bytes for each call")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
 import subprocess
 import sys
+import threading
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -21,20 +24,24 @@ from aiohttp.web import ContentCoding
 from tests.attach.support import Session, session
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
-from tests.support.waiting import until
+from tests.support.waiting import soon, until
 from workbench.attach.identity import Drawn, Surroundings
 from workbench.attach.providers import addresses
+from workbench.attach.record_thread import MOST_BEHIND, RecordThread
 from workbench.attach.replies import rendered
+from workbench.attach.traffic import Ask
+from workbench.attach.traffic import Reply as Given
 from workbench.context.assembly import Action, Reason, Rule
 from workbench.context.part import DecisionInput, MessageDecision, Part, Role
 from workbench.context.strategy import Strategy, parse
 from workbench.engine.contracts import Answer, Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
 from workbench.workspace.attached import AttachPlan
-from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
 from workbench.workspace.program_output import ProgramOutput
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
@@ -124,6 +131,45 @@ def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbe
     assert gone.status_code == 502
     assert gone.json()["error"]["message"].startswith("workbench attach: openai gave no answer: ")
     assert alone.state().calls[0].status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("length", "told"), [(600_000, "bytes never came. It was answered with status 413"), (99, "it was not")]
+)
+async def test_a_request_that_breaks_off_is_said(project: Project, length: int, told: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"{")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+
+    provider = await asyncio.start_server(answer, LOOPBACK, 0)
+    with session(project, f"http://{LOOPBACK}:{provider.sockets[0].getsockname()[1]}/v1") as attached:
+        host = attached.base.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        head = f"POST /openai/v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n"
+        writer.write(head.encode() + b"{".ljust(length // 2))
+        if length > 99:
+            assert b" 413 " in await reader.readline()
+        else:
+            await writer.drain()
+        writer.close()
+        await soon(lambda: any(event.kind == "warning" for event in attached.events()), "the warning")
+    provider.close()
+    (warning,) = [event.data["message"] for event in attached.events() if event.kind == "warning"]
+    assert warning.startswith("a request to /chat/completions broke off")
+    assert told in warning
+
+
+def test_a_record_that_is_far_behind_is_waited_for() -> None:
+    thread, go = RecordThread("test"), threading.Event()
+    first = thread.record(go.wait, size=MOST_BEHIND)
+    soon_enough = thread.caught_up()
+    thread.record(int)
+    late = thread.caught_up()
+    waits = late is not None and not late.done()
+    go.set()
+    assert (soon_enough, waits) == (None, True)
+    assert (first.result(), late and late.result(), thread.caught_up()) == (True, 0, None)
+    thread.close(int)
 
 
 @pytest.mark.parametrize("coding", [ContentCoding.gzip, ContentCoding.deflate])
@@ -330,6 +376,35 @@ async def test_ids_that_a_client_draws_for_calls_of_gemini_make_no_difference(pr
     with session(project, options=AttachOptions(replay="live")) as again:
         again.post("gemini", path, {"contents": body("b")["contents"][:1]})
         assert again.post("gemini", path, body("b")).status_code == 200
+
+
+def test_pictures_and_answers_of_a_long_session_do_not_stay_in_memory(project: Project) -> None:
+    half, size, before = 40, 100_000, 0
+
+    def ask(run: AttachedRun, number: int) -> None:
+        data = base64.b64encode(number.to_bytes(2, "big") * (size // 2)).decode()
+        said = [
+            {"role": "user", "content": f"{number}"},
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}]},
+        ]
+        asked = Ask(number, "openai", "/chat/completions", {"model": "gpt-4.1-mini", "messages": said})
+        body = rendered(asked.path, {}, Answer("A wall."), f"chatcmpl-{number}")
+        assert body is not None
+        run.recorder.asked(asked).result()
+        run.recorder.replied(asked, Given(200, *body, 0.1))
+
+    with attached_run(project, AttachOptions()) as run:
+        tracemalloc.start()
+        try:
+            for number in range(2 * half):
+                if number == half:
+                    before, _ = tracemalloc.get_traced_memory()
+                ask(run, number)
+            after, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert after - before < half * size / 4
+    assert RunState.of(project.store.events(run.run_id)).own.calls == 2 * half
 
 
 def test_ids_that_codex_draws_make_no_difference(project: Project) -> None:

@@ -175,6 +175,8 @@ class Proxy:
         provider, rest = found
         if "upgrade" in request.headers.get("Connection", "").lower():
             return await self._upgraded(request, provider, rest)
+        if (late := self._witness.caught_up()) is not None:
+            await asyncio.wrap_future(late)
         size = request.content_length or 0
         if size > MOST_REQUEST:
             return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
@@ -184,6 +186,11 @@ class Proxy:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
+        except (asyncio.CancelledError, OSError):
+            self._witness.warn(
+                f"a request to {rest[:100]} broke off before it was whole: it was not sent", None, "client"
+            )
+            raise
         ask = self._ask(provider, rest, request, body)
         if ask is None:
             return await self._unseen(request, provider, rest, body)
@@ -204,11 +211,11 @@ class Proxy:
         if given_of(request_to_count(asked) if counts else mapping(asked)) is None:
             return None
         self._keep_secrets(request)
-        return self._numbered(provider, rest, asked, counts)
+        return self._numbered(provider, rest, asked, counts, len(body))
 
-    def _numbered(self, provider: Provider, rest: str, asked: Any, counts: bool = False) -> Ask:
+    def _numbered(self, provider: Provider, rest: str, asked: Any, counts: bool = False, size: int = 0) -> Ask:
         self._count += 1
-        return Ask(self._count, provider.name, rest, asked, counts)
+        return Ask(self._count, provider.name, rest, asked, counts, size)
 
     def _keep_secrets(self, request: web.Request) -> None:
         """Tell the witness of the credentials of a request."""
@@ -251,7 +258,8 @@ class Proxy:
         """Pass a long request on while it comes. It is read for the record when its client has the answer, or if that
         takes long, soon after its provider has all of it."""
         began, body = time.monotonic(), bytearray()
-        arrived = _Arrived(lambda: self._ask(provider, rest, request, bytes(body)))
+        length = request.content_length or 0
+        arrived = _Arrived(lambda: self._ask(provider, rest, request, bytes(body)), lambda: length - len(body))
 
         async def pieces() -> AsyncIterator[bytes]:
             async for piece in request.content.iter_any():
@@ -342,13 +350,17 @@ class Proxy:
         comes."""
         passing, fault, status, told = _Passing(request, MOST_KEPT), "", 0, False
 
-        def tell(code: int, fault: str = "") -> None:
+        def tell(code: int, fault: str = "", *, over: bool = False) -> None:
             nonlocal told
-            if not told:
-                told = True
-                self._tell()
-                if (ask := arrived.tell(self._witness)) is not None:
-                    self._witness.replied(ask, passing.reply(code, began, fault))
+            if told or ((missing := arrived.missing()) and not over):
+                return
+            told = True
+            self._tell()
+            if missing:
+                words = f"a request to {rest[:100]} broke off: its last {missing:,} bytes never came"
+                self._witness.warn(f"{words}. It was answered with status {code}", None, "client")
+            elif (ask := arrived.tell(self._witness)) is not None:
+                self._witness.replied(ask, passing.reply(code, began, fault))
 
         try:
             async with self._sent(request, provider, rest, body) as upstream:
@@ -367,7 +379,7 @@ class Proxy:
             fault = "the client went away"
             raise
         finally:
-            tell(status or 499, fault)
+            tell(status or 499, fault, over=True)
 
     @asynccontextmanager
     async def _sent(
@@ -409,9 +421,13 @@ class Proxy:
 class _Arrived:
     """A request that has come, and is told to the witness later."""
 
-    def __init__(self, read: Callable[[], Ask | None], *, told: bool = False) -> None:
-        """``read`` gives what it asks, None where that is no model. ``told``: the witness knows it."""
+    def __init__(
+        self, read: Callable[[], Ask | None], missing: Callable[[], int] = lambda: 0, *, told: bool = False
+    ) -> None:
+        """``read`` gives what it asks, None where that is no model; ``missing`` how many bytes of it have not come
+        yet. ``told``: the witness knows it."""
         self._read = read
+        self.missing = missing
         self.told = told
 
     def tell(self, witness: Witness) -> Ask | None:

@@ -33,6 +33,7 @@ from workbench.importers.journal import (
     Origin,
     RunJournal,
     begin,
+    has_pictures,
     no_one,
 )
 from workbench.importers.streams import as_messages
@@ -131,10 +132,13 @@ class Recorder:
     # -- what the proxy tells ------------------------------------------------------------------------------------------
 
     def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
-        return self._thread.record(self._asked, ask, sent)
+        return self._thread.record(self._asked, ask, sent, size=ask.size)
 
     def replied(self, ask: Ask, reply: Reply) -> None:
-        self._thread.record(self._replied, ask, reply)
+        self._thread.record(self._replied, ask, reply, size=ask.size + len(reply.body))
+
+    def caught_up(self) -> Future[Any] | None:
+        return self._thread.caught_up()
 
     def sent(self, placed: Placed) -> None:
         """A request that was kept back is sent now."""
@@ -199,6 +203,9 @@ class Recorder:
         writer = context.writer
         if sent:
             writer.started()
+        # Each request repeats the messages before it: the context's own are kept in the place of its copies.
+        own = zip(asked.input, context.growing.seen, strict=True)
+        asked = replace(asked, input=tuple(one if has_pictures(one) else known for one, known in own))
         self._waiting[ask.number] = _Waiting(asked, context)
         self.calls += 1
         return _placed(writer)

@@ -26,6 +26,8 @@ class Ask(Struct, frozen=True):
     """Its JSON."""
     counts: bool = False
     """It asks for a number of tokens: it is no call, and has no place in the run."""
+    size: int = 0
+    """Bytes of its body."""
 
 
 def unchanged(entry: Entry) -> bool:
@@ -91,7 +93,7 @@ class Made(Struct, frozen=True):
 
 
 class Witness(Protocol):
-    """Is told of each exchange, in order; never keeps a client waiting."""
+    """Is told of each exchange, in order."""
 
     def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
         """A request came, and is ``sent`` as it is. The result is where it stands in the run, None where its body
@@ -100,6 +102,10 @@ class Witness(Protocol):
 
     def replied(self, ask: Ask, reply: Reply) -> None:
         """Its client has got this."""
+        ...
+
+    def caught_up(self) -> Future[Any] | None:
+        """What the next request has to wait for, where the record is so far behind that memory would run out."""
         ...
 
     def warn(self, message: str, placed: Placed | None, code: str) -> None:

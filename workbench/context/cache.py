@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from workbench.context.assembly import Assembly, Entry, Grade
 from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, Mark, Marks, marks_of
 from workbench.context.reasons import name_of
+from workbench.context.remembered import forget_oldest, remember
 
 
 class CacheRule(Struct, frozen=True):
@@ -141,6 +142,8 @@ _SURE = 5
 of tools, or a minimum of the provider's own, may keep a request from its prefix."""
 _MISSES = 2
 """After this many calls that the cache could have served and did not, no hits are expected any more."""
+_MOST_PREFIXES, _MOST_MARKED = 10_000, 4_000
+"""Prefixes of earlier requests, and marked ones, that are remembered: those used last."""
 
 
 class PrefixCache:
@@ -194,13 +197,16 @@ class PrefixCache:
         if both and before[both - 1] != digests[both - 1]:
             shared = bisect_left(range(both), True, key=lambda i: before[i] != digests[i])
         if self._last_sent is not None and shared < len(before):
+            for digest in before[shared:]:
+                self._used.pop(digest, None)
             self._used.update(zip(before[shared:], repeat(self._last_sent), strict=False))
+            forget_oldest(self._used, _MOST_PREFIXES)
         marks = marks_of(assembly, self._marks)
         read = self._marked(assembly, marks, now, None)
         if read >= 0:
-            self._entries[digests[read]] = (now, self._entries[digests[read]][1])
+            remember(self._entries, digests[read], (now, self._entries[digests[read]][1]), _MOST_MARKED)
         for mark in marks:
-            self._entries[digests[mark.position]] = (now, mark.seconds)
+            remember(self._entries, digests[mark.position], (now, mark.seconds), _MOST_MARKED)
         self._latest = digests
         self._last[_branch(assembly)] = assembly
         self._last_sent = now
@@ -224,7 +230,7 @@ class PrefixCache:
             for mark in marks:
                 self._entries[assembly.prefix_digests[mark.position]] = (self._last_sent or 0.0, mark.seconds)
         if marks and written:
-            self._held[assembly.prefix_digests[marks[-1].position]] = cached + written
+            remember(self._held, assembly.prefix_digests[marks[-1].position], cached + written, _MOST_MARKED)
 
     def rule(self, price: Price) -> CacheRule:
         """The rule in force. A statement of the provider wins over a rule that knows of no cache."""

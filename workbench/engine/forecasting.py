@@ -18,6 +18,7 @@ from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, 
 from workbench.context.marks import LIVE_MARKS, NO_MARKS, Marks
 from workbench.context.message import Message, canonical
 from workbench.context.place import Place
+from workbench.context.remembered import forget_oldest, remember
 from workbench.context.tokens import Counter
 from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.engine.journal.usage import Usage
@@ -301,6 +302,8 @@ _FRAMING, _FRAMING_OF_TOOLS, _MOST_NEW = 8.0, 24.0, 20
 messages count."""
 _REMEMBERED = 4
 """Calls of each set of tools that are kept to count from."""
+_MOST_MESSAGES, _MOST_SEEDS = 10_000, 200
+"""Messages, and sets of tools, that are remembered: the newest."""
 
 
 class TokenSums(NamedTuple):
@@ -358,7 +361,7 @@ class Calibration:
         with it."""
         self._doubtful: dict[str, int] = {}
         """Stated tokens of reasoning that goes back with an answer, by ``body_hash``."""
-        self._signed: set[str] = set()
+        self._signed: dict[str, None] = {}
         """Answers whose reasoning counts until a person writes again: Google's."""
         self._recounts = True
         """Whether the server counts reasoning that goes back. Not every server of a model does."""
@@ -393,7 +396,8 @@ class Calibration:
         else:
             self._learn_growth(before, entries, usage.input - before.stated - (overhead - before.overhead))
             sums = self._of(entries)
-        kept = self._anchors.setdefault(seed, deque(maxlen=_REMEMBERED))
+        kept = self._anchors.get(seed) or deque[Anchor](maxlen=_REMEMBERED)
+        remember(self._anchors, seed, kept, _MOST_SEEDS)
         kept.append(Anchor(entries, usage.input, sums, overhead, exact and self._trusts))
 
     def said(self, answer: Message, usage: Usage) -> None:
@@ -405,12 +409,12 @@ class Calibration:
         if usage.output and not hidden:
             reasoning, digest = usage.reasoning or 0, answer.body_hash
             if thinking and reasoning:
-                self._doubtful[digest] = reasoning
+                remember(self._doubtful, digest, reasoning, _MOST_MESSAGES)
                 if any("thought_signature" in call.extra for call in answer.tool_calls):
-                    self._signed.add(digest)
+                    remember(self._signed, digest, None, _MOST_MESSAGES)
             elif reasoning and any(answer.extra.get(name) for name in _REASONING):
-                self._uncounted[digest] = reasoning
-            self._said[digest] = (max(usage.output - reasoning, 0), thinking)
+                remember(self._uncounted, digest, reasoning, _MOST_MESSAGES)
+            remember(self._said, digest, (max(usage.output - reasoning, 0), thinking), _MOST_MESSAGES)
 
     def _learn_growth(self, before: Anchor, entries: tuple[Entry, ...], counted: int) -> None:
         """Learn from the tokens by which the provider's count grew between two requests."""
@@ -431,6 +435,7 @@ class Calibration:
         for entry in entries[start:]:
             if entry.sent is not None and self._weight(entry) is None:
                 self._weights[entry.sent.body_hash] = ratio * entry.tokens_sent
+        forget_oldest(self._weights, _MOST_MESSAGES)
         self._grown += guessed
         self._counted += min(max(ratio, _SLOPES[0]), _SLOPES[1]) * guessed
         self._forget(start)
@@ -637,7 +642,7 @@ class Calibration:
         made._outside, made._returned = list(self._outside), list(self._returned)
         made._weights, made._said = dict(self._weights), dict(self._said)
         made._doubtful, made._uncounted = dict(self._doubtful), dict(self._uncounted)
-        made._signed = set(self._signed)
+        made._signed = dict(self._signed)
         made._anchors = {seed: deque(kept, _REMEMBERED) for seed, kept in self._anchors.items()}
         return made
 

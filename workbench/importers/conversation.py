@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from workbench.context.marks import Marks
 from workbench.context.message import Role, ToolCall
@@ -68,6 +69,12 @@ class ImportedMessage(Struct, frozen=True):
     @property
     def text(self) -> str:
         return "\n".join(part for part in self.parts if isinstance(part, str))
+
+    @property
+    def without_pictures(self) -> ImportedMessage:
+        """The message without the bytes of its pictures, which is the ``same``."""
+        texts = tuple(part for part in self.parts if isinstance(part, str))
+        return self if len(texts) == len(self.parts) else replace(self, parts=texts)
 
     def same(self, other: ImportedMessage) -> bool:
         """Returns whether a model would have seen the same message, whatever else the source says of it. A call that

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from workbench.context.marks import Marks
 from workbench.engine.forecasting import added_by_provider
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Picture, Remarks, Unreadable
 from workbench.importers.messages import ROLES, read_message, read_messages, tool_schemas
 from workbench.importers.parts import mark_of
 from workbench.importers.streams import messages_of
@@ -56,9 +56,9 @@ _KEPT = ("conversation", "container", "mcp_servers")
 """Fields that refer to data stored at a provider: messages of a conversation, files, tools of servers."""
 _RUN = ("server_tool_use", "mcp_tool_use", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 _CALLERS = ("function_call", "custom_tool_call", "tool_call")
-_MOST_KEPT = 2_000
-"""Number of responses whose messages are remembered, the newest: later requests may name them instead of
-sending them.
+_MOST_KEPT = 50_000
+"""Messages of responses that are remembered, the newest: later requests may name a response instead of sending them. A
+picture counts as one for each KB.
 """
 _IN_URL = re.compile(r"/(?:models?|deployments|engines)/([^/:?]+)")
 
@@ -278,6 +278,7 @@ class Exchanges:
 
     def __init__(self, remarks: Remarks) -> None:
         self.remarks = remarks
+        self._weight = 0
         self._kept: dict[str, list[ImportedMessage]] = {}
         """The messages that a provider keeps under an id that later requests name instead of sending them again."""
 
@@ -339,10 +340,8 @@ class Exchanges:
             told.at or moment(response.get("created") or response.get("created_at")),
             asked.marks,
         )
-        if key := string(response.get("id")):
-            self._kept[key] = [*asked.input, answer]
-            if len(self._kept) > _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+        if asked.responses and (key := string(response.get("id"))):  # No other kind of response can be named.
+            self._remember(key, [*asked.input, answer])
         return answer, full
 
     def refused(
@@ -379,7 +378,13 @@ class Exchanges:
     def keep(self, key: str, request: Mapping[str, Any]) -> None:
         """Messages that a provider was given beforehand, to be named by this key. Raises Unreadable."""
         if key and (given := given_of(request)) is not None:
-            self._kept[key] = read_messages(given, self.remarks, "request")
+            self._remember(key, read_messages(given, self.remarks, "request"))
+
+    def _remember(self, key: str, said: list[ImportedMessage]) -> None:
+        self._weight += _weight(said) - _weight(self._kept.pop(key, []))
+        self._kept[key] = said
+        while self._weight > _MOST_KEPT and len(self._kept) > 1:
+            self._weight -= _weight(self._kept.pop(next(iter(self._kept))))
 
     def _earlier(self, request: Mapping[str, Any]) -> list[ImportedMessage]:
         key = _goes_on_from(request)
@@ -388,6 +393,11 @@ class Exchanges:
         if key not in self._kept:
             self.remarks.add("a call goes on from what the provider kept: those messages are not in the file")
         return self._kept.get(key, [])
+
+
+def _weight(said: Sequence[ImportedMessage]) -> int:
+    pictures = sum(len(part.data) for one in said for part in one.parts if isinstance(part, Picture))
+    return len(said) + pictures // 1024
 
 
 # -- one exchange as a file --------------------------------------------------------------------------------------------

@@ -153,6 +153,8 @@ they were sent (recorded traffic, logs of requests, Inspect), or a text protocol
 """
 _LONGEST = 86_400.0
 """Seconds: no call takes longer than a day."""
+MOST_BODIES = 5_000
+"""Messages and images that are known to be journaled: a program may be watched for days."""
 _KEPT_BYTES = 1024 * 1024
 """Further data of a source is kept up to this size, as JSON."""
 
@@ -303,7 +305,7 @@ class RunJournal:
         self.phase = phase
         self.definition = Definition.of(cascade_text(title, phase, source), "")
         self.clock = clock
-        self.journal = JournalWriter(run_id, clock, outside.sink, observe)
+        self.journal = JournalWriter(run_id, clock, outside.sink, observe, bodies=MOST_BODIES)
         self.options = Options(session_id, model)
         self.forecasters: dict[str, Forecaster] = {}
         self.last: Assembly | None = None

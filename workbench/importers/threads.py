@@ -95,7 +95,7 @@ class Contexts:
             del self._growing[context]
         self._growing[context] = None
         added = input[len(context.seen) :]
-        context.seen += added
+        context.seen += [one.without_pictures for one in added]
         context.waiting = True
         return context, added
 
@@ -113,7 +113,7 @@ class Contexts:
         """The answer to the call that a context waits for; None if none came."""
         context.waiting = False
         if answer is not None:
-            context.seen.append(answer)
+            context.seen.append(answer.without_pictures)
 
     def goes_on(self, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]) -> bool:
         """Returns whether the input of a call begins with a context that holds an answer."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from workbench.context.assembly import Grade
 from workbench.context.message import Message, TextPart, canonical
+from workbench.context.remembered import remember
 from workbench.context.tokens import Tally
 from workbench.models.batch_counter import BatchCounter, Counted, counted_together
 from workbench.models.bundled import encodings_folder
@@ -20,12 +21,15 @@ PER_NAME = 1
 UNSIZED = (1024, 1024)
 """Pixels assumed for an image of unknown size."""
 T = TypeVar("T")
+_MOST_TOOLS = 200
+"""Lists of tools whose counts are kept."""
 _PIECE = 100_000
 """Characters: o200k refuses a run of blanks near a million; such a text is counted in pieces of this size."""
 _LONG, _SAMPLES = 1_000_000, 10
 """Characters from which on a text is counted by this many pieces of it. A word of 10 million letters took 60 s: the
 time of an encoding grows faster than the length of a word."""
 _REMEMBERED = 500_000
+"""Messages whose counts are kept."""
 _EXACT, _ESTIMATE = Grade.EXACT, Grade.ESTIMATE
 
 
@@ -35,7 +39,9 @@ class Encodings:
     Safe in threads; an encoding takes 0.1 to 0.3 s to load at its first use, so ``load`` it off the UI thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, remembered: int = _REMEMBERED) -> None:
+        """``remembered``: messages whose counts are kept."""
+        self._remembered = remembered
         self._encoders: dict[Encoding, Any] = {}
         self._lock = threading.Lock()
         self._messages: dict[str, dict[str, tuple[int, Grade]]] = {}
@@ -65,7 +71,7 @@ class Encodings:
     def _counts(self, kind: Family) -> dict[str, tuple[int, Grade]]:
         """Counts of messages. Entries are never removed, so callers can rely on them."""
         counts = self._messages.get(kind.prefix)
-        if counts is None or len(counts) >= _REMEMBERED:
+        if counts is None or len(counts) >= self._remembered:
             counts = self._messages[kind.prefix] = {}
         return counts
 
@@ -78,7 +84,8 @@ class Encodings:
         text = canonical(list(tools))
         key = (kind.prefix, forced, responses, text)
         if (known := self._tools.get(key)) is None:
-            known = self._tools[key] = round(self._tools_of(tools, kind, forced, responses))
+            known = round(self._tools_of(tools, kind, forced, responses))
+            remember(self._tools, key, known, _MOST_TOOLS)
         return known, Grade.ESTIMATE
 
     def _tools_of(self, tools: Sequence[Mapping[str, Any]], kind: Family, forced: bool, responses: bool) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,11 +16,12 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from workbench.context.place import Place
+from workbench.context.remembered import remember
 from workbench.engine.journal.annotations import NO_LABELS, Labels
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
-from workbench.engine.journal.figures import FiguresFold
+from workbench.engine.journal.figures import MOST_OPEN, FiguresFold
 from workbench.engine.journal.repeats import Repeats
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import ROOM, Health, segments, written
@@ -186,7 +188,9 @@ class Summarizer(Struct):
     phases: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
     asked: dict[Place, str] = field(default_factory=dict)
-    """The model that each call was sent to."""
+    """The model that each of the newest calls was sent to."""
+    sent: Counter[str] = field(default_factory=Counter)
+    """How many calls were sent to each model."""
     figures: FiguresFold = field(default_factory=FiguresFold)
     warnings: int = 0
     edited: int = 0
@@ -229,7 +233,12 @@ class Summarizer(Struct):
                 if event.place.turn:
                     self.values["at"] = f"{event.place.phase}:{event.place.turn}"
             case "call_started":
-                self.asked[event.place] = str(data.get("model") or "")
+                model = str(data.get("model") or "")
+                self.sent.subtract(
+                    [self.asked.get(event.place, "")]
+                )  # A call that is sent again may go to another one.
+                self.sent.update([model])
+                remember(self.asked, event.place, model, MOST_OPEN)
             case "call_finished":
                 self._asked(event)
             case "warning":
@@ -256,7 +265,7 @@ class Summarizer(Struct):
             seconds=self.elapsed.whole(finished=bool(values.get("finished")), imported=bool(values.get("imported"))),
             phases=tuple(self.phases),
             models=tuple(self.models),
-            model=", ".join(dict.fromkeys(filter(None, self.asked.values()))),
+            model=", ".join(name for name, calls in self.sent.items() if name and calls > 0),
             paused=self.elapsed.paused,
             inside=took.runs,
             missing=took.missing,

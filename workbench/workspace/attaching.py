@@ -23,7 +23,7 @@ from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
 from workbench.files import read_plain
 from workbench.importers.journal import JournalServices, Origin, no_one
-from workbench.models.encodings import encodings
+from workbench.models.encodings import Encodings, encodings
 from workbench.models.offline import Offline
 from workbench.models.prices import PriceTable, cost
 from workbench.models.replies import Replies, read_replies
@@ -32,6 +32,9 @@ from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.saving import JournalWatch
 from workbench.workspace.system import SystemClock, SystemIds
+
+_COUNTED = 5_000
+"""Messages of a session whose token counts are kept: it may go on for days."""
 
 
 class AttachOptions(Struct, frozen=True):
@@ -94,7 +97,7 @@ def attached_run(
             observe(event)
 
         prices = PriceTable(project.settings.prices)
-        services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
+        services = JournalServices(sink, SystemClock(), Encodings(_COUNTED), prices, cost, project.redactor())
         digest = hashlib.sha256(options.command.encode("utf-8", "surrogatepass")).hexdigest()
         origin = Origin(FORMAT, options.command, digest)
         asked = {"strategy": options.strategy, "what_if": options.what_if}
@@ -120,7 +123,7 @@ def recorded_spans(
     if options.session:
         project.store.require_new(options.session)
     first = options.session or new_session_id(Path(options.command.split(" ")[0]).name if options.command else PHASE)
-    prices, count = PriceTable(project.settings.prices), 0
+    prices, counter, count = PriceTable(project.settings.prices), Encodings(_COUNTED), 0
 
     def begins() -> NewRun:
         nonlocal count
@@ -141,7 +144,7 @@ def recorded_spans(
 
         if not watches:
             notify(Notice("told", Place(), {"message": f"Another conversation: it is recorded as {session}"}))
-        services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
+        services = JournalServices(sink, SystemClock(), counter, prices, cost, project.redactor())
         return NewRun(run_id, session, services, seen, close)
 
     runs = SpanRuns(begins, options.command, options.what_if)

@@ -7,6 +7,7 @@ context, for lists of runs and for the run that started another one.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
+from workbench.context.remembered import remember
 from workbench.engine.journal.costs import CallCost, CostSum, Embeddings
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallFigures, CallState, expected_of
@@ -157,19 +159,21 @@ class ChildFigures(Struct):
         return total
 
 
+MOST_OPEN = 2_000
+"""Calls of one run that may wait for their answers at a time."""
+
+
 class FiguresFold:
     """The figures of a run from its events, without their bodies."""
 
     def __init__(self) -> None:
         self.children = ChildFigures({}, {})
         self.tools = 0
-        self._sent: dict[Place, int] = {}
-        self._grades: dict[Place, str] = {}
-        self._forecasts: dict[Place, float | None] = {}
-        self._calls: dict[str, CallFigures] = {}
-        """By request digest and sequence number, for costs that arrive later."""
-        self._at: dict[Place, str] = {}
-        """Keys of ``_calls`` by the place of the call; of several at one place (a resumed run), the last."""
+        self._expected: dict[Place, tuple[int, str, float | None]] = {}
+        """Tokens, their grade and the cost that were predicted of the newest calls."""
+        self._calls: list[CallFigures] = []
+        self._places, self._digests = array("q"), array("q")
+        """Hashes of the place and of the request of each call, for costs that arrive later. A run may have many."""
         self._embedded: list[Mapping[str, Any]] = []
         """The figures of each embedding, without its vectors."""
         self._stated = StatedUsage()
@@ -182,9 +186,8 @@ class FiguresFold:
             case "run_started":
                 self._stated = StatedUsage.of(data.get("imported") or {})
             case "context_assembled":
-                self._sent[event.place] = expected_of(data)
-                self._grades[event.place] = str(data.get("grade") or Grade.EXACT)
-                self._forecasts[event.place] = (data.get("forecast") or {}).get("cost")
+                grade, cost = str(data.get("grade") or Grade.EXACT), (data.get("forecast") or {}).get("cost")
+                remember(self._expected, event.place, (expected_of(data), grade, cost), MOST_OPEN)
             case "call_finished":
                 self._answered(event)
             case "cost_known":
@@ -199,7 +202,7 @@ class FiguresFold:
     @property
     def own(self) -> Figures:
         """Without the runs that it started."""
-        return Figures.sum(self._calls.values(), tools=self.tools, embedded=self._embedded, stated=self._stated)
+        return Figures.sum(self._calls, tools=self.tools, embedded=self._embedded, stated=self._stated)
 
     @property
     def whole(self) -> Figures:
@@ -209,33 +212,38 @@ class FiguresFold:
     def _answered(self, event: Event) -> None:
         data, place = event.data, event.place
         usage = data.get("usage") or {}
-        told, grade = usage.get("input"), Grade.of_sum((self._grades.get(place, Grade.EXACT),))
-        cost = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), self._forecasts.get(place))
-        key = f"{data.get('digest', '')} {event.seq}"
-        self._at[place] = key
-        self._calls[key] = CallFigures(
-            self._sent.get(place, 0) if told is None else told,
-            grade if told is None else Grade.EXACT,
-            usage.get("output"),
-            cost,
-            told is not None,
-            bool(data.get("recorded", False)),
+        expected, graded, predicted = self._expected.get(place, (0, Grade.EXACT, None))
+        told, grade = usage.get("input"), Grade.of_sum((graded,))
+        cost = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), predicted)
+        self._places.append(hash(place))
+        self._digests.append(hash(data.get("digest", "")))
+        self._calls.append(
+            CallFigures(
+                expected if told is None else told,
+                grade if told is None else Grade.EXACT,
+                usage.get("output"),
+                cost,
+                told is not None,
+                bool(data.get("recorded", False)),
+            )
         )
 
     def _late(self, place: Place, data: Mapping[str, Any]) -> None:
         """A late price or usage belongs to the call at its place; if none is named, to the first call of that request
         without a price.
         """
-        digest, billed = data.get("digest", ""), data.get("cost")
-        waiting = (k for k, call in self._calls.items() if call.cost.billed is None and k.partition(" ")[0] == digest)
-        key = self._at.get(place) or next(waiting, None)
-        if key is None:
+        digest, billed = hash(data.get("digest", "")), data.get("cost")
+        at = next((i for i in range(len(self._calls) - 1, -1, -1) if self._places[i] == hash(place)), None)
+        if at is None:
+            same = (i for i, known in enumerate(self._digests) if known == digest)
+            at = next((i for i in same if self._calls[i].cost.billed is None), None)
+        if at is None:
             return
-        call, usage = self._calls[key], data.get("usage") or {}
+        call, usage = self._calls[at], data.get("usage") or {}
         if billed is not None:
             call = call._replace(cost=CallCost(billed, data.get("cost_grade", "billed"), call.cost.predicted))
         if usage.get("input") is not None:
             call = call._replace(tokens_in=usage["input"], grade_in=Grade.EXACT, measured=True)
         if usage.get("output") is not None:
             call = call._replace(tokens_out=usage["output"])
-        self._calls[key] = call
+        self._calls[at] = call

@@ -12,6 +12,7 @@ from workbench.context.assembly import Assembly, Item
 from workbench.context.message import Image, Message, canonical, sha256
 from workbench.context.pictured import sniff
 from workbench.context.place import Place
+from workbench.context.remembered import forget_oldest
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.repeats import PastEvents
 
@@ -70,9 +71,12 @@ class JournalWriter:
         sink: Sink,
         observe: Callable[[Event], None],
         journaled: Sequence[Event] = (),
+        *,
+        bodies: int = 0,
     ) -> None:
         """``journaled``: a resumed run's events. An emitted event that is among them is skipped; a new one is appended
-        behind them, the first one after a ``run_resumed``.
+        behind them, the first one after a ``run_resumed``. ``bodies``: how many are remembered at most; 0 for all of
+        them, and the bytes of images. One that comes again later is stored once more.
         """
         self.run_id = run_id
         self._past = PastEvents(journaled) if journaled else None
@@ -102,7 +106,8 @@ class JournalWriter:
         """The timer of the next write of unwritten events, if one is set."""
         self._flushed_at = -SOON
         """By the event loop's clock."""
-        self._seen: set[str] = set()
+        self._seen: dict[str, None] = {}
+        self._bodies = bodies
         self._wires: dict[str, tuple[str, ...]] = {}
         """By branch, the messages of the request that the journal's newest record of one comes to."""
         for event in journaled:
@@ -236,7 +241,8 @@ class JournalWriter:
         depend, are read from the bytes if they are 0.
         """
         digest = hashlib.sha256(data).hexdigest()
-        self.images[digest] = data
+        if not self._bodies:
+            self.images[digest] = data
         size = (width, height)
         if not all(size) and (found := sniff(data)) is not None:
             size = (found.width, found.height)
@@ -320,7 +326,9 @@ class JournalWriter:
 
     def _blob(self, digest: str, kind: str, body: Callable[[], Any], **data: Any) -> str:
         if digest not in self._seen:
-            self._seen.add(digest)
+            self._seen[digest] = None
+            if self._bodies:
+                forget_oldest(self._seen, self._bodies)
             self.emit("blob", Place(), hash=digest, kind=kind, body=body(), **data)
         return digest
 
