@@ -315,8 +315,8 @@ NAMED = {
     "McpServer.args": "cli/test_mcp.py::test_a_phase_may_have_a_server_of_its_own",
     "McpServer.env": f"{_MCP}test_a_server_lists_its_tools_and_what_they_give_is_kept",
     "McpServer.cwd": f"{_MCP}test_a_server_that_may_not_or_cannot_be_reached_says_so",
-    "McpServer.url": f"{_MCP}test_a_server_is_reached_by_its_address",
-    "McpServer.headers": f"{_MCP}test_a_server_is_reached_by_its_address",
+    "McpServer.url": f"{_MCP}test_a_server_is_reached_by_its_address_unless_it_refuses",
+    "McpServer.headers": f"{_MCP}test_a_server_is_reached_by_its_address_unless_it_refuses",
     "McpServer.tools": f"{_MCP}"
     "test_one_connection_serves_all_that_ask_at_once_with_the_tools_that_the_definition_names",
     "McpServer.timeout": f"{_MCP}"

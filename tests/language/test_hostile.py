@@ -57,8 +57,12 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
 }
 
 
+PROOFS = {"values in DOT": pytest.mark.proof}
+"""Their limit is that of the edges in DOT, which takes as long."""
+
+
 @pytest.mark.fault("F18")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", [pytest.param(each, marks=PROOFS.get(each, ())) for each in HOSTILE])
 def test_a_hostile_file_gives_a_diagnostic_and_takes_no_time_that_grows_with_it(name: str) -> None:
     text, file, message = HOSTILE[name]
     start = time.process_time()
