@@ -94,6 +94,17 @@ def test_a_provider_is_asked_where_its_variables_say(
 ROW = re.compile(r"^\| `([^`]+)/` \| ([^|]*) \| `([^`]+)` \| `([^`]+)` \|", re.MULTILINE)
 
 
+def test_a_route_that_blocks_is_looked_at_without_a_request_and_noted_like_any_other() -> None:
+    with Loopback([Reply("Hello.")]) as provider:
+        env = {"MARITALK_API_BASE": provider.url, "MARITALK_API_KEY": KEY}
+        found = asyncio.run(located(resolve("maritalk/m", "", env), env))
+        assert (found.key_variable, found.address, provider.requests) == ("MARITALK_API_KEY", provider.url, [])
+        answer = ask("maritalk/m", env)
+        (received,) = provider.requests
+    assert (answer.text, received.headers["authorization"]) == ("Hello.", f"Bearer {KEY}")
+    assert answer.wire == received.body
+
+
 async def test_the_page_on_providers_tells_where_each_is_asked() -> None:
     rows = ROW.findall(PAGE.read_text("utf-8"))
     wrong = list[str]()

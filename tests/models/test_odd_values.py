@@ -81,6 +81,29 @@ def test_a_wait_without_end_is_no_wait_that_was_asked_for(ask: Ask, value: str) 
     assert caught.value.retry_after is None or math.isfinite(caught.value.retry_after)
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"choices": None},
+        {"choices": [None]},
+        {"choices": [{"index": 0, "delta": None}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [None, 7]}}]},
+    ],
+)
+def test_an_event_without_a_piece_of_the_answer_is_none(ask: Ask, event: dict[str, Any]) -> None:
+    odd = b"data: " + json.dumps({"id": "c"} | event).encode() + b"\n\n"
+    assert ask(odd + streamed({"content": "All of it."})).text == "All of it."
+
+
+def test_a_byte_order_mark_takes_no_event_away(ask: Ask) -> None:
+    assert ask(b"\xef\xbb\xbf" + streamed({"content": "All of it."})).text == "All of it."
+
+
+def test_ids_of_calls_that_are_numbers_are_texts(ask: Ask) -> None:
+    calls = [{"index": i, "id": 5 + i, "function": {"name": "f", "arguments": "{}"}} for i in range(2)]
+    assert [call.id for call in ask(streamed({"tool_calls": calls}, finish="tool_calls")).calls] == ["5", "6"]
+
+
 def test_a_number_as_content_is_text(ask: Ask) -> None:
     assert ask(streamed({"content": 5}, {"content": " apples"})).text == "5 apples"
 
@@ -118,6 +141,7 @@ def test_json_that_is_too_deep_is_one_fault(ask: Ask, depth: int, stream: bool) 
         ({"prompt_tokens": 1e400, "completion_tokens": 5, "total_tokens": 5}, Usage(output=5)),
         ({"prompt_tokens": 1e308, "completion_tokens": 5, "total_tokens": 5}, Usage(output=5)),
         ({"prompt_tokens": 2**63, "completion_tokens": 5, "total_tokens": 5}, Usage(output=5)),
+        ({"prompt_tokens": 11.0, "completion_tokens": 1.5, "total_tokens": 12.5}, Usage(input=11)),
         ({"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": "x"}, Usage(input=11, output=5)),
         (
             {"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": -3}},
@@ -137,9 +161,11 @@ def test_an_answer_outlives_its_usage(ask: Ask, usage: Any, expected: Usage, str
     assert answer.cost is None
 
 
-def test_a_whole_answer_to_a_request_for_a_stream_is_read(ask: Ask) -> None:
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_whole_answer_to_a_request_for_a_stream_is_read(ask: Ask, kind: str, mark: bytes) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    answer = ask(whole({"content": "Not in pieces.", "tool_calls": [call]}), "application/json")
+    answer = ask(mark + whole({"content": "Not in pieces.", "tool_calls": [call]}), kind)
 
     assert (answer.text, answer.calls[0].name, answer.usage.input, answer.partial) == ("Not in pieces.", "f", 11, False)
 

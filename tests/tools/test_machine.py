@@ -26,7 +26,8 @@ from workbench.tools.sandbox.scratch import SCRATCH, clear_ownerless
 
 NOBODY = 65534
 KERNEL = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
-SOURCES = os.pathsep.join((str(Path(__file__).parents[2]), sysconfig.get_path("purelib")))
+REPOSITORY = Path(__file__).parents[2]
+SOURCES = os.pathsep.join((str(REPOSITORY), sysconfig.get_path("purelib")))
 """Ours and those of the packages that we import: the system's Python is one that every user can start, and has none."""
 
 ATTACK = """

@@ -41,6 +41,25 @@ def test_what_waits_is_told_once_and_once_more_when_it_is_saved(tmp_path: Path) 
 
 
 @pytest.mark.fault("F8")
+def test_a_disk_that_cannot_sync_is_told_once_while_the_run_goes_on(tmp_path: Path) -> None:
+    told: list[Notice] = []
+    notes: list[str] = []
+    disk = FailingDisk()
+    disk.syncs = "error"
+    (tmp_path / RUN).mkdir()
+    journal = Journal(tmp_path / RUN, disk=disk)
+    watch = JournalWatch(journal, told.append, notes.append, tmp_path / "elsewhere")
+    for event in plain_run():
+        journal.append(event)
+        journal.sync()
+        watch(event)
+    journal.close()
+    assert [notice.kind for notice in told] == ["told"]
+    assert "may not outlive a power cut" in told[0].data["message"]
+    assert notes == [told[0].data["message"]]
+
+
+@pytest.mark.fault("F8")
 def test_what_never_fits_lies_elsewhere_and_counts_once_it_is_copied(tmp_path: Path) -> None:
     notes: list[str] = []
     disk = FailingDisk()

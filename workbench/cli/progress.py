@@ -251,7 +251,7 @@ def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
     )
 
 
-_SAID = {"unsaved": "error", "saved": "", "spans": "warning"}
+_SAID = {"unsaved": "error", "saved": "", "spans": "warning", "told": "warning"}
 """Notices whose message is printed as a line, and its style."""
 _LINES = {
     "context_assembled": _context_assembled,

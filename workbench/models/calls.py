@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from workbench.models.connections import RecordingClient
+from workbench.models.connections import BlockingClient, RecordingClient
 from workbench.models.library import imported
 from workbench.models.tape import NotSent, Tape, current, leaving
 
@@ -27,6 +27,9 @@ _PROVIDERS_OWN = re.compile(
     r"|AWS_.*|AZURE_.*|GOOGLE_.*|VERTEX.*|WATSONX_.*|WX_.*|OCI_.*",
 )
 """Variables in which litellm looks for keys and addresses."""
+
+_OURS = ("max_retries", "stream_options")
+"""Arguments that no cascade sets."""
 
 _LOOK_AGAIN = 1.0
 """Seconds after which a call that waits for the variables of others looks whether these calls still live."""
@@ -49,20 +52,24 @@ async def ready() -> None:
 
 def send_with(recording: RecordingClient) -> RecordingClient:
     """Let every route of litellm send with this client: those through OpenAI's SDK take ``aclient_session``, all others
-    ask the cache of clients for a handler."""
+    ask the cache of clients for a handler, some for one that blocks a thread."""
     global _client
     litellm = imported()
     handler = litellm.llms.custom_httpx.http_handler.AsyncHTTPHandler()
     handler.client = recording
+    blocking = litellm.llms.custom_httpx.http_handler.HTTPHandler(client=BlockingClient(recording))
 
     cache: Any = litellm.caching.llm_caching_handler.LLMClientCache
 
     class Clients(cache):  # type: ignore[misc]
         def get_cache(self, key: str, **more: Any) -> Any:
+            if key.startswith("httpx_client"):
+                return blocking
             return handler if key.startswith("async_httpx_client") else super().get_cache(key, **more)
 
     litellm.aclient_session = recording
     litellm.module_level_aclient = handler
+    litellm.module_level_client = blocking
     litellm.in_memory_llm_clients_cache = Clients()
     _client = recording
     return recording
@@ -165,6 +172,11 @@ async def _until_sent(env: Mapping[str, str], tape: Tape) -> AsyncIterator[None]
         leave()
 
 
+async def _sent(arguments: Mapping[str, Any]) -> Any:
+    # Without ``_skip_mcp_handler`` each call with tools imports the package ``mcp``, which need not be installed.
+    return await imported().acompletion(_skip_mcp_handler=True, **arguments)
+
+
 async def completion(env: Mapping[str, str], tape: Tape, *, direct: bool = True, **arguments: Any) -> Any:
     """litellm's answer to a request, or its stream of pieces.
 
@@ -173,10 +185,21 @@ async def completion(env: Mapping[str, str], tape: Tape, *, direct: bool = True,
     """
 
     async def answered() -> Any:
-        # Without ``_skip_mcp_handler`` each call with tools imports the package ``mcp``, which need not be installed.
-        response = await imported().acompletion(max_retries=0, _skip_mcp_handler=True, **arguments)
-        if arguments.get("stream") and response.completion_stream is None:
-            await response.fetch_stream()
+        asked = {"max_retries": 0, **arguments}
+        try:
+            response = await _sent(asked)
+        except Exception as error:
+            # Some routes refuse an argument that only we set. litellm's ``drop_params`` would also drop what the
+            # cascade says.
+            refused = [name for name in _OURS if name in asked and name in str(error)]
+            if tape.sent or not refused:
+                raise
+            response = await _sent({name: value for name, value in asked.items() if name not in refused})
+        if arguments.get("stream"):
+            if not hasattr(response, "completion_stream"):  # It would send later, and nobody would note it.
+                raise ValueError("this way to the provider completes texts, and cannot be given a conversation")
+            if response.completion_stream is None:
+                await response.fetch_stream()
         return response
 
     return await _asked(answered, env, tape, direct)
@@ -194,6 +217,7 @@ async def _asked(ask: Callable[[], Awaitable[Any]], env: Mapping[str, str], tape
     there would drop it unawaited. So the request is refused at the client, and the call ends by itself.
     """
     client()
+    tape.loop = asyncio.get_running_loop()
     token = current.set(tape)
     try:
         async with _until_sent({**env, DIRECT: "true" if direct else "false"}, tape):
@@ -218,7 +242,13 @@ async def pieces(response: Any) -> AsyncIterator[Any]:
     They are read from the stream inside of litellm's wrapper: the wrapper takes seven times as long for each piece,
     ends an answer that repeats a piece a hundred times, and makes up a finish reason and usage where there were none.
     """
-    async for piece in response.completion_stream:
+    try:
+        stream = aiter(response.completion_stream)
+    except (AttributeError, TypeError):  # A route that blocks a thread: its answer has been read, and its pieces are
+        for piece in response:  # of a kind that only the wrapper knows.
+            yield piece
+        return
+    async for piece in stream:
         yield piece
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import SimpleNamespace
@@ -185,7 +184,7 @@ def _first(*places: tuple[Any, str]) -> Any:
 
 def whole_count(value: Any) -> int | None:
     """A count that a provider stated; None for a value that is none."""
-    return int(value) if _is_amount(value) else None
+    return int(value) if _is_count(value) else None
 
 
 _MOST = 2**53
@@ -195,6 +194,10 @@ _MOST = 2**53
 def _is_amount(value: Any) -> bool:
     """Returns whether it is a number that something can be counted by."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
+
+
+def _is_count(value: Any) -> bool:
+    return _is_amount(value) and value == int(value)
 
 
 def _text(value: Any) -> str:
@@ -208,20 +211,37 @@ def _text(value: Any) -> str:
 
 
 def sound(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event of a stream whose usage the parser can read: fields that are no counts are left out."""
-    usage = event.get("usage")
-    return {**event, "usage": _counts(usage) if isinstance(usage, dict) else None}
+    """An event of a stream that the parser can read: usage without fields that are no counts, choices that hold a piece
+    of the answer, and ids of calls as texts."""
+    kept = dict(event)
+    if "usage" in event:
+        kept["usage"] = _counts(event["usage"]) if isinstance(event["usage"], dict) else None
+    if "choices" in event and isinstance(event["choices"], list | None):
+        kept["choices"] = [_choice(one) for one in event["choices"] or () if isinstance(one, dict)]
+    return kept
 
 
-_NUMBERED = re.compile(r".*(_tokens|cost)")
+def _choice(choice: dict[str, Any]) -> dict[str, Any]:
+    if "delta" not in choice:
+        return choice
+    delta = choice["delta"] or {}
+    if isinstance(delta, dict) and isinstance(calls := delta.get("tool_calls"), list):
+        calls = [{**call, "id": _id(call.get("id"))} for call in calls if isinstance(call, dict)]
+        delta = {**delta, "tool_calls": calls}
+    return {**choice, "delta": delta}
+
+
+def _id(value: Any) -> str | None:
+    return str(value) if isinstance(value, str | int) else None
 
 
 def _counts(usage: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in usage.items():
+        fits = _is_count if name.endswith("_tokens") else _is_amount if name.endswith("cost") else None
         if name.endswith("_details"):
             kept[name] = _counts(value) if isinstance(value, dict) else None
-        elif not _NUMBERED.fullmatch(name) or value is None or _is_amount(value):
+        elif value is None or fits is None or fits(value):
             kept[name] = value
     return kept
 

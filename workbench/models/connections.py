@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,7 +22,7 @@ from msgspec import Struct
 
 from workbench import __version__
 from workbench.models.collect import sound
-from workbench.models.tape import Tape, Unreached, Unusable, current
+from workbench.models.tape import NotSent, Tape, Unreached, Unusable, current
 
 IDLE = 5.0
 """Seconds that a connection is kept for the next call: fewer than servers wait before they close it."""
@@ -231,6 +232,36 @@ class RecordingClient(httpx.AsyncClient):
         return free
 
 
+_QUESTION = re.compile(rb'"(?:messages|prompt|text)"\s*:')
+"""A key under which the routes that block send what a model is asked."""
+
+
+class BlockingClient(httpx.Client):
+    """Sends the requests of those routes of litellm that block a thread.
+
+    A question to a model goes out on the client of all other routes, which notes it, bounds its answer and holds it
+    where it is only looked at; the answer is read whole. Requests for something else (a token, what a model can do) go
+    out by themselves.
+    """
+
+    def __init__(self, recording: RecordingClient) -> None:
+        super().__init__(verify=_trust(), cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())))
+        self._recording = recording
+
+    def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
+        """As httpx does. Raises what the other client raises; NotSent on the thread of the event loop, which would wait
+        for itself."""
+        tape = current.get()
+        asks = "json" in request.headers.get("content-type", "") and _QUESTION.search(request.read())
+        if tape is None or tape.loop is None or not asks:
+            return super().send(request, stream=stream, **options)
+        with suppress(RuntimeError):
+            if asyncio.get_running_loop() is tape.loop:
+                raise NotSent("this provider would stop everything else until it has answered")
+        response = asyncio.run_coroutine_threadsafe(self._recording.send(request), tape.loop).result()
+        return httpx.Response(response.status_code, headers=response.headers, content=response.content, request=request)
+
+
 def _settings() -> dict[str, Any]:
     return {
         "timeout": None,
@@ -284,7 +315,10 @@ class EventStreamResponse(httpx.Response):
 
     async def aiter_lines(self) -> AsyncIterator[str]:
         is_stream = "event-stream" in self.headers.get("content-type", "")
+        first = True
         async for line in self._lines():
+            if first:  # A byte order mark is no part of the text (HTML, section 9.2.6).
+                line, first = line.removeprefix("\ufeff"), False
             yield readable_line(line) if is_stream and line.startswith("data:") else line
 
     async def _lines(self) -> AsyncIterator[str]:
@@ -310,13 +344,13 @@ def readable_line(line: str) -> str:
     """A line ``data: ...`` of an event stream, rewritten so that litellm reads all of it.
 
     litellm skips lines that are not JSON, takes every line that mentions ``[DONE]`` for the end, and stops at invalid
-    usage. Raises JSONDecodeError for text that is not JSON.
+    usage, choices and ids. Raises JSONDecodeError for text that is not JSON.
     """
     value = line.removeprefix("data:").strip()
     if not value or value == "[DONE]":
         return line
     event = json.loads(value)
-    if isinstance(event, dict) and "usage" in event and (mended := sound(event)) != event:
+    if isinstance(event, dict) and (mended := sound(event)) != event:
         value = json.dumps(mended)
     return "data: " + value.replace("[DONE]", "\\u005bDONE]")  # In JSON it can only stand inside of a text.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import re
@@ -87,6 +88,8 @@ class Tape:
         """Address of the request; None if none was made."""
         self.request_headers: Mapping[str, str] = {}
         self.sent = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop of the call."""
         self.on_leaving: Callable[[], None] = lambda: None
         """Called when the request is made and about to be sent."""
         self.cancelled = False
@@ -172,8 +175,8 @@ class Tape:
         return True
 
     def whole(self) -> str:
-        """The response, if its type is JSON; else empty."""
-        return b"".join(self._whole).decode("utf-8", "replace") if self._whole else ""
+        """The response, if it is JSON by its type or its beginning; else empty."""
+        return b"".join(self._whole).decode("utf-8-sig", "replace") if self._whole else ""
 
     def note(self, data: bytes) -> None:
         """Record bytes of the response as they arrive."""
@@ -182,6 +185,8 @@ class Tape:
         except UnicodeDecodeError:
             self.garbled = True
             self._utf8.reset()
+        if not self.head and data.removeprefix(codecs.BOM_UTF8).startswith(b"{"):
+            self._whole = self._whole or []  # Some servers call a whole answer a stream.
         if self._whole is not None:
             self._whole.append(data)
         if len(self.head) < HEAD:

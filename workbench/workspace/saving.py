@@ -39,10 +39,10 @@ class JournalWatch:
         """Look after each event, which is in the journal or waits to be."""
         if self._journal.not_durable and not self._told_durable:
             self._told_durable = True
-            self._note(
-                f"the run is saved, but may not outlive a power cut: the disk cannot sync "
-                f"({self._journal.not_durable}; {self._journal.folder})"
-            )
+            where = f"({self._journal.not_durable}; {self._journal.folder})"
+            text = f"the run is saved, but may not outlive a power cut: the disk cannot sync {where}"
+            self._note(text)
+            self._notify(Notice("told", event.place, {"message": text}))
         fault = self._journal.fault
         if bool(fault) == self._told:
             return
