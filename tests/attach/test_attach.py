@@ -39,6 +39,7 @@ from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
 from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
@@ -263,6 +264,9 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
         (2, ["B", "ok", "B2"]),
         (1, ["A", "ok", "A2", "ok", "A3"]),
     ]
+    running = RunState.of(e for e in attached.events() if e.kind not in ("phase_finished", "run_finished"))
+    rows = TreeRows(running, TreeView((PhaseOutline("agent"),)))
+    assert [rows.row(i, 60).text.split()[1:4] for i in range(1, 3)] == [["✓", "visit", "1"], ["✓", "visit", "2"]]
 
 
 @asynccontextmanager
@@ -610,6 +614,9 @@ def test_a_web_page_reaches_nothing(project: Project, headers: dict[str, str], s
     with Loopback() as provider, session(project, provider.url) as attached:
         asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
         assert attached.post("openai", "/chat/completions", asked, **headers).status_code == status
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", **headers}
+        opened = httpx.get(f"{attached.url('openai')}/responses", headers=upgrade, trust_env=False)
+        assert opened.status_code == status
         assert httpx.get(f"{attached.base}/elsewhere", trust_env=False).status_code == 404
     assert provider.requests == []
 

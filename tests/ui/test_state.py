@@ -13,7 +13,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.state import RunState
-from workbench.tui.bench.state import STREAM_KEPT, BenchState
+from workbench.tui.bench.state import STREAM_KEPT, BenchState, HeldRun
 from workbench.views.words import words_of
 
 
@@ -227,3 +227,8 @@ def test_what_a_person_wants_to_know_has_a_line() -> None:
     run = RunState()
     for kind in set(KINDS) - silent:
         assert words_of(Event(1, "", "r", kind, Place(), {}), run) is not None, kind
+
+
+def test_a_pause_names_the_visit_where_there_are_several() -> None:
+    assert HeldRun(Place("", "agent", 1, 1, 3, 1), "before_call", "step over").where == "before agent:3"
+    assert HeldRun(Place("", "agent", 2, 1, 3, 1), "before_call", "step over").where == "before agent#2:3"

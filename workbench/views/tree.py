@@ -261,6 +261,7 @@ class Nodes:
         """``over``: the run that a nested one is in has ended, and it with it, whatever its journal says."""
         self.run = run
         self._over = over or (run is not None and run.status != "running")
+        self._watched = run is not None and "imported" in run.ports
         self.view = view
         self._nested = nested
         self._is_selected = view.selected_run == nested
@@ -445,10 +446,14 @@ class Nodes:
         unfolded = below and self.view.unfolds(id, here)
         mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
         won: tuple[Span, ...] = ((" ", "plain"), sign(mark)) if mark else ()
+        status = visit.status
+        newest = visit.calls[-1].status if visit.calls else ""
+        if status == "running" and self._watched and newest in ("done", "failed"):
+            status = newest  # Nobody knows whether its program goes on with it.
         yield Node(
             id,
             depth,
-            (self._mark(visit.status), (f" {flat(label)}", "plain"), *won),
+            (self._mark(status), (f" {flat(label)}", "plain"), *won),
             ((count(sums.tokens_in, sums.grade_in) if sums is not None and sums.calls else "", "dim"),),
             below,
             unfolded,
@@ -458,7 +463,7 @@ class Nodes:
             calls=tuple(visit.calls),
             sums=sums,
             took=visit.seconds,
-            brief=(self._mark(visit.status), (f" {_told_apart(flat(label))}", "plain"), *won),
+            brief=(self._mark(status), (f" {_told_apart(flat(label))}", "plain"), *won),
         )
         if unfolded:
             for candidate in candidates:

@@ -30,7 +30,7 @@ from workbench.views.picture import Gallery
 from workbench.views.sides import SideRows
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
-from workbench.views.timeline import Timeline, TimelineRows
+from workbench.views.timeline import Timeline, TimelineRows, place_words
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
 from workbench.views.ways import ways_doc
 from workbench.views.what_if import WhatIfRows
@@ -556,7 +556,7 @@ class Presenter:
 def _pause_words(held: HeldRun, now: float) -> str:
     """Returns where it is paused, and at which breakpoint if that says more; how long its client has waited for it."""
     word, _, point = held.why.partition(" ")
-    here = (held.place.phase, f"{held.place.phase}:{held.place.turn}")
+    here = (held.place.phase, f"{held.place.phase}:{held.place.turn}", place_words(held.place))
     words = f"{held.where} ({held.why})" if word == "breakpoint" and point not in here else held.where
     waits = held.waits(now)
     return f"{words}, client waits {waits}" if waits else words
@@ -574,5 +574,4 @@ def _running_at(state: BenchState) -> str:
     """The newest call of a run that is active: ``investigate:9``."""
     if not state.alive or not state.run.calls:
         return ""
-    place = state.run.calls[-1].place
-    return f"{place.phase}:{place.turn}" if place.turn else place.phase
+    return place_words(state.run.calls[-1].place)

@@ -15,6 +15,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 from workbench.views.log import LogLine, LogRows, log_line
+from workbench.views.timeline import place_words
 from workbench.views.tree import NodeId
 from workbench.views.words import words_of
 
@@ -75,7 +76,7 @@ class HeldRun(Struct, frozen=True):
     def where(self) -> str:
         """The same with its place: ``before investigate:9``, ``before read_log in investigate:9``."""
         place, phase = self.place, self.place.phase
-        turn = f"{phase}:{place.turn}" if place.turn else phase
+        turn = place_words(place)
         side, _, what = self.kind.partition("_")
         if what == "call":
             return f"{side} {turn}"
