@@ -65,6 +65,9 @@ ENTRY = {"m": "h", "kind": "task", "place": "main/a/0/0/0/0", "action": "kept", 
 COUNTS = {"line": 0, "full": 1, "sent": 1, "grade": "exact"}
 
 
+FORECAST = {"cached": 0, "fresh": 1, "written": 0, "cost": 0.1, "break_at": -1}
+
+
 def spliced(**changed: Any) -> dict[str, Any]:
     entry = {**ENTRY, **COUNTS, **changed}
     return {"splices": [{"at": 0, "remove": 0, "entries": [{k: v for k, v in entry.items() if v is not ...}]}]}
@@ -80,6 +83,8 @@ def spliced(**changed: Any) -> dict[str, Any]:
         ("call_started", {"try": 2**63}, "'try' of call_started is larger than any count"),
         ("phase_started", {"conditions": None}, "'conditions' of phase_started is null and not an object"),
         ("evaluation_finished", {"costs": {"0": "x"}}, "has a value that is text and not a number"),
+        ("context_assembled", {"tokens_full": None}, "'tokens_full' of context_assembled is null"),
+        ("context_assembled", {"forecast": {**FORECAST, "cost": -1}}, "has a 'cost' that is less than 0"),
         ("context_assembled", spliced(), ""),
         ("context_assembled", spliced(unknown={"a": 1}), ""),
         ("context_assembled", spliced(grade=...), "has an element 1 that has no 'grade'"),

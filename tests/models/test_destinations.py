@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -92,6 +93,15 @@ def test_a_provider_is_asked_where_its_variables_say(
 
 
 ROW = re.compile(r"^\| `([^`]+)/` \| ([^|]*) \| `([^`]+)` \| `([^`]+)` \|", re.MULTILINE)
+
+
+def test_credentials_of_a_file_count_as_a_key(tmp_path: Path) -> None:
+    profile = tmp_path / "credentials"
+    profile.write_text(f"[default]\naws_access_key_id = AKIA{'F' * 16}\naws_secret_access_key = {'s' * 40}\n")
+    env = {"AWS_SHARED_CREDENTIALS_FILE": str(profile), "AWS_REGION": "us-east-1"}
+    found = asyncio.run(located(resolve(f"bedrock/{MODELS['bedrock']}", "", env), env))
+    assert found.address == "https://bedrock-runtime.us-east-1.amazonaws.com"
+    assert (found.key_variable, found.keyless, found.sent_key) == ("", False, None)
 
 
 def test_a_route_that_blocks_is_looked_at_without_a_request_and_noted_like_any_other() -> None:

@@ -30,6 +30,8 @@ _OF_OPENAI = frozenset({"openai", "text-completion-openai", "custom_openai"})
 _ASKS_FOR_BASE = re.compile(r"api[_ ]base|base url", re.IGNORECASE)
 _LOGGED_IN_BY_HAND = frozenset({"github_copilot", "chatgpt"})
 """Providers for which litellm opens a login in a browser at the first request."""
+_ISSUED = 24
+"""Characters that a token has at least which somebody issued; texts that stand for a missing key are shorter."""
 _TELLING = 12
 """Characters from which on a key is known wherever it stands; a shorter one only as a whole."""
 
@@ -49,12 +51,13 @@ async def located(resolved: Resolved, env: Mapping[str, str], *, embeds: bool = 
         raise NoKey(f"'{resolved.name}' needs a login in a browser, for which no run can wait")
     tape, words, direct = await _looked_at(resolved, env, None, embeds)
     key = _key_in(tape, env, resolved.provider.id)
-    if not key and (handed := _handed(resolved, env)) != resolved:
+    credentials = _has_credentials(tape, env)
+    if not key and not credentials and (handed := _handed(resolved, env)) != resolved:
         shown, more, way = await _looked_at(handed, env, handed.sent_key, embeds)
         if shown.url is not None:
             resolved, tape, words, direct = handed, shown, more, way
             key = handed.key_variable
-    elif not key:
+    elif not key and not credentials:
         shown, more, way = await _looked_at(resolved, env, NO_KEY, embeds)
         tape, words, direct = (shown, more, way) if shown.url is not None else (tape, words, direct)
     if tape.url is None:
@@ -62,7 +65,7 @@ async def located(resolved: Resolved, env: Mapping[str, str], *, embeds: bool = 
     if tape.url.host == _OPENAI_HOST and resolved.provider.id not in _OF_OPENAI:
         return await located(_where_it_listens(resolved), env, embeds=embeds)
     base_variable, base = _base_of(str(tape.url), env)
-    if not key and not base_variable and not is_near(tape.url.host):
+    if not key and not credentials and not base_variable and not is_near(tape.url.host):
         raise NoKey(_missing(resolved, env, words))
     return replace(
         resolved,
@@ -70,7 +73,7 @@ async def located(resolved: Resolved, env: Mapping[str, str], *, embeds: bool = 
         base_variable=base_variable,
         key_variable=key,
         api_key=env.get(key, "").strip() if key else "",
-        keyless=not key,
+        keyless=not key and not credentials,
         direct=direct,
     )
 
@@ -162,6 +165,13 @@ def _key_in(tape: Tape, env: Mapping[str, str], provider: str) -> str:
         if value.strip() and own and stands and _SECRET.fullmatch(name):
             return name
     return ""
+
+
+def _has_credentials(tape: Tape, env: Mapping[str, str]) -> bool:
+    """Whether the request carries what litellm got with credentials of a file or a service (Google Cloud, AWS profiles,
+    IBM Cloud): a token that no variable holds."""
+    token = tape.request_headers.get("authorization", "").rpartition(" ")[2]
+    return len(token) >= _ISSUED and not any(token in value for value in env.values())
 
 
 def _base_of(url: str, env: Mapping[str, str]) -> tuple[str, str]:

@@ -36,7 +36,7 @@ def in_force(project: Project, choice: ModelChoice) -> Mapping[str, str]:
     except NoKey as fault:
         return {"model": name, "problem": str(fault)}
     origin = project.settings.origins["base_url"] if choice.base_url else resolved.base_variable
-    key = resolved.key_variable
+    key = resolved.key_variable or "credentials of this machine"
     if resolved.base_url and not resolved.api_key:
         key = f"none ({resolved.key_variable} is not set)" if resolved.key_variable else "none"
     return {

@@ -26,6 +26,7 @@ Seq = _Count
 Index = Annotated[int, Meta(ge=0, lt=2**31)]
 """Of a place: visit, attempt, turn or call."""
 _Number = int | float
+_Dollars = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 _Scalar = str | int | float | bool | None
 _Object = dict[Any, Any]
 _Place = Annotated[str, Meta(pattern=r"/\d+/\d+/\d+/\d+\Z")]
@@ -159,14 +160,14 @@ class _Forecast(Struct):
     cached: _Count
     fresh: _Count
     written: _Count
-    cost: _Number | None
+    cost: _Dollars | None
     break_at: _Count
     reason: str = ""
     tokens: _Count | None = None
     low: _Count | None = None
     high: _Count | None = None
-    cost_low: _Number | None = None
-    cost_high: _Number | None = None
+    cost_low: _Dollars | None = None
+    cost_high: _Dollars | None = None
 
 
 class _Price(Struct):
@@ -302,7 +303,7 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     "hook": {"error": str | None, "index": Any, "number": _Count | None, "text": str | None},
     "route_chosen": {"to": str | None, "candidates": list[str]},
     "run_resumed": {"after": _Count},
-    "context_assembled": {"after": _Count},
+    "context_assembled": _all("after overhead_tokens tokens_full tokens_sent tools_tokens", _Count),
     "run_started": {"options": _Object},
     "tool_finished": {"tool": str, "index": _Count},
     "tool_started": {"tool": str, "index": _Count},
@@ -424,6 +425,8 @@ def _wrong(what: str) -> str:
         return f"has no '{missing[1]}'"
     if word := _NO_WORD.fullmatch(what):
         return f"is {clean_line(word[1], 40)}, which is no such word"
+    if what.startswith(("Expected `int` >= 0", "Expected `float` >= 0")):
+        return "is less than 0"
     if what.startswith(("Expected `int` <=", "Expected `int` >=")):
         return "is larger than any count"
     if what.startswith("Expected `str` matching regex"):
