@@ -48,7 +48,7 @@ SCENES = (
     Picture("flow", "router.yaml", "r v"),
     Picture("edit", TRIAGE, "n*7 E"),
     Picture("playground", TRIAGE, "n*7 P"),
-    Picture("breakpoints", TRIAGE, "n b s"),
+    Picture("breakpoints", TRIAGE, "n f9 s"),
     Picture("inputs", TRIAGE, "I"),
     Picture("freeze", TRIAGE, "r t"),
     Picture("quit", TRIAGE, "n q"),

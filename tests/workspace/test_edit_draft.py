@@ -139,7 +139,11 @@ def test_arguments_a_skip_and_a_result_are_edited_where_the_run_is_paused(sessio
     draft.write("result", "no such file")
     draft.set_error(True)
     assert draft.edits == (SetResult("no such file", True),)
-    assert saved(session, draft, stop).result == "no such file"
+    stop = saved(session, draft, stop)
+    assert stop.result == "no such file"
+    assert EditDraft(target_of(stop)).result_is_error, "a later edit of its text leaves it an error"
+    tool = session.project.store.state(session.run_id).calls[-1].tools[0]
+    assert (tool.edited, tool.status) == (True, "failed")
 
 
 def test_an_answer_with_its_calls_is_edited_and_a_blank_one_is_refused(ran: Session) -> None:
@@ -159,7 +163,8 @@ def test_an_answer_with_its_calls_is_edited_and_a_blank_one_is_refused(ran: Sess
     assert again.answer.text == "found more"
     ran.go(Mode.CONTINUE)
     until(lambda: not ran.running, "the end")
-    assert "found more" in [call.answer.text for call in ran.project.store.state(ran.run_id).calls if call.answer]
+    calls = ran.project.store.state(ran.run_id).calls
+    assert [call.answer.text for call in calls if call.answer and call.edited] == ["found more"]
 
 
 @pytest.mark.parametrize("kind", [StopKind.AFTER_PHASE, StopKind.BEFORE_PHASE])

@@ -24,6 +24,14 @@ class Place(NamedTuple):
         return f"{branch}/{tail}" if branch else tail
 
     @property
+    def short(self) -> str:
+        """``triage:3``, or ``triage#2:3`` for another visit than the first; the full form where that names several."""
+        branch, phase, visit, attempt, turn, call = self
+        if branch or max(attempt, call) > 1:
+            return str(self)
+        return phase + (f"#{visit}" if visit > 1 else "") + (f":{turn}" if turn else "")
+
+    @property
     def turn_key(self) -> tuple[str, str, int, int, int]:
         """The turn this place belongs to, whatever the call."""
         return self[:5]

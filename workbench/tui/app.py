@@ -52,6 +52,8 @@ KEEP_EVERY = 3.0
 """Seconds between two looks whether the view is another: what a killed app forgets at most."""
 DRAIN_EVERY = 0.2
 """Seconds between two looks at what the engines of hidden tabs sent."""
+LOST = 0.5
+"""Seconds after which nothing waits for a frame any more."""
 ROOMS = frozenset({"home", "runs", "snapshots", "sql", "settings"})
 """Actions that open a screen over a workspace."""
 SWITCH_S = 0.0005
@@ -128,13 +130,25 @@ class WorkbenchApp(ThemedApp):
             terminal.watch(lambda: self._signalled(signal.SIGHUP), self._left)
         self.set_interval(KEEP_EVERY, self._keep_view_soon)
         self.set_interval(DRAIN_EVERY, self._drain_hidden)
-        self.call_after_refresh(self._begin)
+        self._after_frame(self._begin)
+
+    def _after_frame(self, callback: Callable[[], object]) -> None:
+        """Call something once, after the next frame. What waits for a frame of a screen that closes before it is drawn
+        would never be called, as where the help is opened and closed while all else loads: then it is called later."""
+        waits = [callback]
+
+        def call() -> None:
+            if waits:
+                waits.pop()()
+
+        self.call_after_refresh(call)
+        self.set_timer(LOST, call)
 
     def _begin(self) -> None:
         """After the first frame: a quick look at the file, then the session in a thread."""
         if self._file is not None:
             self.bench.show_preview(preview(self._file))
-            self.call_after_refresh(self._open)
+            self._after_frame(self._open)
         else:
             self._open()
 

@@ -98,7 +98,13 @@ def answer_row(columns: Columns, call: CallState) -> Row:
     text = "calls " + ", ".join(c.name for c in calls) if calls else answer.text if answer is not None else ""
     text = f"cut off: {text}" if call.partial else text
     return _result(
-        columns, "assistant", BLANK, ANSWER, text, "warning" if call.partial else "dim", count(call.usage.output)
+        columns,
+        "assistant",
+        sign("edited") if call.edited else BLANK,
+        ANSWER,
+        text,
+        "warning" if call.partial else "dim",
+        count(call.usage.output),
     )
 
 
@@ -107,15 +113,19 @@ def tool_row(columns: Columns, tool: ToolState) -> Row:
     if tool.status == "running":
         return _result(columns, "tool", sign("running"), tool.tool, "running", "running", "")
     failed = tool.status == "failed"
-    mark = sign("error result") if failed else BLANK
-    return _result(columns, "tool", mark, tool.tool, tool.text, "error" if failed else "dim", seconds(tool.duration_s))
+    edited = sign("edited") if tool.edited else BLANK
+    mark, also = (sign("error result"), edited) if failed else (edited, BLANK)
+    took = seconds(tool.duration_s)
+    return _result(columns, "tool", mark, tool.tool, tool.text, "error" if failed else "dim", took, also)
 
 
-def _result(columns: Columns, role: str, mark: Span, source: str, text: str, token: str, number: str) -> Row:
+def _result(
+    columns: Columns, role: str, mark: Span, source: str, text: str, token: str, number: str, also: Span = BLANK
+) -> Row:
     left: list[Span] = [
         (columns.indent, "plain"),
         (fit(role, ROLE), role),
-        BLANK,
+        also,
         mark,
         BLANK,
         (fit(source, columns.source - 1) + " ", "plain"),

@@ -189,10 +189,14 @@ def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
     facts = [f"out {count(call.usage.output)}", call.finish_reason, seconds(call.duration_s)]
     return TextRows(
         lines,
-        (("Answer", "title"), (f"  {flat(answered_by(call))}", "name")),
+        (("Answer", "title"), (f"  {flat(answered_by(call))}", "name"), *_by_hand(call.edited)),
         ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
         copy=copy_of(call.answer),
     )
+
+
+def _by_hand(edited: bool) -> tuple[Span, ...]:
+    return ((f"  {sign('edited')[0]} edited by hand", "changed"),) if edited else ()
 
 
 def streaming_doc(text: str, tick: int) -> TextRows:
@@ -224,7 +228,7 @@ def tool_doc(tool: ToolState, *, whole: bool = False, gallery: Gallery | None = 
     facts = [seconds(tool.duration_s), tool.sandbox, plural(tool.images, "image") if tool.images else ""]
     return TextRows(
         lines,
-        (("Tool", "title"), (f"  {flat(tool.tool)}", "name")),
+        (("Tool", "title"), (f"  {flat(tool.tool)}", "name"), *_by_hand(tool.edited)),
         ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
         copy=tool.text,
     )

@@ -112,7 +112,7 @@ def _other(part: Part, draft: EditDraft, changed: set[str]) -> Editable:
         label, words, marked = "skip", f"{flat(part.name, 30)}, with this result", draft.skipped
     elif name == "result":
         label, words = "error" if draft.result_is_error else "result", flat(part.name, 30)
-        marked = bool({f"result of {part.name}", f"error of {part.name}"} & changed)
+        marked = any(label.startswith(f"result of {part.name}") for label in changed)
     else:
         label, words, marked = "state", flat(part.name, 30), f"state.{part.name}" in changed
     mark = sign("edited") if marked else (" ", "plain")

@@ -82,8 +82,9 @@ def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
 
 
 def _without_sign(text: str) -> str:
-    """``~$0.0039`` as ``~.0039``: beside other columns a small sum needs the room."""
-    return "cost $" if text == "cost" else text.replace("$0.", ".").replace("$", "")
+    """``~$0.0039`` as ``~.0039``, and ``~$0.000063+?`` as ``.000063+?``: beside other columns a sum needs the room."""
+    short = "cost $" if text == "cost" else text.replace("$0.", ".").replace("$", "")
+    return short.removeprefix("~") if len(short) >= NARROW["cost"] else short
 
 
 def _columns_head(label: int, width: int) -> Row:

@@ -243,7 +243,7 @@ def _edited(it: AppliedEvent) -> Words:
             said = f"move message {edit['at'] + 1} to {edit['to'] + 1}"
         case "model":
             given = (f"{name} = {json.dumps(value)}" for name, value in edit["parameters"].items())
-            said = ", ".join(filter(None, (edit["model"], *given)))
+            said = ", ".join(filter(None, (edit["model"] and f"model {edit['model']}", *given)))
         case "state":
             said = f"state.{edit['key']} = {brief(edit['value'], 60)}"
         case _:

@@ -70,6 +70,8 @@ class Target(Struct, frozen=True):
     tool: str = ""
     arguments: str = ""
     result: str = ""
+    is_error: bool = False
+    """Whether the result is an error."""
     answerable: bool = False
     """Whether it may be answered instead of being sent."""
     has_state: bool = True
@@ -98,6 +100,7 @@ def target_of(stop: Stop) -> Target:
         stop.tool,
         stop.arguments,
         stop.result,
+        stop.is_error,
         stop.answerable,
         has_state=stop.client is None,
     )
@@ -141,7 +144,7 @@ class EditDraft:
                 Message("assistant") if target.answerable else target.answer,
                 target.arguments,
                 None,
-                SetResult(target.result),
+                SetResult(target.result, target.is_error),
             )
         ]
         self._undone: list[_Version] = []
@@ -377,7 +380,8 @@ class EditDraft:
             label = f"arguments of {tool}"
             found.append(Change("changed", label, readable(first.arguments), readable(now.arguments)))
         if first.result != now.result:
-            label = f"{'error' if now.result.is_error else 'result'} of {tool}"
+            turned = ", now an error" if now.result.is_error else ", no longer an error"
+            label = f"result of {tool}" + (turned if first.result.is_error != now.result.is_error else "")
             found.append(Change("changed", label, first.result.text, now.result.text))
         for key, value in now.state.items():
             if key not in first.state or first.state[key] != value:

@@ -409,7 +409,8 @@ class Session:
             why = f"{why}: {self._difference(stop)}"
         told = {"stop": str(stop.kind), "why": why, "tool": stop.tool, "node": stop.node, "taken": list(stop.taken)}
         client = {"since": stop.client.since, "limit": stop.client.limit} if stop.client is not None else None
-        self.notices.append(Notice("held", stop.place, {**told, "depth": stop.depth, "client": client}))
+        said = {**told, "depth": stop.depth, "client": client, "arguments": stop.arguments}
+        self.notices.append(Notice("held", stop.place, said))
 
     def _difference(self, stop: Stop) -> str:
         """Differences from the recording, each with the deciding line of the file."""

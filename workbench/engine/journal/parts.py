@@ -72,6 +72,8 @@ class ToolState(Struct):
     started: str = ""
     finished: str = ""
     """When its events were written."""
+    edited: bool = False
+    """Whether a person edited its arguments or its result, or wrote a result in its place."""
 
 
 class CallFigures(NamedTuple):
@@ -131,6 +133,8 @@ class CallState(Struct):
     unstated: str = ""
     """The parts of the request whose content is unknown, in words; empty if the request is known whole."""
     answer: Message | None = None
+    edited: bool = False
+    """Whether a person edited its answer."""
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     cost_grade: str = "unknown"

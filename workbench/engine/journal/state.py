@@ -592,6 +592,7 @@ class RunState:
             event.place, data["index"], data.get("tool", ""), data.get("arguments", ""), data.get("call_id", "")
         )
         tool.started = event.at
+        tool.edited = any((e.place, e.data.get("index")) == (event.place, tool.index) for e in self.edits)
         self._tools_at(event.place).append(tool)
 
     def _tool_finished(self, event: Event, data: Mapping[str, Any]) -> None:
@@ -629,15 +630,17 @@ class RunState:
             at = data.get("at", len(visit.items))
             visit.items[at : at + len(data.get("before", ()))] = items
             if what == "answer" and call is not None and items:
-                call.answer = items[0].message
+                call.answer, call.edited = items[0].message, True
         tool = next((t for t in self._tools_at(event.place) if t.index == data.get("index")), None)
         if what == "skip":
             name, arguments = data.get("tool", ""), data.get("before", "")
             skipped = ToolState(event.place, data["index"], name, arguments, status="skipped", sandbox="skipped")
+            skipped.edited = True
             self._tools_at(event.place).append(skipped)
         elif what == "result" and tool is not None:
             edit = data.get("edit", {})
             tool.text, tool.status = edit.get("text", ""), "failed" if edit.get("is_error") else "done"
+            tool.edited = True
 
 
 def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int]) -> tuple[int, int]:

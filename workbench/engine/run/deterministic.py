@@ -137,7 +137,8 @@ class ToolPhase:
         self._conversation.items += items
         await run.fire("tool_result", place, {"tool": name, "result": shown, "is_error": result.is_error}, index=1)
         made = replace(result, text=shown, value=value)
-        return await self._after(replace(stop, kind=StopKind.AFTER_TOOL, result=shown), made)
+        after = replace(stop, kind=StopKind.AFTER_TOOL, result=shown, is_error=result.is_error)
+        return await self._after(after, made)
 
     async def _started(self, text: str, place: Place) -> ToolResult:
         """Run the tool once, within the phase's time limit; that it began is durable before it can change anything."""
@@ -192,7 +193,7 @@ class ToolPhase:
                     text, _ = run.ports.redact(edit.text)
                     run.journal_edit(stop, SetResult(text, edit.is_error), result.text, text)
                     result = ToolResult(text, edit.is_error, sandbox=result.sandbox)
-            stop = replace(stop, result=result.text, edited=True)
+            stop = replace(stop, result=result.text, is_error=result.is_error, edited=True)
         return result
 
     def _routed(self) -> str:

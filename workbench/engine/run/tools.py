@@ -128,7 +128,8 @@ class Tooling:
             text = self._finish(call, index, result, last=index == len(wanted))
             told = {"tool": call.name, "result": text, "is_error": result.is_error}
             await self.engine.fire("tool_result", self.place, told, index=index)
-            await self._after(self._stop(StopKind.AFTER_TOOL, call, index, result=text), call)
+            after = self._stop(StopKind.AFTER_TOOL, call, index, result=text)
+            await self._after(replace(after, is_error=result.is_error), call)
 
     def close(self, wanted: Sequence[RequestedCall]) -> None:
         """Answer the calls of an answer behind which no tool may run."""
@@ -203,7 +204,7 @@ class Tooling:
                     self.conversation.edit_newest(
                         stop, replace(edit, text=text), Kind.RESULT, message, is_error=edit.is_error
                     )
-                    stop = replace(stop, result=text)
+                    stop = replace(stop, result=text, is_error=edit.is_error)
             stop = replace(stop, edited=True)
 
     @property

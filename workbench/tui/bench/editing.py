@@ -14,7 +14,6 @@ from workbench.tui.screens.playground import PlaygroundScreen, PlaygroundState
 from workbench.tui.screens.trust import asks_for_trust
 from workbench.views.keys import told
 from workbench.views.numbers import count
-from workbench.views.run import stop_words
 from workbench.workspace.edit_draft import EditDraft, target_of
 from workbench.workspace.known_models import KnownModels
 from workbench.workspace.playground import Playground, PlaygroundError, subject_of
@@ -33,10 +32,11 @@ MOST_PLAYGROUNDS = 8
 class HeldEdits:
     """Edits of a stop where a run is paused: checked against the request that they make, then made there."""
 
-    def __init__(self, session: Session, stop: Stop, expected: int) -> None:
-        """``expected``: tokens of the request as the header and the log predict them; 0 where there is none."""
+    def __init__(self, session: Session, stop: Stop, where: str, expected: int) -> None:
+        """``where``: the stop in words; ``expected``: tokens of the request as the header and the log predict them, 0
+        where there is none."""
         self._expected = expected
-        self.where = f"{str(stop.kind).replace('_', ' ')} {stop_words(str(stop.place))}"
+        self.where = where
         self._session = session
         self._stop = stop
 
@@ -48,7 +48,8 @@ class HeldEdits:
             return ""
         after = preview(edits)
         now = after.tokens_sent
-        if self._expected and before.tokens_sent:  # Calibrated like the prediction, so that it is the number shown.
+        if self._expected and before.tokens_sent and after.request.model == before.request.model:
+            # Calibrated like the prediction, so that it is the number shown; another model counts in another way.
             now = round(now * self._expected / before.tokens_sent)
         sent = count(self._expected or before.tokens_sent, before.grade), count(now, after.grade)
         return f"sends {sent[1]} tokens" + (f", was {sent[0]}" if sent[0] != sent[1] else " as before")
@@ -86,7 +87,8 @@ class Editing:
         folder = session.project.folders.state / "edits"
         models = partial(KnownModels, session.project, session.file)
         call = presenter.state.shown.call_at(held.place)
-        edits = HeldEdits(session, held, call.expected if call is not None else 0)
+        where = presenter.state.held.where if presenter.state.held is not None else held.place.short
+        edits = HeldEdits(session, held, where, call.expected if call is not None else 0)
         screen = EditScreen(draft, edits, models, folder)
         self._stage.services.push_screen(screen, lambda made: self._stage.soon() if made else None)
 

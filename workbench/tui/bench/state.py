@@ -55,6 +55,8 @@ class HeldRun(Struct, frozen=True):
     """How many runs the held one is inside of; -1 if unknown."""
     taken: tuple[str, ...] = ()
     """Where the way on is chosen: what follows."""
+    arguments: str = ""
+    """Before a tool: what it is called with."""
 
     @property
     def at_node(self) -> bool:
@@ -90,8 +92,9 @@ class HeldRun(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why it is held, where that is more than a step that was asked for."""
-        return "" if self.why in _ASKED_FOR else self.why
+        """What runs next where that is a tool, and why it is held where that is more than a step that was asked for."""
+        why = "" if self.why in _ASKED_FOR or (self.arguments and self.why.startswith("edited")) else self.why
+        return f"next: {self.tool} {self.arguments}" + (f"  ({why})" if why else "") if self.arguments else why
 
 
 _STOPPED_AT = {
@@ -314,7 +317,8 @@ class BenchState(Struct):
             told = str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))
             client = data.get("client") or {}
             node, depth, taken = str(data.get("node", "")), int(data.get("depth", -1)), tuple(data.get("taken") or ())
-            self._hold(HeldRun(place, *told, client.get("since"), client.get("limit"), node, depth, taken))
+            waits = client.get("since"), client.get("limit")
+            self._hold(HeldRun(place, *told, *waits, node, depth, taken, str(data.get("arguments", ""))))
         elif notice.kind == "released":
             self.held = None
         elif self._is_over(place):

@@ -129,6 +129,8 @@ class EditScreen(WorkbenchScreen[bool]):
         self._loaded = ""
         """The text as the text area took it: what is not touched stays as it is, whatever its line ends."""
         self._busy = False
+        self._fault = ""
+        """Why the text was not taken the last time that it was not."""
         self._reason = ""
         """Why the text area cannot edit the text; empty if it can."""
 
@@ -263,8 +265,9 @@ class EditScreen(WorkbenchScreen[bool]):
             else:
                 self.draft.write(self._key, text)
         except EditError as fault:
-            self._status.show(((f" ✗ {flat(str(fault))}", "error"),))
-            self.services.say(str(fault), "error")
+            self._fault = str(fault)
+            self._status.show(((f" ✗ {flat(self._fault)}", "error"),))
+            self.services.say(self._fault, "error")
             return False
         self._loaded = self.area.plain_text
         return True
@@ -320,8 +323,22 @@ class EditScreen(WorkbenchScreen[bool]):
         elif self.commit():
             self._show(self._key)
         else:
+            self._offer_to_discard()
             return
         self.view.focus()
+
+    def _offer_to_discard(self) -> None:
+        """Ask what becomes of a text that cannot be taken."""
+
+        def answered(answer: str | None) -> None:
+            if answer == "discard":
+                self._adding = None
+                self._show(self._key)
+                self.view.focus()
+
+        answers = (("keep", "k", "Keep editing"), ("discard", "d", "Discard the text"))
+        why = f"It cannot be taken: {self._fault}."
+        self.services.push_screen(ChoiceDialog("Discard the text?", why, answers), answered)
 
     # -- commands of the list ----------------------------------------------------------------------------------------
 
