@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import until
-from tests.workspace.test_session import folder, make
+from tests.workspace.test_session import asked, folder, make
 from tests.workspace.test_travel import held, ran
 from workbench.context.assembly import Action, Entry, Grade, Item, Kind, Reason, Rule
 from workbench.context.edits import AddMessage, DropMessage, MoveMessage
@@ -144,6 +144,18 @@ def test_arguments_a_skip_and_a_result_are_edited_where_the_run_is_paused(sessio
     assert EditDraft(target_of(stop)).result_is_error, "a later edit of its text leaves it an error"
     tool = session.project.store.state(session.run_id).calls[-1].tools[0]
     assert (tool.edited, tool.status) == (True, "failed")
+
+
+def test_a_resumed_run_does_not_pause_at_the_edits_that_it_repeats(session: Session) -> None:
+    stop = to_stop(session, StopKind.BEFORE_TOOL)
+    draft = EditDraft(target_of(stop))
+    draft.write("arguments", '{"path": "c.json"}')
+    saved(session, draft, stop)
+    session.stop()
+    until(lambda: not session.running, "the end")
+    session.resume(session.run_id, Mode.CONTINUE)
+    until(lambda: asked(session) is not None or session.stepper.held is not None, "the question of the run")
+    assert session.stepper.held is None
 
 
 def test_an_answer_with_its_calls_is_edited_and_a_blank_one_is_refused(ran: Session) -> None:

@@ -576,11 +576,16 @@ class _Gate:
         self._replay = replay
         self._gate = gate
         self._depth: int | None = None
+        self._repeated: Effect | None = None
+        """The edit that was repeated last."""
         self._is_plain = not any(effect.kind in (Kind.EDIT, Kind.FEEDBACK) for effect in replay.recording.effects)
 
     async def __call__(self, stop: Stop) -> Decision:
         if not self._is_plain and (again := self._again(stop)) is not None:
             return again
+        if stop.edited and self._repeated == _edit(stop):
+            stop = replace(stop, edited=False)  # Nothing is new to the person who made the edit.
+        self._repeated = None
         decision = await self._gate(stop)
         if stop.answered_by != "recorded" or decision.send_anyway:
             return decision
@@ -598,9 +603,16 @@ class _Gate:
             return None
         # Edits of a request were made to that very request; at other stops there is none to compare.
         compared = stop.kind is StopKind.BEFORE_CALL and stop.assembly is not None
-        effect = Effect(Kind.EDIT, stop.place, (str(stop.kind), stop.index))
+        effect = _edit(stop)
         found = replay.find(effect, stop.assembly.request.digest if compared and stop.assembly else None)
-        return None if found is None else Decision(edits=tuple(replay.take(effect, found)))
+        if found is None:
+            return None
+        self._repeated = effect
+        return Decision(edits=tuple(replay.take(effect, found)))
+
+
+def _edit(stop: Stop) -> Effect:
+    return Effect(Kind.EDIT, stop.place, (str(stop.kind), stop.index))
 
 
 _ANYWAY = Decision(send_anyway=True)
