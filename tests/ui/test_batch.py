@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rich.cells import cell_len
+
 from tests.support.batches import RUN, stored_batch
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
@@ -11,6 +13,7 @@ from workbench.analysis.batch.scoring import Score
 from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
+from workbench.views.batch import variant_head
 
 
 async def opened(it: Bench) -> BatchScreen:
@@ -65,3 +68,13 @@ async def test_without_a_batch_the_screen_says_how_to_make_one(tmp_path: Path) -
         assert "sort" not in screen_text(it.app), "keys of a table are offered, and there is none"
         await it.press("down", "enter", "s", "v", "D", "p", "escape", "escape")
         await it.until(lambda: isinstance(it.app.screen, RunsScreen), "it did not close")
+
+
+def test_the_heads_of_variants_show_where_they_differ() -> None:
+    both = ("openai/gpt-4o", "openai/gpt-4o-mini")
+    labels = [f"model={model} · judge.instructions={text} it" for model in both for text in ("Rate", "Judge")]
+    heads = [variant_head(label, 22) for label in labels]
+    assert heads[0] == "open…t-4o · Rate it   "
+    assert len(set(heads)) == 4
+    assert {cell_len(head) for head in heads} == {22}
+    assert variant_head("as written", 12) == "as written  "

@@ -16,7 +16,7 @@ from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import Score
 from workbench.language.clean import clean_line
 from workbench.views.cells import Row as ScreenRow
-from workbench.views.cells import Span, crop, fit, flat, whole_parts
+from workbench.views.cells import Span, crop, fit, fit_ends, flat, whole_parts
 from workbench.views.diffs import DiffRows
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
@@ -444,6 +444,20 @@ ORDERS = ("row", "score", "worst", "cost", "time", "status")
 """The keys that rows are sorted by: all but the first by the variant under the cursor."""
 
 
+def variant_head(label: str, width: int) -> str:
+    """The label of a variant in exactly ``width`` cells. One that is too long shows of each setting the beginning and
+    the end of its value: the first words of the settings are those of all variants."""
+    parts = label.split(" · ")
+    if cell_len(flat(label)) <= width or len(parts) == 1:
+        return fit_ends(label, width)
+    values = [part.partition("=")[2] or part for part in parts]
+    shown, room = list[str](), width - 3 * (len(values) - 1)
+    for left, value in zip(range(len(values), 0, -1), values, strict=True):
+        shown.append(fit_ends(value, min(cell_len(flat(value)), room // left)))
+        room -= cell_len(shown[-1])
+    return fit(" · ".join(shown), width)
+
+
 class BatchRows(Rows):
     """The table of a batch, with a variant chosen and a cell marked."""
 
@@ -455,7 +469,12 @@ class BatchRows(Rows):
         column: int = 0,
         order: str = "row",
         marked: tuple[int, int] | None = None,
+        *,
+        reading: bool = False,
     ) -> None:
+        """``reading``: it is not known yet whether there is a batch."""
+        if reading:
+            self.empty = ("Reading the batches …",)
         self.matrix, self.column, self.order, self.marked = matrix, column, order, marked
         self._names = [scorer.name for scorer in matrix.plan.scorers] if matrix is not None else []
         self.rows: list[int] = self._ordered()
@@ -529,7 +548,7 @@ class BatchRows(Rows):
                 ]
             )
             here = index == self.column
-            labels += [self._edge(index), (fit(one.label, cell - 1), "title-focus" if here else "name")]
+            labels += [self._edge(index), (variant_head(one.label, cell - 1), "title-focus" if here else "name")]
             kept = whole_parts(((flat(told), "dim"),), cell - 1)
             sums += [self._edge(index), (fit("".join(text for text, _ in kept), cell - 1), "dim")]
         return (ScreenRow(crop(labels, width)), ScreenRow(crop(sums, width)))

@@ -46,7 +46,7 @@ class BatchScreen(WorkbenchScreen[None]):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()
         self._workspace = workspace
-        self.table = RowView(BatchRows(None), id="table")
+        self.table = RowView(BatchRows(None, reading=True), id="table")
         self.card = RowView(TextRows([], (("Cell", "title"),)), id="card", selecting=False)
         self.matrix: Matrix | None = None
         self._names: list[str] = []
@@ -89,6 +89,8 @@ class BatchScreen(WorkbenchScreen[None]):
         again = wanted != self._taken
         names = batch_names(store.root) if not self._names or again else self._names
         if not names:
+            if self.matrix is None:
+                self.app.call_later(self._show)
             return
         name = names[min(self._at, len(names) - 1)]
         try:
@@ -112,6 +114,8 @@ class BatchScreen(WorkbenchScreen[None]):
         self._show()
 
     def _show(self) -> None:
+        if not self.is_attached:
+            return
         chosen = self._row()
         rows = BatchRows(self.matrix, self._column, self._order, self._marked)
         cursor = rows.rows.index(chosen) if chosen in rows.rows else 0
