@@ -436,6 +436,14 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     assert len(Project.at(folder).store.run_ids()) == 3
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_spans_that_cannot_be_sent_are_told_once(folder: Path, monkeypatch: pytest.MonkeyPatch, processes: str) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", f"by pigeon {processes}")
+    ended = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--processes", processes)
+    assert ended.err.count("the protocol by pigeon") == 1, ended.err
+
+
 # -- money, and rows that all fail -------------------------------------------------------------------------------------
 
 

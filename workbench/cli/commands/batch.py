@@ -164,7 +164,8 @@ def command(
         raise Failure(Exit.USAGE, str(fault), file=fault.opened.shown, problems=failure.problems) from None
     except BatchError as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
-    for note in project.notes:
+    told = list(project.notes)
+    for note in told:
         talk(note, "warning")
     if not quiet and any(setup.choice.offline for setup in batch.setups):
         talk("model offline: scripted replies, no provider is called", "warning")
@@ -185,6 +186,9 @@ def command(
             raise Failure(Exit.TRUST, str(fault)) from None
         except ScorerError as fault:
             raise Failure(Exit.USAGE, f"--score: {fault}") from None
+    for note in dict.fromkeys(project.notes):
+        if note not in told:
+            talk(note, "warning")
     matrix = stored_matrix(project.store, batch.plan.name, batch.plan)
     view = BatchView(matrix, rows=rows, seed=seed, stopped=run.stopped)
     if json:

@@ -33,7 +33,8 @@ class Cluster:
 
     def results(self, work: Work[T, R], shares: Iterable[Share[T]]) -> Iterator[tuple[Share[T], list[R | Lost]]]:
         """See ``Workers``. Raises WorkersFault where no scheduler answers, or no worker can do it."""
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # What it says is said here in a sentence.
+        for name in ("distributed", "distributed.client"):  # What they say is said here in a sentence.
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         with self._connected() as client:
             yield from _Sent(client, work, shares, self._gone, self._told).results()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,7 +31,7 @@ from workbench.workspace.run_builder import (
 from workbench.workspace.system import SystemIds
 
 if TYPE_CHECKING:
-    from workbench.engine.contracts import Model
+    from workbench.engine.contracts import Model, Notice
     from workbench.engine.journal.event import Event
     from workbench.store.summary import RunSummary
     from workbench.workspace.batch.planning import PreparedBatch
@@ -82,6 +82,10 @@ class Ledger(Protocol):
 
     def over(self, cell: str) -> None:
         """Nothing of the cell is asked for any more: it is only written down. Need not be told."""
+        ...
+
+    def noted(self, notes: Sequence[str]) -> None:
+        """Sentences for the user that concern no row."""
         ...
 
     def corrected(self, cell: str, cost: float) -> None:
@@ -243,9 +247,15 @@ class Cells:
 
         return RunAttachments(
             gate=within,
+            notify=self._notified,
             observe=once_resumed(observe) if resumed else observe,
             observe_child=partial(self._event, cell, expected),
         )
+
+    def _notified(self, notice: Notice) -> None:
+        """Keep what concerns all runs: that no spans can be sent."""
+        if notice.kind == "spans":
+            self._project.notes.append(str(notice.data["message"]))
 
     def _run_event(self, cell: str, expected: dict[str, float], event: Event) -> None:
         self._event(cell, expected, event)

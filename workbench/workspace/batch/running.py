@@ -7,7 +7,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -346,6 +346,9 @@ class BatchRun:
         waiting = self._answering.get(cell)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
+
+    def noted(self, notes: Sequence[str]) -> None:
+        self._project.notes.extend(notes)
 
     def corrected(self, cell: str, cost: float) -> None:
         self.progress.spent += cost

@@ -256,6 +256,8 @@ class Worker:
                         waiting.set_result(None)
                     else:
                         waiting.set_exception(_FAULTS.get(kind, WorkerFault)(text))
+            case ["noted", notes]:
+                self._ledger.noted(notes)
             case ["finished"]:
                 self._finished.set()
 
@@ -313,7 +315,6 @@ def _work(
         let_go()
     gc.set_threshold(_COLLECTED)
     asyncio.run(_serve(theirs, setup))
-    finish_spans()
 
 
 async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
@@ -341,6 +342,8 @@ async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
                     break
         if running:
             await asyncio.wait(running)
+    await asyncio.to_thread(finish_spans)
+    link.noted(list(dict.fromkeys(project.notes)))
     link.send("finished")
     link.flush()
     await writer.drain()
@@ -391,6 +394,9 @@ class _Link:
 
     def over(self, cell: str) -> None:
         self.send("over", cell)
+
+    def noted(self, notes: Sequence[str]) -> None:
+        self.send("noted", notes)
 
     def corrected(self, cell: str, cost: float) -> None:
         self.send("corrected", cell, cost)
