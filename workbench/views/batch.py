@@ -461,7 +461,10 @@ def variant_head(label: str, width: int) -> str:
 class BatchRows(Rows):
     """The table of a batch, with a variant chosen and a cell marked."""
 
-    empty = ("No batch yet.", "workbench batch FILE --inputs ROWS runs a cascade for each row of a file.")
+    empty: tuple[str, ...] = (
+        "No batch yet.",
+        "workbench batch FILE --inputs ROWS runs a cascade for each row of a file.",
+    )
 
     def __init__(
         self,
