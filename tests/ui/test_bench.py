@@ -78,7 +78,9 @@ async def step(it: Bench, key: str = "n") -> None:
     )
 
 
-async def test_n_runs_to_the_first_call_and_shows_it_before_it_is_sent(tmp_path: Path) -> None:
+async def test_n_goes_turn_by_turn_shows_each_call_before_it_is_sent_and_comes_back_from_earlier_ones(
+    tmp_path: Path,
+) -> None:
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await step(it)
         call = it.presenter.state.call
@@ -87,32 +89,36 @@ async def test_n_runs_to_the_first_call_and_shows_it_before_it_is_sent(tmp_path:
         assert call.status == "assembled"
         assert "Say in one line what night.log is about." in it.pane("detail")
         assert "PAUSED before intake:1" in it.text()
-
-
-async def test_n_goes_turn_by_turn_and_the_newest_call_is_followed(tmp_path: Path) -> None:
-    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-        seen = []
-        for _ in range(5):
+        for turn in (1, 2):
             await step(it)
-            assert it.presenter.state.selected is not None
-            seen.append(it.presenter.state.selected[1:5:3])
-        assert [(phase, turn) for phase, turn in seen] == [
-            ("intake", 1),
-            ("triage", 1),
-            ("triage", 2),
-            ("triage", 3),
-            ("report", 1),
-        ]
-
-
-async def test_a_masked_result_shows_as_masked_with_the_line_that_decided(tmp_path: Path) -> None:
-    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-        for _ in range(4):
-            await step(it)
+            assert newest(it) == ("triage", turn), "the newest call is not followed"
+        await look_back(it)
+        await step(it)
+        assert newest(it) == ("triage", 3), "a step does not come back from an earlier call"
         pane = it.pane("context")
         assert "masked: age 2" in pane
         line = CASCADE.split("\n").index("      mask_observations_after: 1") + 1
         assert f"L{line}" in pane
+        await step(it)
+        assert newest(it) == ("report", 1)
+
+
+def newest(it: Bench) -> tuple[str, int]:
+    """Phase and turn of the call that shows."""
+    selected = it.presenter.state.selected
+    assert selected is not None
+    return selected.phase, selected.turn
+
+
+async def look_back(it: Bench) -> None:
+    """From the second turn of the second phase to the first call, forward again, and back by one."""
+    await it.press("left_square_bracket", "left_square_bracket")
+    assert newest(it) == ("intake", 1)
+    assert "Context  intake · turn 1" in it.pane("context")
+    assert not it.presenter.state.following
+    await it.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
+    assert it.presenter.state.following
+    await it.press("left_square_bracket")
 
 
 async def test_i_stops_before_the_tool_runs_and_o_at_the_end_of_the_phase(tmp_path: Path) -> None:
@@ -175,14 +181,6 @@ async def test_a_condition_is_asked_for_checked_and_used(tmp_path: Path) -> None
         assert it.presenter.state.selected.turn == 2
 
 
-async def test_x_stops_a_held_run(tmp_path: Path) -> None:
-    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-        await step(it)
-        await it.press("x")
-        await it.until(lambda: it.presenter.state.run.status == "stopped")
-        assert "STOPPED" in it.text()
-
-
 async def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> None:
     slow = REPLIES.replace("replies:\n", "defaults: {latency: 1}\nreplies:\n", 1)  # Before it, a key must get through.
 
@@ -193,24 +191,6 @@ async def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> Non
         await it.until(lambda: it.presenter.state.held is not None)
         assert it.presenter.state.held is not None
         assert it.presenter.state.held.why == "paused"
-
-
-async def test_earlier_calls_are_looked_at_with_brackets_and_a_step_comes_back(tmp_path: Path) -> None:
-    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-        for _ in range(3):
-            await step(it)
-        await it.press("left_square_bracket", "left_square_bracket")
-        selected = it.presenter.state.selected
-        assert selected is not None
-        assert selected.phase == "intake"
-        assert "Context  intake · turn 1" in it.pane("context")
-        assert not it.presenter.state.following
-        await it.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
-        assert it.presenter.state.following
-        await it.press("left_square_bracket")
-        await step(it)
-        assert it.presenter.state.selected is not None
-        assert it.presenter.state.selected.turn == 3
 
 
 async def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:
@@ -276,6 +256,7 @@ async def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         await step(it)
         await it.press("x")
         await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+        assert "STOPPED" in it.text()
         run_id = it.presenter.state.run.run_id
         await step(it)
         assert it.presenter.state.run.run_id == run_id

@@ -44,6 +44,11 @@ class Desk:
         """Wait until what is shown is about the text as it is."""
         await self.it.until(lambda: self.screen.checked == self.text, "the text was not checked")
 
+    async def begin(self, text: str) -> None:
+        """Put another text in the place of what was written; the file stays as it is."""
+        self.area.load_text(text)
+        await self.checked()
+
     async def put(self, line: int, column: int = 1) -> None:
         self.area.go_to(line, column)
         await self.it.pilot.pause()
@@ -69,54 +74,172 @@ def file_of(folder: Path) -> Path:
     return folder / "log_triage.yaml"
 
 
-async def test_a_mistake_shows_while_it_is_typed_and_goes_when_it_is_mended(tmp_path: Path) -> None:
+async def test_a_text_is_written_looked_through_and_left(tmp_path: Path) -> None:
     async with desk(tmp_path) as it:
-        await it.put(5, 11)
-        await it.it.press("x")
-        await it.checked()
-        assert [problem.code for problem in it.screen.problems] == ["L201"]
-        shown = it.it.text()
-        assert "1 warning" in shown
-        assert "5⚠" in shown
-        assert "unknown key 'tacklex'" in shown
-        await it.it.press("backspace")
-        await it.checked()
-        assert it.screen.problems == ()
-        assert "✓ no problems" in it.it.text()
+        await a_mistake_shows_while_it_is_typed_and_goes_when_it_is_mended(it)
+        await what_is_offered_is_taken_with_enter_and_dropped_with_escape(it)
+        await the_field_under_the_cursor_is_explained(it)
+        await names_of_this_file_and_its_tools_are_offered_on_demand(it)
+        await find_go_to_line_undo_and_the_next_problem(it)
+        await a_point_in_a_template_offers_the_phases(it)
+        await the_field_of_a_line_shows_from_its_indentation_on(it)
+        await keys_lead_to_both_ends_and_take_the_whole_text(it)
+        await a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(it, tmp_path)
+        await models_of_the_price_list_are_offered_with_their_prices(it)
+        await what_the_name_under_the_cursor_stands_for_is_explained(it)
+        await leaving_and_quitting_ask_before_changes_are_lost(it, tmp_path)
 
 
-async def test_what_is_offered_is_taken_with_enter_and_dropped_with_escape(tmp_path: Path) -> None:
-    async with desk(tmp_path) as it:
-        await it.put(5, 24)
-        await it.it.press("enter", "r", "u")
-        assert it.screen.popup.display
-        assert "▌rules" in it.it.text()
-        await it.it.press("enter")
-        assert it.text.endswith("    tackle: [read_file]\n    rules:\n      \n")
-        await it.it.press("m", "a", "x", "_", "t", "escape")
-        assert not it.screen.popup.display
-        assert isinstance(it.it.app.screen, EditorScreen)
-        assert it.text.endswith("      max_t\n")
+async def a_mistake_shows_while_it_is_typed_and_goes_when_it_is_mended(it: Desk) -> None:
+    await it.begin(TEXT)
+    await it.put(5, 11)
+    await it.it.press("x")
+    await it.checked()
+    assert [problem.code for problem in it.screen.problems] == ["L201"]
+    shown = it.it.text()
+    assert "1 warning" in shown
+    assert "5⚠" in shown
+    assert "unknown key 'tacklex'" in shown
+    await it.it.press("backspace")
+    await it.checked()
+    assert it.screen.problems == ()
+    assert "✓ no problems" in it.it.text()
 
 
-async def test_the_field_under_the_cursor_is_explained(tmp_path: Path) -> None:
-    async with desk(tmp_path) as it:
-        for line, column, words in ((4, 30, "The task"), (5, 8, "Tools this phase may call")):
-            await it.put(line, column)
-            await it.it.pilot.pause()
-            assert words in it.it.text()
+async def what_is_offered_is_taken_with_enter_and_dropped_with_escape(it: Desk) -> None:
+    await it.begin(TEXT)
+    await it.put(5, 24)
+    await it.it.press("enter", "r", "u")
+    assert it.screen.popup.display
+    assert "▌rules" in it.it.text()
+    await it.it.press("enter")
+    assert it.text.endswith("    tackle: [read_file]\n    rules:\n      \n")
+    await it.it.press("m", "a", "x", "_", "t", "escape")
+    assert not it.screen.popup.display
+    assert isinstance(it.it.app.screen, EditorScreen)
+    assert it.text.endswith("      max_t\n")
 
 
-async def test_names_of_this_file_and_its_tools_are_offered_on_demand(tmp_path: Path) -> None:
-    async with desk(tmp_path) as it:
-        await it.put(5, 23)
-        await it.it.press("comma", "space", "ctrl+@")
-        offered = {item.text for item in it.screen.popup.items}
-        assert {"search_files", "set_state"} <= offered
-        await it.it.press("escape")
-        await it.put(4, 23)
-        await it.it.press(*"{{ out", "enter")
-        assert "{{ outputs" in it.text
+async def the_field_under_the_cursor_is_explained(it: Desk) -> None:
+    await it.begin(TEXT)
+    for line, column, words in ((4, 30, "The task"), (5, 8, "Tools this phase may call")):
+        await it.put(line, column)
+        await it.it.pilot.pause()
+        assert words in it.it.text()
+
+
+async def names_of_this_file_and_its_tools_are_offered_on_demand(it: Desk) -> None:
+    await it.begin(TEXT)
+    await it.put(5, 23)
+    await it.it.press("comma", "space", "ctrl+@")
+    offered = {item.text for item in it.screen.popup.items}
+    assert {"search_files", "set_state"} <= offered
+    await it.it.press("escape")
+    await it.put(4, 23)
+    await it.it.press(*"{{ out", "enter")
+    assert "{{ outputs" in it.text
+
+
+async def find_go_to_line_undo_and_the_next_problem(it: Desk) -> None:
+    await it.begin(TEXT + "  - name: more\n    instructions: x\n    tackel: []\n    ruls: {}\n")
+    await it.it.press("ctrl+g", *"4:5", "enter")
+    assert it.area.cursor_location == (3, 4)
+    await it.it.press("ctrl+f", *"NAME", "enter")
+    assert it.area.selected_text == "name"
+    assert it.area.cursor_location[0] == 5
+    await it.it.press("f3")
+    assert it.area.cursor_location[0] == 2
+    await it.it.press("f8")
+    assert it.area.cursor_location == (7, 4)
+    await it.it.press("f8")
+    assert it.area.cursor_location == (8, 4)
+    await it.it.press("f8")
+    assert it.area.cursor_location == (7, 4)
+    before = it.text
+    await it.it.press("#", "ctrl+z")
+    assert it.text == before
+    await it.it.press("ctrl+y")
+    assert it.text != before
+
+
+async def a_point_in_a_template_offers_the_phases(it: Desk) -> None:
+    await it.begin("cascade_id: x\nphases:\n  - name: look\n    instructions: Look\n")
+    await it.it.press("ctrl+end", "up", "end", *" {{ outputs.")
+    assert it.screen.popup.display
+    assert [item.text for item in it.screen.popup.items] == ["look"]
+    await it.it.press("tab")
+    assert it.text.rstrip().endswith("{{ outputs.look")
+
+
+async def the_field_of_a_line_shows_from_its_indentation_on(it: Desk) -> None:
+    """The editor opens at a line, not at its first word."""
+    await it.begin("cascade_id: x\nphases:\n  - name: look\n    rules:\n      max_turns: 3\n")
+    for line, field in ((5, "phases[].rules.max_turns"), (4, "phases[].rules"), (3, "phases[].name")):
+        await it.it.press("ctrl+g", *f"{line}", "enter")
+        assert it.area.cursor_location == (line - 1, 0)
+        await it.it.until(lambda: it.screen.field is not None)
+        assert it.screen.field is not None
+        assert it.screen.field.path == field
+
+
+async def keys_lead_to_both_ends_and_take_the_whole_text(it: Desk) -> None:
+    await it.begin("cascade_id: x\nphases: []\n")
+    await it.it.press("ctrl+end")
+    assert it.area.cursor_location == it.area.document.end
+    await it.it.press("ctrl+home")
+    assert it.area.cursor_location == (0, 0)
+    await it.it.press("alt+a")
+    assert it.area.selected_text == it.text
+
+
+async def a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(at: Desk, tmp_path: Path) -> None:
+    await at.begin(LINKED)
+    await at.put(10, 21)
+    await at.it.press("ctrl+r", *["backspace"] * 4, *"tell", "enter")
+    assert "there is a phase tell already" in at.it.text()
+    await at.it.press(*["backspace"] * 4, *"search", "enter")
+    await at.it.until(lambda: "look → search" in at.it.text(), "the change was not shown")
+    assert "outputs.search" in at.it.text()
+    assert at.text == LINKED
+    await at.it.press("enter")
+    renamed = LINKED.replace("name: look", "name: search").replace("outputs.look", "outputs.search")
+    assert at.text == renamed.replace("from: [look]", "from: [search]")
+    await at.checked()
+    assert [problem.code for problem in at.screen.problems] == ["L501"]  # Of the tool, not of a phase.
+    await at.it.press("ctrl+z")
+    assert at.text == LINKED
+    assert file_of(tmp_path).read_text() == TEXT
+
+
+async def models_of_the_price_list_are_offered_with_their_prices(at: Desk) -> None:
+    await at.begin(LINKED)
+    await at.put(4, 31)
+    await at.it.press(*["backspace"] * 5, *"-na")
+    await at.it.until(lambda: "gpt-4.1-nano" in at.it.text(), "no model was offered")
+    assert "per million tokens" in at.it.text()
+
+
+async def what_the_name_under_the_cursor_stands_for_is_explained(at: Desk) -> None:
+    await at.begin(LINKED)
+    for line, column, known in NAMES:
+        await at.put(line, column)
+        assert known in at.it.text()
+
+
+async def leaving_and_quitting_ask_before_changes_are_lost(it: Desk, tmp_path: Path) -> None:
+    await it.begin(TEXT)
+    await it.it.press("#", "escape")
+    assert "has changes that are not saved" in it.it.text()
+    await it.answer("e")
+    assert isinstance(it.it.app.screen, EditorScreen)
+    it.it.app.action_leave()
+    await it.it.pilot.pause()
+    assert "Discard the changes and quit" in it.it.text()
+    await it.answer("s")
+    await it.it.press("escape")
+    await it.answer("d")
+    assert type(it.it.app.screen).__name__ == "BenchScreen"
+    assert file_of(tmp_path).read_text() == TEXT
 
 
 async def test_a_save_is_whole_keeps_permissions_and_is_taken_over_by_the_bench(tmp_path: Path) -> None:
@@ -170,22 +293,6 @@ async def test_an_untouched_text_follows_the_file_and_a_changed_one_says_so(tmp_
         assert file_of(tmp_path).read_text().startswith("#cascade_id: other")
 
 
-async def test_leaving_and_quitting_ask_before_changes_are_lost(tmp_path: Path) -> None:
-    async with desk(tmp_path) as it:
-        await it.it.press("#", "escape")
-        assert "has changes that are not saved" in it.it.text()
-        await it.answer("e")
-        assert isinstance(it.it.app.screen, EditorScreen)
-        it.it.app.action_leave()
-        await it.it.pilot.pause()
-        assert "Discard the changes and quit" in it.it.text()
-        await it.answer("s")
-        await it.it.press("escape")
-        await it.answer("d")
-        assert type(it.it.app.screen).__name__ == "BenchScreen"
-        assert file_of(tmp_path).read_text() == TEXT
-
-
 async def test_a_question_is_answered_once_however_fast_one_types(tmp_path: Path) -> None:
     async with desk(tmp_path) as it:
         await it.it.press("#", "escape")
@@ -225,60 +332,6 @@ def test_what_was_not_saved_when_the_app_was_killed_is_offered_again(tmp_path: P
     asyncio.run(again())
 
 
-async def test_find_go_to_line_undo_and_the_next_problem(tmp_path: Path) -> None:
-    text = TEXT + "  - name: more\n    instructions: x\n    tackel: []\n    ruls: {}\n"
-
-    async with desk(tmp_path, text) as it:
-        await it.it.press("ctrl+g", *"4:5", "enter")
-        assert it.area.cursor_location == (3, 4)
-        await it.it.press("ctrl+f", *"NAME", "enter")
-        assert it.area.selected_text == "name"
-        assert it.area.cursor_location[0] == 5
-        await it.it.press("f3")
-        assert it.area.cursor_location[0] == 2
-        await it.it.press("f8")
-        assert it.area.cursor_location == (7, 4)
-        await it.it.press("f8")
-        assert it.area.cursor_location == (8, 4)
-        await it.it.press("f8")
-        assert it.area.cursor_location == (7, 4)
-        before = it.text
-        await it.it.press("#", "ctrl+z")
-        assert it.text == before
-        await it.it.press("ctrl+y")
-        assert it.text != before
-
-
-async def test_a_point_in_a_template_offers_the_phases(tmp_path: Path) -> None:
-    async with desk(tmp_path, "cascade_id: x\nphases:\n  - name: look\n    instructions: Look\n") as it:
-        await it.it.press("ctrl+end", "up", "end", *" {{ outputs.")
-        assert it.screen.popup.display
-        assert [item.text for item in it.screen.popup.items] == ["look"]
-        await it.it.press("tab")
-        assert it.text.rstrip().endswith("{{ outputs.look")
-
-
-async def test_the_field_of_a_line_shows_from_its_indentation_on(tmp_path: Path) -> None:
-    """The editor opens at a line, not at its first word."""
-    async with desk(tmp_path, "cascade_id: x\nphases:\n  - name: look\n    rules:\n      max_turns: 3\n") as it:
-        for line, field in ((5, "phases[].rules.max_turns"), (4, "phases[].rules"), (3, "phases[].name")):
-            await it.it.press("ctrl+g", *f"{line}", "enter")
-            assert it.area.cursor_location == (line - 1, 0)
-            await it.it.until(lambda: it.screen.field is not None)
-            assert it.screen.field is not None
-            assert it.screen.field.path == field
-
-
-async def test_keys_lead_to_both_ends_and_take_the_whole_text(tmp_path: Path) -> None:
-    async with desk(tmp_path, "cascade_id: x\nphases: []\n") as it:
-        await it.it.press("ctrl+end")
-        assert it.area.cursor_location == it.area.document.end
-        await it.it.press("ctrl+home")
-        assert it.area.cursor_location == (0, 0)
-        await it.it.press("alt+a")
-        assert it.area.selected_text == it.text
-
-
 CANNOT_BE_KEPT = (
     (b"cascade_id: caf\xe9\n", "not UTF-8 at byte 16"),
     (b"cascade_id: x\r\nphases: []\n", "it mixes several kinds of line ends"),
@@ -287,29 +340,33 @@ CANNOT_BE_KEPT = (
 )
 
 
-async def test_a_file_that_cannot_be_kept_as_it_is_can_only_be_looked_at(tmp_path: Path) -> None:
+async def test_files_that_other_programs_wrote_are_kept_as_they_are(tmp_path: Path) -> None:
     async with bench(tmp_path, text=TEXT) as it:
-        it.app.sessions.watcher.stop()  # type: ignore[union-attr]
-        for raw, words in CANNOT_BE_KEPT:
-            file_of(tmp_path).write_bytes(raw)
-            await it.press("e")
-            await it.pilot.pause()
-            assert f"read-only: {words}" in it.text()
-            await it.press("x", "ctrl+s", "enter")
-            assert file_of(tmp_path).read_bytes() == raw
-            await it.press("escape")
-            assert it.app.screen is it.screen
+        await a_file_that_cannot_be_kept_as_it_is_can_only_be_looked_at(it, tmp_path)
+        await line_ends_and_a_byte_order_mark_are_kept(it, tmp_path)
 
 
-async def test_line_ends_and_a_byte_order_mark_are_kept(tmp_path: Path) -> None:
-    async with bench(tmp_path, text=TEXT) as it:
-        it.app.sessions.watcher.stop()  # type: ignore[union-attr]
-        file_of(tmp_path).write_bytes(b"\xef\xbb\xbfcascade_id: x\r\nphases: []\r\n")
+async def a_file_that_cannot_be_kept_as_it_is_can_only_be_looked_at(it: Bench, tmp_path: Path) -> None:
+    it.app.sessions.watcher.stop()  # type: ignore[union-attr]
+    for raw, words in CANNOT_BE_KEPT:
+        file_of(tmp_path).write_bytes(raw)
         await it.press("e")
-        found = Desk(it)
-        await found.put(1, 14)
-        await it.press("y", "enter", "#", "ctrl+s")
-        assert file_of(tmp_path).read_bytes() == b"\xef\xbb\xbfcascade_id: xy\r\n#\r\nphases: []\r\n"
+        await it.pilot.pause()
+        assert f"read-only: {words}" in it.text()
+        await it.press("x", "ctrl+s", "enter")
+        assert file_of(tmp_path).read_bytes() == raw
+        await it.press("escape")
+        assert it.app.screen is it.screen
+
+
+async def line_ends_and_a_byte_order_mark_are_kept(it: Bench, tmp_path: Path) -> None:
+    it.app.sessions.watcher.stop()  # type: ignore[union-attr]
+    file_of(tmp_path).write_bytes(b"\xef\xbb\xbfcascade_id: x\r\nphases: []\r\n")
+    await it.press("e")
+    found = Desk(it)
+    await found.put(1, 14)
+    await it.press("y", "enter", "#", "ctrl+s")
+    assert file_of(tmp_path).read_bytes() == b"\xef\xbb\xbfcascade_id: xy\r\n#\r\nphases: []\r\n"
 
 
 async def test_hostile_characters_of_a_file_are_shown_as_pictures_and_kept(tmp_path: Path) -> None:
@@ -401,24 +458,14 @@ def count_words(text: str) -> int:
 '''
 
 
-@pytest.mark.parametrize(
-    ("line", "column", "known"),
-    [
-        (4, 14, "in, "),
-        (6, 16, "read_file(path"),
-        (7, 17, "phase of line 8"),
-        (10, 21, "phase of line 3 · openai/gpt-4.1-mini · tools read_file, count_words"),
-        (10, 30, "upper: Convert a value to uppercase."),
-        (12, 14, "Find it in {{ input.path }}."),
-    ],
+NAMES = (
+    (4, 14, "in, "),
+    (6, 16, "read_file(path"),
+    (7, 17, "phase of line 8"),
+    (10, 21, "phase of line 3 · openai/gpt-4.1-mini · tools read_file, count_words"),
+    (10, 30, "upper: Convert a value to uppercase."),
+    (12, 14, "Find it in {{ input.path }}."),
 )
-async def test_what_the_name_under_the_cursor_stands_for_is_explained(
-    tmp_path: Path, line: int, column: int, known: str
-) -> None:
-    async with desk(tmp_path, LINKED) as at:
-        await at.checked()
-        await at.put(line, column)
-        assert known in at.it.text()
 
 
 async def test_a_definition_is_gone_to_and_one_comes_back(tmp_path: Path) -> None:
@@ -444,26 +491,6 @@ async def test_a_definition_is_gone_to_and_one_comes_back(tmp_path: Path) -> Non
         assert at.it.app.screen is at.screen
 
 
-async def test_a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(tmp_path: Path) -> None:
-    async with desk(tmp_path, LINKED) as at:
-        await at.checked()
-        await at.put(10, 21)
-        await at.it.press("ctrl+r", *["backspace"] * 4, *"tell", "enter")
-        assert "there is a phase tell already" in at.it.text()
-        await at.it.press(*["backspace"] * 4, *"search", "enter")
-        await at.it.until(lambda: "look → search" in at.it.text(), "the change was not shown")
-        assert "outputs.search" in at.it.text()
-        assert at.text == LINKED
-        await at.it.press("enter")
-        renamed = LINKED.replace("name: look", "name: search").replace("outputs.look", "outputs.search")
-        assert at.text == renamed.replace("from: [look]", "from: [search]")
-        await at.checked()
-        assert [problem.code for problem in at.screen.problems] == ["L501"]  # Of the tool, not of a phase.
-        await at.it.press("ctrl+z")
-        assert at.text == LINKED
-        assert file_of(tmp_path).read_text() == LINKED
-
-
 async def test_renaming_names_the_files_of_instructions_that_it_leaves_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "tell.md").write_text("Tell {{ outputs.look }}.")
     text = "cascade_id: c\nphases:\n  - {name: look, instructions: x}\n  - {name: tell, instructions: '@tell.md'}\n"
@@ -472,12 +499,3 @@ async def test_renaming_names_the_files_of_instructions_that_it_leaves_as_they_a
         await at.put(3, 14)
         await at.it.press("ctrl+r", *["backspace"] * 4, *"search", "enter")
         await at.it.until(lambda: "tell.md names it too" in at.it.text(), "the other file was not named")
-
-
-async def test_models_of_the_price_list_are_offered_with_their_prices(tmp_path: Path) -> None:
-    async with desk(tmp_path, LINKED) as at:
-        await at.checked()
-        await at.put(4, 31)
-        await at.it.press(*["backspace"] * 5, *"-na")
-        await at.it.until(lambda: "gpt-4.1-nano" in at.it.text(), "no model was offered")
-        assert "per million tokens" in at.it.text()

@@ -9,7 +9,7 @@ import pytest
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 
-from tests.ui.bench import bench
+from tests.ui.bench import Bench, bench
 from tests.ui.support import triage_story
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.bench.screen import BenchScreen
@@ -271,24 +271,60 @@ FINDS = (
 )
 
 
-async def test_the_palette_finds_by_name_then_by_search_word_then_by_sentence(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        provider = Commands(it.screen)
-        for typed, wanted in FINDS:
-            scored = [(score_of(entry, typed, provider.matcher(typed)), entry.id) for entry in provider._entries()]
-            best = max(score for score, _ in scored)
-            assert wanted in [id for score, id in scored if score == best], typed
-        assert not [hit async for hit in provider.search("no such command at all")]
-
-
-async def test_a_tab_is_found_by_its_name_and_a_picture_of_the_screen_is_saved(tmp_path: Path) -> None:
+async def test_the_palette_knows_finds_and_runs_commands(tmp_path: Path) -> None:
     async with bench(tmp_path, events=triage_story().events) as it:
-        names = [str(hit.text) async for hit in Commands(it.screen).discover()]
-        assert "Tab log_triage › 7f3a (shown)" in names
-        await it.press("f7")
-        assert "Screen saved: workbench-" in it.text()
-        (picture,) = tmp_path.glob("workbench-*.svg")
-        assert "triage" in picture.read_text()
+        await a_tab_is_found_by_its_name_and_a_picture_of_the_screen_is_saved(it, tmp_path)
+        await the_palette_finds_by_name_then_by_search_word_then_by_sentence(it)
+        await a_command_of_the_palette_goes_where_its_key_works(it)
+        await the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(it)
+
+
+async def a_tab_is_found_by_its_name_and_a_picture_of_the_screen_is_saved(it: Bench, tmp_path: Path) -> None:
+    names = [str(hit.text) async for hit in Commands(it.screen).discover()]
+    assert "Tab log_triage › 7f3a (shown)" in names
+    await it.press("f7")
+    assert "Screen saved: workbench-" in it.text()
+    (picture,) = tmp_path.glob("workbench-*.svg")
+    assert "triage" in picture.read_text()
+
+
+async def the_palette_finds_by_name_then_by_search_word_then_by_sentence(it: Bench) -> None:
+    provider = Commands(it.screen)
+    for typed, wanted in FINDS:
+        scored = [(score_of(entry, typed, provider.matcher(typed)), entry.id) for entry in provider._entries()]
+        best = max(score for score, _ in scored)
+        assert wanted in [id for score, id in scored if score == best], typed
+    assert not [hit async for hit in provider.search("no such command at all")]
+
+
+async def a_command_of_the_palette_goes_where_its_key_works(it: Bench) -> None:
+    unfolded = len(it.screen.tree_pane.rows)
+    assert it.app.focused is not it.screen.tree_pane
+    await it.app.run_command("tree.fold")
+    await it.pilot.pause()
+    await it.app.run_command("tree.fold")
+    await it.until(lambda: len(it.screen.tree_pane.rows) < unfolded)
+
+
+async def the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(it: Bench) -> None:
+    from textual.command import CommandPalette
+
+    await it.press("enter")
+    sheet, theme = it.app.screen, it.app.current_theme.name
+    assert isinstance(sheet, MessageSheet)
+    found = [str(hit.text) async for hit in Commands(sheet).discover()]
+    assert {"Show as Markdown", "Find in text", "Down", "Help"} <= set(found)
+    assert "Runs" not in found, "a room would lie over the sheet"
+    assert found[0] == "Next form of the message", "what is the sheet's own comes first"
+    await it.press("ctrl+p")
+    await it.until(lambda: isinstance(it.app.screen, CommandPalette))
+    await it.press("escape", "f2")
+    assert it.app.current_theme.name != theme
+    await it.press("question_mark", "question_mark")
+    assert "keys and signs" in it.text()
+    assert it.text().index("Message") < it.text().index("Run")
+    await it.press("escape")
+    assert it.app.screen is sheet
 
 
 def test_every_command_has_a_name_and_no_name_is_there_for_none() -> None:
@@ -308,49 +344,35 @@ def test_the_help_of_the_bench_fits_one_screen_in_columns() -> None:
     assert all(name_of(key)[:20] in "\n".join(shown) for key in KEYS if key.context == "bench")
 
 
-async def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Path) -> None:
-    async with bench(tmp_path, events=triage_story().events) as it:
-        from textual.command import CommandPalette
-
-        await it.press("enter")
-        sheet, theme = it.app.screen, it.app.current_theme.name
-        assert isinstance(sheet, MessageSheet)
-        found = [str(hit.text) async for hit in Commands(sheet).discover()]
-        assert {"Show as Markdown", "Find in text", "Down", "Help"} <= set(found)
-        assert "Runs" not in found, "a room would lie over the sheet"
-        assert found[0] == "Next form of the message", "what is the sheet's own comes first"
-        await it.press("ctrl+p")
-        await it.until(lambda: isinstance(it.app.screen, CommandPalette))
-        await it.press("escape", "f2")
-        assert it.app.current_theme.name != theme
-        await it.press("question_mark", "question_mark")
-        assert "keys and signs" in it.text()
-        assert it.text().index("Message") < it.text().index("Run")
-        await it.press("escape")
-        assert it.app.screen is sheet
-
-
 def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
     _, problems = resolve({"sheet.copy": "f2"})
     assert problems == ("keys.sheet.copy: 'f2' already means 'The next colour theme' (app.theme)",)
 
 
-async def test_a_command_of_the_palette_goes_where_its_key_works(tmp_path: Path) -> None:
-    async with bench(tmp_path, events=triage_story().events) as it:
-        unfolded = len(it.screen.tree_pane.rows)
-        assert it.app.focused is not it.screen.tree_pane
-        await it.app.run_command("tree.fold")
-        await it.pilot.pause()
-        await it.app.run_command("tree.fold")
-        await it.until(lambda: len(it.screen.tree_pane.rows) < unfolded)
-
-
-async def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:
+async def test_choices_and_the_footer_take_keys_and_clicks(tmp_path: Path) -> None:
     async with bench(tmp_path) as it:
-        x = it.text().split("\n")[39].index("help")
-        await it.pilot.click("#footer", offset=(x, 0))
-        await it.pilot.pause()
-        assert it.app.screen is not it.screen
+        await a_click_on_the_footer_is_a_press(it)
+        await it.press("escape")
+        await choices_move_by_the_keys_of_lists(it)
+
+
+async def a_click_on_the_footer_is_a_press(it: Bench) -> None:
+    x = it.text().split("\n")[39].index("help")
+    await it.pilot.click("#footer", offset=(x, 0))
+    await it.pilot.pause()
+    assert it.app.screen is not it.screen
+
+
+async def choices_move_by_the_keys_of_lists(it: Bench) -> None:
+    choices = Choices([(name, [(name, "")]) for name in ("a", "b", "c")])
+    await it.app.screen.mount(choices)
+    choices.focus()
+    await it.press("j", "j")
+    assert choices.highlighted == 2
+    await it.press("g")
+    assert choices.highlighted == 0
+    await it.press("G", "k", "space")
+    assert choices.chosen == ["b"]
 
 
 LISTS = ("j", "k", "g", "G", "ctrl+d", "ctrl+u", "pagedown", "home", "end", "enter")
@@ -389,16 +411,3 @@ def test_keys_that_people_press_by_habit_work_on_every_screen(holder: type[DOMNo
         kinds += [*RowView.__mro__, *([] if issubclass(holder, ModalScreen) else WorkbenchApp.__mro__)]
     bound = {name for kind in kinds for binding in vars(kind).get("BINDINGS", ()) for name in binding.key.split(",")}
     assert set(HABITS[holder]) - {name.strip() for name in bound} == set()
-
-
-async def test_choices_move_by_the_keys_of_lists(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        choices = Choices([(name, [(name, "")]) for name in ("a", "b", "c")])
-        await it.app.screen.mount(choices)
-        choices.focus()
-        await it.press("j", "j")
-        assert choices.highlighted == 2
-        await it.press("g")
-        assert choices.highlighted == 0
-        await it.press("G", "k", "space")
-        assert choices.chosen == ["b"]
