@@ -74,110 +74,127 @@ async def test_the_borders_go_where_the_mouse_takes_them_and_the_sizes_are_kept(
         assert not it.screen.selections
 
 
-async def test_the_mouse_has_the_limits_of_the_keys(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        for axis, by, grip, to in (
-            ("width", -400, edge, (0, 20)),
-            ("width", 400, edge, (119, 20)),
-            ("height", -400, above, (60, 39)),
-            ("height", 400, above, (60, 0)),
-        ):
-            it.screen.action_resize(axis, by)
-            await it.pilot.pause()
-            wanted = sizes(it)
-            it.screen.action_resize(axis, -by // 100)
-            await it.pilot.pause()
-            assert sizes(it) != wanted
-            await drag(it, grip(it), to)
-            await it.until(lambda wanted=wanted: sizes(it) == wanted, f"{to}")  # type: ignore[misc]
-
-
-async def test_escape_ends_a_drag_and_puts_the_panes_back(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        before = sizes(it)
-        x, y = edge(it)
-        await take(it, (x, y))
-        await it.pilot.hover(offset=(x + 8, y))
-        await it.until(lambda: sizes(it) != before)
+async def as_it_was(it: Bench) -> None:
+    """Leave what opened, and give the panes back the sizes of a new app."""
+    while len(it.app.screen_stack) > 1:
         await it.press("escape")
-        await it.until(lambda: sizes(it) == before)
-        await it.pilot.hover(offset=(x + 12, y))
-        await it.pilot.mouse_up(offset=(x + 12, y))
+    it.screen.choose_sizes((None, None))
+    await it.pilot.pause()
+
+
+async def test_borders_follow_the_mouse_within_limits_and_only_while_it_drags(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        await escape_ends_a_drag_and_puts_the_panes_back(it)
+        await as_it_was(it)
+        await a_drag_is_no_click_and_a_press_is_no_drag(it)
+        await as_it_was(it)
+        await a_dialog_that_opens_ends_a_drag(it)
+        await as_it_was(it)
+        await a_burst_of_moves_is_laid_out_once_a_frame(it)
+        await as_it_was(it)
+        await the_mouse_has_the_limits_of_the_keys(it)
+        await as_it_was(it)
+        await the_border_under_the_mouse_shows_that_it_can_be_taken(it)
+
+
+async def escape_ends_a_drag_and_puts_the_panes_back(it: Bench) -> None:
+    before = sizes(it)
+    x, y = edge(it)
+    await take(it, (x, y))
+    await it.pilot.hover(offset=(x + 8, y))
+    await it.until(lambda: sizes(it) != before)
+    await it.press("escape")
+    await it.until(lambda: sizes(it) == before)
+    await it.pilot.hover(offset=(x + 12, y))
+    await it.pilot.mouse_up(offset=(x + 12, y))
+    await it.pilot.pause()
+    assert sizes(it) == before
+    assert it.screen.view_now().tree_width is None  # type: ignore[union-attr]
+    corner = it.screen.tree_pane.region.right - 1
+    await it.until(lambda: it.screen.dock_pane.joints == {corner: "┴"}, "the lines meet where the edge is")
+
+
+async def a_drag_is_no_click_and_a_press_is_no_drag(it: Bench) -> None:
+    before, dock = sizes(it), it.screen.dock_pane
+    focused, cursor = it.screen.focused, it.screen.tree_pane.cursor
+    await it.pilot.hover(offset=edge(it))
+    for kind, cell in ((MouseDown, edge(it)), (MouseMove, (5, 4)), (MouseUp, (5, 4))):
+        send(it, kind, cell)
+    await it.until(lambda: sizes(it)[0] == 18)
+    assert (it.screen.focused, it.screen.tree_pane.cursor) == (focused, cursor)
+    tab, y = it.pane("dock").lower().index("problems"), dock.region.y
+    for kind, cell in ((MouseDown, (tab, y)), (MouseMove, (tab, y - 3))):
+        send(it, kind, cell)
+    await it.until(lambda: sizes(it)[1] == before[1] + 3)
+    send(it, MouseUp, (tab, y - 3))
+    await it.until(lambda: it.app.mouse_captured is None)
+    assert it.screen.tab == "log"
+    for kind in (MouseDown, MouseUp):
+        send(it, kind, (tab, y - 3))
+    await it.until(lambda: it.screen.tab == "problems")
+    assert sizes(it)[1] == before[1] + 3
+
+
+async def a_dialog_that_opens_ends_a_drag(it: Bench) -> None:
+    await take(it, edge(it))
+    await it.press("ctrl+o")
+    await it.until(lambda: isinstance(it.app.screen, JumpScreen))
+    await it.press("escape")
+    before = sizes(it)
+    await it.pilot.hover(offset=(60, 10))
+    await it.pilot.hover(offset=(70, 10))
+    await it.pilot.pause()
+    assert sizes(it) == before
+
+
+async def a_burst_of_moves_is_laid_out_once_a_frame(it: Bench) -> None:
+    screen, followed = it.screen, list[int]()
+    resize = screen.resize_tree
+
+    def counted(width: int) -> None:
+        followed.append(width)
+        resize(width)
+
+    screen.resize_tree = counted  # type: ignore[method-assign]
+    x, y = edge(it)
+    send(it, MouseDown, (x, y))
+    began = monotonic()
+    for step in range(1, 61):
+        send(it, MouseMove, (x + step % 30, y))
+    send(it, MouseUp, (x + 25, y))
+    await it.until(lambda: screen.tree_pane.size.width == x + 26)
+    assert len(followed) <= (monotonic() - began) / FRAME + 2
+
+
+async def the_mouse_has_the_limits_of_the_keys(it: Bench) -> None:
+    for axis, by, grip, to in (
+        ("width", -400, edge, (0, 20)),
+        ("width", 400, edge, (119, 20)),
+        ("height", -400, above, (60, 39)),
+        ("height", 400, above, (60, 0)),
+    ):
+        it.screen.action_resize(axis, by)
         await it.pilot.pause()
-        assert sizes(it) == before
-        assert it.screen.view_now().tree_width is None  # type: ignore[union-attr]
-        corner = it.screen.tree_pane.region.right - 1
-        await it.until(lambda: it.screen.dock_pane.joints == {corner: "┴"}, "the lines meet where the edge is")
-
-
-async def test_a_burst_of_moves_is_laid_out_once_a_frame(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        screen, followed = it.screen, list[int]()
-        resize = screen.resize_tree
-
-        def counted(width: int) -> None:
-            followed.append(width)
-            resize(width)
-
-        screen.resize_tree = counted  # type: ignore[method-assign]
-        x, y = edge(it)
-        send(it, MouseDown, (x, y))
-        began = monotonic()
-        for step in range(1, 61):
-            send(it, MouseMove, (x + step % 30, y))
-        send(it, MouseUp, (x + 25, y))
-        await it.until(lambda: screen.tree_pane.size.width == x + 26)
-        assert len(followed) <= (monotonic() - began) / FRAME + 2
-
-
-async def test_the_border_under_the_mouse_shows_that_it_can_be_taken(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        await it.pilot.hover(offset=edge(it))
-        await it.until(lambda: "║" in it.pane("tree"))
-        await it.pilot.hover(offset=above(it))
-        await it.until(lambda: "═" in it.pane("dock"))
-        assert "║" not in it.pane("tree")
-        await it.pilot.hover(offset=(60, 10))
-        await it.until(lambda: "═" not in it.pane("dock"))
-        await it.press("z")
-        for cell in ((0, 5), (60, 1), (119, 9)):
-            await it.pilot.hover(offset=cell)
-        assert not any(view.lit for view in it.screen.query(RowView))
-
-
-async def test_a_drag_is_no_click_and_a_press_is_no_drag(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        before, dock = sizes(it), it.screen.dock_pane
-        focused, cursor = it.screen.focused, it.screen.tree_pane.cursor
-        await it.pilot.hover(offset=edge(it))
-        for kind, cell in ((MouseDown, edge(it)), (MouseMove, (5, 4)), (MouseUp, (5, 4))):
-            send(it, kind, cell)
-        await it.until(lambda: sizes(it)[0] == 18)
-        assert (it.screen.focused, it.screen.tree_pane.cursor) == (focused, cursor)
-        tab, y = it.pane("dock").lower().index("problems"), dock.region.y
-        for kind, cell in ((MouseDown, (tab, y)), (MouseMove, (tab, y - 3))):
-            send(it, kind, cell)
-        await it.until(lambda: sizes(it)[1] == before[1] + 3)
-        send(it, MouseUp, (tab, y - 3))
-        await it.until(lambda: it.app.mouse_captured is None)
-        assert it.screen.tab == "log"
-        for kind in (MouseDown, MouseUp):
-            send(it, kind, (tab, y - 3))
-        await it.until(lambda: it.screen.tab == "problems")
-        assert sizes(it)[1] == before[1] + 3
-
-
-async def test_a_dialog_that_opens_ends_a_drag(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        await take(it, edge(it))
-        await it.press("ctrl+o")
-        await it.until(lambda: isinstance(it.app.screen, JumpScreen))
-        await it.press("escape")
-        before = sizes(it)
-        await it.pilot.hover(offset=(60, 10))
-        await it.pilot.hover(offset=(70, 10))
+        wanted = sizes(it)
+        it.screen.action_resize(axis, -by // 100)
         await it.pilot.pause()
-        assert sizes(it) == before
+        assert sizes(it) != wanted
+        await drag(it, grip(it), to)
+        await it.until(lambda wanted=wanted: sizes(it) == wanted, f"{to}")  # type: ignore[misc]
+
+
+async def the_border_under_the_mouse_shows_that_it_can_be_taken(it: Bench) -> None:
+    await it.pilot.hover(offset=edge(it))
+    await it.until(lambda: "║" in it.pane("tree"))
+    await it.pilot.hover(offset=above(it))
+    await it.until(lambda: "═" in it.pane("dock"))
+    assert "║" not in it.pane("tree")
+    await it.pilot.hover(offset=(60, 10))
+    await it.until(lambda: "═" not in it.pane("dock"))
+    await it.press("z")
+    for cell in ((0, 5), (60, 1), (119, 9)):
+        await it.pilot.hover(offset=cell)
+    assert not any(view.lit for view in it.screen.query(RowView))
 
 
 async def test_the_card_below_the_runs_is_dragged_moved_by_keys_and_stays_so(tmp_path: Path) -> None:

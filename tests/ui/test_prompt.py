@@ -41,33 +41,47 @@ async def test_find_escape_and_find_again_do_not_end_the_editor(tmp_path: Path) 
         assert editor.it.app.screen is editor.screen
 
 
-async def test_an_answer_is_given_once_however_often_enter_is_pressed(tmp_path: Path) -> None:
+async def test_a_prompt_is_written_answered_and_left(tmp_path: Path) -> None:
     async with bench(tmp_path) as it:
-        given: list[str] = []
-        it.screen.ask("name", value="x", done=given.append)
-        await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
-        await type_at_once(it, "enter", "enter", "enter")
-        await it.until(lambda: not it.screen.query(Prompt))
-        assert given == ["x"]
+        await an_answer_is_given_once_however_often_enter_is_pressed(it)
+        await it.press("escape")
+        await a_prompt_that_is_left_by_a_click_gives_the_keys_their_line_back(it)
+        await it.press("escape")
+        await what_is_typed_and_corrected_at_once_is_written_in_its_order(it)
 
 
-async def test_a_prompt_that_is_left_by_a_click_gives_the_keys_their_line_back(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        await it.press("slash")
-        await it.until(lambda: it.screen.query(Prompt))
-        assert not it.screen.footer.display
-        await it.pilot.click(it.screen.tree_pane, offset=(5, 2))
-        await it.until(lambda: not it.screen.query(Prompt))
-        await it.until(lambda: it.screen.footer.display)
-        assert it.screen.focused is it.screen.tree_pane
-        await it.press("L", "slash")
-        await it.until(lambda: it.app.screen.query(Prompt))
-        runs = it.app.screen
-        assert isinstance(runs, RunsScreen)
-        await it.pilot.click(runs.card_pane, offset=(5, 1))
-        await it.until(lambda: not runs.query(Prompt))
-        await it.until(lambda: runs.footer.display)
-        assert runs.focused is runs.card_pane
+async def an_answer_is_given_once_however_often_enter_is_pressed(it: Bench) -> None:
+    given: list[str] = []
+    it.screen.ask("name", value="x", done=given.append)
+    await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+    await type_at_once(it, "enter", "enter", "enter")
+    await it.until(lambda: not it.screen.query(Prompt))
+    assert given == ["x"]
+
+
+async def a_prompt_that_is_left_by_a_click_gives_the_keys_their_line_back(it: Bench) -> None:
+    await it.press("slash")
+    await it.until(lambda: it.screen.query(Prompt))
+    assert not it.screen.footer.display
+    await it.pilot.click(it.screen.tree_pane, offset=(5, 2))
+    await it.until(lambda: not it.screen.query(Prompt))
+    await it.until(lambda: it.screen.footer.display)
+    assert it.screen.focused is it.screen.tree_pane
+    await it.press("L", "slash")
+    await it.until(lambda: it.app.screen.query(Prompt))
+    runs = it.app.screen
+    assert isinstance(runs, RunsScreen)
+    await it.pilot.click(runs.card_pane, offset=(5, 1))
+    await it.until(lambda: not runs.query(Prompt))
+    await it.until(lambda: runs.footer.display)
+    assert runs.focused is runs.card_pane
+
+
+async def what_is_typed_and_corrected_at_once_is_written_in_its_order(it: Bench) -> None:
+    it.screen.ask("name", value="x", done=lambda text: None)
+    await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+    await type_at_once(it, "a", "b", "backspace", "c", "home", "d")
+    assert it.screen.query_one(Prompt).query_one(Input).value == "dac"
 
 
 async def test_a_prompt_names_its_keys_until_what_is_written_needs_their_room(tmp_path: Path) -> None:
@@ -86,14 +100,6 @@ async def test_a_prompt_names_its_keys_until_what_is_written_needs_their_room(tm
         await it.press("f")
         await it.until(lambda: "esc cancel" in it.text())
         assert it.text().splitlines()[-1].startswith(" filter "), "it has the line of the keys on every screen"
-
-
-async def test_what_is_typed_and_corrected_at_once_is_written_in_its_order(tmp_path: Path) -> None:
-    async with bench(tmp_path) as it:
-        it.screen.ask("name", value="x", done=lambda text: None)
-        await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
-        await type_at_once(it, "a", "b", "backspace", "c", "home", "d")
-        assert it.screen.query_one(Prompt).query_one(Input).value == "dac"
 
 
 async def test_arrows_and_letters_at_once_change_a_file_in_their_order(tmp_path: Path) -> None:

@@ -63,48 +63,67 @@ async def test_every_stored_run_is_a_line_below_the_run_that_it_came_from(tmp_pa
         await check_sizes(it, "export")
 
 
-async def test_a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfold(tmp_path: Path) -> None:
-    stored_runs(tmp_path)
+async def test_runs_are_filtered_unfolded_and_deleted(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
     async with bench(tmp_path) as it:
-        screen = await opened(it)
-        await go_to(it, screen, BROKEN)
-        assert "damaged: 000001.jsonl damaged at byte 0" in screen_text(it.app)
-        assert "– calls · – tool calls · – tokens in · – out" in screen_text(it.app), "unknown is not 0"
-        assert "✗ damaged ─" in screen_text(it.app)
-        assert "interrupted" not in screen_text(it.app), "nobody knows how it ended"
-        await it.press("F")
-        await it.until(lambda: "there is no call to fork it at" in screen_text(it.app), "nothing was said")
-        assert not screen.query(LineInput)
-        await go_to(it, screen, PARENT)
-        await it.press("right")
-        await it.until(lambda: INNER in listed(screen), "nothing unfolded")
-        assert listed(screen)[:3] == [PARENT, INNER, FORK]
-        await it.press("left")
-        await it.until(lambda: INNER not in listed(screen), "nothing folded")
-        await it.press("left")
-        await it.until(lambda: FORK not in listed(screen), "forks do not fold")
+        await a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(it)
+        await a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfold(it)
+        await a_run_is_deleted_only_when_that_is_confirmed(it, store)
 
 
-async def test_a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
-    stored_runs(tmp_path)
-    async with bench(tmp_path) as it:
-        screen = await opened(it)
-        await filtered(it, screen, "status:failed or is:fork")
-        assert listed(screen) == [FORK, FAILED]
-        assert "2 of 5 runs" in screen_text(it.app)
-        await filtered(it, screen, "tokns>3")
-        assert "column 1: there is no field 'tokns' (did you mean 'tokens'?)" in screen_text(it.app)
-        assert listed(screen) == [FORK, FAILED], "the list stays as it was"
-        await it.press("enter")
-        assert screen.query(LineInput), "a filter with a mistake is not taken"
-        await filtered(it, screen, 'text:"rate limit"')
-        assert listed(screen) == [FAILED]
-        assert "“rate limit” at intake:1: Rate limit exceeded for this key" in screen_text(it.app)
-        await check_sizes(it, "runs-filter", picture=True)
-        await it.press("enter", "escape")
-        await it.until(lambda: len(screen.listing.members) == 5, "escape did not drop the filter")
-        await it.press("escape")
-        assert it.app.screen is it.screen
+async def a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(it: Bench) -> None:
+    screen = await opened(it)
+    await filtered(it, screen, "status:failed or is:fork")
+    assert listed(screen) == [FORK, FAILED]
+    assert "2 of 5 runs" in screen_text(it.app)
+    await filtered(it, screen, "tokns>3")
+    assert "column 1: there is no field 'tokns' (did you mean 'tokens'?)" in screen_text(it.app)
+    assert listed(screen) == [FORK, FAILED], "the list stays as it was"
+    await it.press("enter")
+    assert screen.query(LineInput), "a filter with a mistake is not taken"
+    await filtered(it, screen, 'text:"rate limit"')
+    assert listed(screen) == [FAILED]
+    assert "“rate limit” at intake:1: Rate limit exceeded for this key" in screen_text(it.app)
+    await check_sizes(it, "runs-filter", picture=True)
+    await it.press("enter", "escape")
+    await it.until(lambda: len(screen.listing.members) == 5, "escape did not drop the filter")
+    await it.press("escape")
+    assert it.app.screen is it.screen
+
+
+async def a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfold(it: Bench) -> None:
+    screen = await opened(it)
+    await go_to(it, screen, BROKEN)
+    assert "damaged: 000001.jsonl damaged at byte 0" in screen_text(it.app)
+    assert "– calls · – tool calls · – tokens in · – out" in screen_text(it.app), "unknown is not 0"
+    assert "✗ damaged ─" in screen_text(it.app)
+    assert "interrupted" not in screen_text(it.app), "nobody knows how it ended"
+    await it.press("F")
+    await it.until(lambda: "there is no call to fork it at" in screen_text(it.app), "nothing was said")
+    assert not screen.query(LineInput)
+    await go_to(it, screen, PARENT)
+    await it.press("right")
+    await it.until(lambda: INNER in listed(screen), "nothing unfolded")
+    assert listed(screen)[:3] == [PARENT, INNER, FORK]
+    await it.press("left")
+    await it.until(lambda: INNER not in listed(screen), "nothing folded")
+    await it.press("left")
+    await it.until(lambda: FORK not in listed(screen), "forks do not fold")
+    await it.press("right", "escape")
+
+
+async def a_run_is_deleted_only_when_that_is_confirmed(it: Bench, store: Store) -> None:
+    screen = await opened(it)
+    await go_to(it, screen, PARENT)
+    await it.press("delete")
+    await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+    await it.press("enter")
+    assert PARENT in store.run_ids()
+    await it.press("delete")
+    await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+    await it.press("x")
+    await it.until(lambda: len(screen.listing.members) == 4, "the run is still listed")
+    assert sorted(store.run_ids()) == sorted([FORK, FAILED, IMPORTED, BROKEN])
 
 
 async def test_runs_of_other_processes_appear_and_the_cursor_stays_on_its_run(tmp_path: Path) -> None:
@@ -140,22 +159,6 @@ async def test_enter_shows_a_run_in_the_bench_also_one_that_has_no_file(tmp_path
         assert it.session.runs is False
         await it.press("r")
         assert "this run was imported" in it.text()
-
-
-async def test_a_run_is_deleted_only_when_that_is_confirmed(tmp_path: Path) -> None:
-    store = stored_runs(tmp_path)
-    async with bench(tmp_path) as it:
-        screen = await opened(it)
-        await go_to(it, screen, PARENT)
-        await it.press("delete")
-        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
-        await it.press("enter")
-        assert PARENT in store.run_ids()
-        await it.press("delete")
-        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
-        await it.press("x")
-        await it.until(lambda: len(screen.listing.members) == 4, "the run is still listed")
-        assert sorted(store.run_ids()) == sorted([FORK, FAILED, IMPORTED, BROKEN])
 
 
 async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tmp_path: Path) -> None:

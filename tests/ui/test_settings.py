@@ -37,47 +37,58 @@ async def go_to(it: Bench, name: str) -> None:
     await it.press("slash", *name, "enter")
 
 
-async def test_every_setting_is_listed_with_its_value_and_where_it_is_from(tmp_path: Path) -> None:
+async def search_for(it: Bench, name: str) -> None:
+    """The same where another text was searched for before."""
+    await it.press("slash", *["backspace"] * 20, *name, "enter")
+
+
+async def test_settings_are_listed_with_their_values_origins_and_keys_at_every_size(tmp_path: Path) -> None:
     async with settings(tmp_path, (120, 60)) as it:
-        shown = screen_text(it.app)
-        for setting in TABLE:
-            assert setting.name in shown
-        line = next(line for line in shown.split("\n") if "timeout " in line and "user file" in line)
-        assert "12" in line
-        await go_to(it, "sandbox")
-        assert "not allowed: this setting acts outside the workspace" in screen_text(it.app)
-        assert "one of auto, docker, bwrap, landlock, none" in screen_text(it.app)
+        await every_setting_is_listed_with_its_value_and_where_it_is_from(it)
+        await what_is_in_force_is_what_the_bench_says(it)
+        await a_description_is_readable_in_a_narrow_terminal(it)
+        await keys_are_listed_as_they_stand_on_the_keyboard(it, tmp_path)
 
 
-async def test_what_is_in_force_is_what_the_bench_says(tmp_path: Path) -> None:
-    async with settings(tmp_path) as it:
-        await go_to(it, "default_model")
-        model = it.session.header.model
-        assert f"in force: {model}, from default" in screen_text(it.app)
-        await go_to(it, "max_cost")
-        assert "in force: no limit, from default" in screen_text(it.app)
+async def every_setting_is_listed_with_its_value_and_where_it_is_from(it: Bench) -> None:
+    shown = screen_text(it.app)
+    for setting in TABLE:
+        assert setting.name in shown
+    line = next(line for line in shown.split("\n") if "timeout " in line and "user file" in line)
+    assert "12" in line
+    await go_to(it, "sandbox")
+    assert "not allowed: this setting acts outside the workspace" in screen_text(it.app)
+    assert "one of auto, docker, bwrap, landlock, none" in screen_text(it.app)
 
 
-async def test_a_description_is_readable_in_a_narrow_terminal(tmp_path: Path) -> None:
-    async with settings(tmp_path, (80, 24)) as it:
-        await go_to(it, "backoff")
-        await it.press("escape")
-        shown = screen_text(it.app).splitlines()
-        row = next(number for number, line in enumerate(shown) if "backoff" in line)
-        assert "what it is" in shown[2]
-        assert "Seconds before the second" in shown[row]
-        assert "try of a call" in shown[row + 1]
+async def what_is_in_force_is_what_the_bench_says(it: Bench) -> None:
+    await search_for(it, "default_model")
+    model = it.session.header.model
+    assert f"in force: {model}, from default" in screen_text(it.app)
+    await search_for(it, "max_cost")
+    assert "in force: no limit, from default" in screen_text(it.app)
 
 
-async def test_keys_are_listed_as_they_stand_on_the_keyboard(tmp_path: Path) -> None:
-    async with settings(tmp_path, (120, 50)) as it:
-        await it.press("tab")
-        await go_to(it, "view.next")
-        shown = screen_text(it.app)
-        assert "left_square_bracket" not in shown
-        assert "right_square_bracket" not in shown
-        await it.press("enter", *["backspace"] * 4, *"f12", "enter")
-        assert "view.next: f12" in own(tmp_path)
+async def a_description_is_readable_in_a_narrow_terminal(it: Bench) -> None:
+    await it.pilot.resize_terminal(80, 24)
+    await search_for(it, "backoff")
+    await it.press("escape")
+    shown = screen_text(it.app).splitlines()
+    row = next(number for number, line in enumerate(shown) if "backoff" in line)
+    assert "what it is" in shown[2]
+    assert "Seconds before the second" in shown[row]
+    assert "try of a call" in shown[row + 1]
+
+
+async def keys_are_listed_as_they_stand_on_the_keyboard(it: Bench, tmp_path: Path) -> None:
+    await it.pilot.resize_terminal(120, 50)
+    await it.press("tab")
+    await go_to(it, "view.next")
+    shown = screen_text(it.app)
+    assert "left_square_bracket" not in shown
+    assert "right_square_bracket" not in shown
+    await it.press("enter", *["backspace"] * 4, *"f12", "enter")
+    assert "view.next: f12" in own(tmp_path)
 
 
 async def test_a_change_goes_into_the_users_file_and_a_bad_one_is_objected_to(tmp_path: Path) -> None:
