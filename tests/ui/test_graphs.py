@@ -108,7 +108,7 @@ async def test_n_steps_from_node_to_node_and_the_card_tells_why_an_edge_was_take
         assert "Why this edge  plan" in it.text(), "how the run came to a node that has not run is not told"
         assert "→ fan" in it.pane("detail")
         await it.press("escape")
-        for where in ("before meet", "before check:1", "before route", "before plan:1"):
+        for where in ("before meet", "before check:1", "before route", "before plan#2:1"):
             await it.press("n")
             await paused(it, where)
         it.presenter.state.select_node("", ("", "route", 1))
