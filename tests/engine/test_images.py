@@ -267,6 +267,14 @@ def test_a_data_url_in_what_a_person_gives_is_sent_as_an_image() -> None:
     assert [one.assembly.request.digest for one in again] == [call.digest for call in played.state.calls]
 
 
+def test_a_data_url_in_the_output_of_a_phase_reaches_the_next_one_as_an_image() -> None:
+    after = {"name": "b", "instructions": "Tell.", "context": {"from": ["a"]}}
+    played = play(cascade({"name": "a", "instructions": "Draw."}, after), [f"Here: {url(real(1))}", "told"])
+    carried = played.model.requests[1][1].messages[1]
+    assert carried.text == "[Output from a]:\nHere: [image 1]"
+    assert [image.digest for image in carried.images] == [hashlib.sha256(real(1)).hexdigest()]
+
+
 def test_a_run_with_data_urls_replays_and_its_images_are_bounded() -> None:
     text = " ".join(url(real(number)) for number in range(22))
     played = play(cascade({"name": "a", "instructions": text}), ["seen"], input={"what": "it"})

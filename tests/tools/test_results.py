@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,17 @@ def test_images_are_read_and_those_that_cannot_be_are_named(root: Path, workspac
         "[image left out: '/etc/passwd' lies outside the workspace]",
         "[image left out: 'notes.txt' is no PNG, JPEG, GIF or WebP image]",
     ]
+
+
+def test_data_urls_of_images_become_images(workspace: Workspace) -> None:
+    url = f"data:image/png;base64,{base64.b64encode(png(4, 3)).decode()}"
+    for value, text in (
+        (f"see {url} and {url}", "see [image 1] and [image 1]"),
+        ({"p": url}, '{\n  "p": "[image 1]"\n}'),
+    ):
+        result = result_of(value, workspace)
+        assert result.text == text
+        assert [(i.data, i.media_type, i.width) for i in result.images] == [(png(4, 3), "image/png", 4)]
 
 
 def test_images_without_text_still_have_a_text(root: Path, workspace: Workspace) -> None:

@@ -89,8 +89,7 @@ class Injection:
 
     def input(self, rule: Rule) -> None:
         """``[Original Input]``."""
-        told = Message("user", f"[Original Input]:\n{_json(self._scope.input)}")
-        message = pictured(told, self._scope.keep_image)
+        message = pictured(Message("user", f"[Original Input]:\n{_json(self._scope.input)}"), self._scope.keep_image)
         item = Item(message, Kind.INPUT, Place(self._scope.place.branch))
         self._rows.append((item, MessageDecision(message, Action.INJECTED, Reason("input"), rule)))
 
@@ -225,7 +224,7 @@ class Injection:
         self._message(visit, "images", Message("user", parts), cause)
 
     def _text(self, visit: VisitRecord, part: str, text: str, cause: _Cause) -> None:
-        self._message(visit, part, Message(cause.role, text), cause)
+        self._message(visit, part, pictured(Message(cause.role, text), self._scope.keep_image), cause)
 
     def _message(self, visit: VisitRecord, part: str, message: Message, cause: _Cause) -> None:
         place = Place(visit.branch, visit.phase, visit.visit)

@@ -112,6 +112,17 @@ def pictured(message: Message, keep: Keep) -> Message:
     if message.role != "user" or "data:image/" not in message.text:
         return message
     found: dict[str, Image] = {image.digest: image for image in message.images}
+    given: tuple[Part, ...] = (TextPart(message.content),) if isinstance(message.content, str) else message.content
+    before = len(found)
+    parts = [TextPart(marked(part.text, found, keep)) if isinstance(part, TextPart) else part for part in given]
+    if parts == list(given):
+        return message
+    content = (*parts, *list(found.values())[before:])
+    return Message(message.role, content, message.tool_calls, message.tool_call_id, message.name, message.extra)
+
+
+def marked(text: str, found: dict[str, Image], keep: Keep) -> str:
+    """A text with ``[image 1]`` where the data URL of an image stood. ``found``: images by digest, takes new ones."""
 
     def mark(url: re.Match[str]) -> str:
         read = _read(url[1])
@@ -123,13 +134,7 @@ def pictured(message: Message, keep: Keep) -> Message:
             keep(image, data)
         return f"[image {list(found).index(image.digest) + 1}]"
 
-    given: tuple[Part, ...] = (TextPart(message.content),) if isinstance(message.content, str) else message.content
-    before = len(found)
-    parts = [TextPart(_URL.sub(mark, part.text)) if isinstance(part, TextPart) else part for part in given]
-    if parts == list(given):
-        return message
-    content = (*parts, *list(found.values())[before:])
-    return Message(message.role, content, message.tool_calls, message.tool_call_id, message.name, message.extra)
+    return _URL.sub(mark, text)
 
 
 def _read(text: str) -> tuple[Image, bytes] | None:

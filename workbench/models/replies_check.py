@@ -40,6 +40,7 @@ def misfits(replies: Replies, source: Source, answered: AnsweredCascades) -> lis
 class _Check:
     def __init__(self, source: Source, answered: AnsweredCascades) -> None:
         self._source = source
+        self._cascade = answered.cascades[0]
         self._complete = answered.complete
         self._phases: dict[str, list[tuple[Cascade, Phase | None]]] = {}
         self._inner: set[str] = set()
@@ -106,7 +107,8 @@ class _Check:
     def _unknown(self, name: str, path: Path) -> Problem:
         severity = Severity.ERROR if self._complete else Severity.WARNING
         near = nearest(name, tuple(self._phases))
-        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(list(self._phases)[:12])}"
+        own = ", ".join(phase.name for phase in self._cascade.phases[:12])
+        hint = f"did you mean '{near}'?" if near else f"its phases are {own}"
         if not self._complete:
             hint += "; a cascade that is started by name may have it"
         told = f"'{name}' is no phase of this cascade, or of one that it starts"
@@ -147,7 +149,7 @@ class _Check:
         return ("", *listed, *(f"{outer}/{inner}" for outer in self._outer for names in own for inner in names))
 
     def _no_branch(self, path: Path, branch: str, known: Sequence[str]) -> Problem:
-        names = [name for name in known if name]
+        names = list(dict.fromkeys(name for name in known if name))
         hint = f"there are {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else "it has no soundings"
         return self._problem(Severity.WARNING, "L904", f"no candidate of this phase is called '{branch}'", path, hint)
 

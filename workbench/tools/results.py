@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from workbench.context.pictured import MAX_BYTES, sniff
+from workbench.context.message import Image
+from workbench.context.pictured import MAX_BYTES, marked, sniff
 from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.tools.paths import Workspace, is_regular
 
@@ -68,7 +69,8 @@ NOTHING = "(no output)"
 
 def result_of(value: Any, workspace: Workspace) -> ToolResult:
     """The forms of a result: text as it is, ``{"content", "images": [paths]}``, a ready ToolResult,
-    anything else as JSON (indent 2). What JSON has no word for is an error result.
+    anything else as JSON (indent 2). What JSON has no word for is an error result. Data URLs of images in the text
+    become images.
 
     Images that cannot be read are named at the end of the text; they do not make the result an error.
     """
@@ -81,7 +83,20 @@ def result_of(value: Any, workspace: Workspace) -> ToolResult:
     text, plain = _text(value)
     if text is None:
         return ToolResult(f"TypeError: a {type(value).__name__} was returned, which is neither text nor JSON", True)
+    if "data:image/" in text:
+        text, images = _taken_out(text)
+        return replace(cut(text, value=plain), images=images)
     return cut(text, value=plain) if text.strip() else ToolResult(NOTHING, value=plain)
+
+
+def _taken_out(text: str) -> tuple[str, tuple[ToolImage, ...]]:
+    """The text without the data URLs of images in it, and the images: as text, a model could not see them."""
+    images: list[ToolImage] = []
+
+    def keep(image: Image, data: bytes) -> None:
+        images.append(ToolImage(data, image.media_type, image.width, image.height))
+
+    return marked(text, {}, keep), tuple(images)
 
 
 def cut(

@@ -83,7 +83,7 @@ class Keys:
                     found.add("decision")
                 if phase.deterministic:
                     found.add(LAST_ERROR)
-                if phase.manifest or ASKING in phase.tools:
+                if phase.manifest or ASKING in (*phase.tools, phase.tool):
                     found.add(phase.name)
         return frozenset(found)
 

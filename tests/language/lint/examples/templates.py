@@ -144,6 +144,12 @@ TEMPLATES = (
     ),
     Example(
         "L605",
+        "- {name: a, tool: ask, inputs: {q: '{{ «state.a }}'}}",
+        "- {name: a, tool: ask_human, inputs: {q: '{{ state.a }}'}}",
+        id="an answer without a model",
+    ),
+    Example(
+        "L605",
         "- {name: a, instructions: '{{ «state.last_deterministic_error }}'}",
         "- {name: a, tool: t, on_error: {instructions: '{{ state.last_deterministic_error.message }}'}}",
         id="an error",
