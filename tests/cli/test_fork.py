@@ -193,8 +193,8 @@ def test_a_run_whose_cascade_is_gone_is_forked_with_its_recorded_text(stored: Cl
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        ("drop:2", "look/1/1/3/1: the edit breaks the request: message 3: this result answers no call"),
-        ("drop:3", "look/1/1/3/1: the edit breaks the request: message 2: the call of read_file"),
+        ("drop:2", "look:3: the edit breaks the request: message 3: this result answers no call"),
+        ("drop:3", "look:3: the edit breaks the request: message 2: the call of read_file"),
     ],
 )
 def test_an_edit_that_parts_a_call_from_its_result_is_refused_with_the_message(

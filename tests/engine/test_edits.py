@@ -232,7 +232,7 @@ def test_edits_made_one_after_the_other_are_made_so_again(
     [
         (BEFORE, 2, DropMessage(40), "there is no message 41; the context has 4"),
         (BEFORE, 2, ChangeMessage(1, user(" ")), "would be blank"),
-        (BEFORE, 2, SetAnswer(Message("assistant", "x")), "at after_call only"),
+        (BEFORE, 2, SetAnswer(Message("assistant", "x")), "at after call only"),
         (AFTER, 1, SetAnswer(user("x")), "an answer is an assistant's message"),
         (StopKind.BEFORE_TOOL, 1, SetArguments("{"), "not valid JSON"),
         (StopKind.BEFORE_TOOL, 1, SetArguments("[]"), "no JSON object"),

@@ -196,7 +196,7 @@ def test_an_edit_that_breaks_the_request_ends_the_fork_before_it_is_worth_keepin
     forked = Forked(played, point(played, "look:2"), [DropMessage(1)])
     assert forked.opened == []
     assert forked.outcome.status == "stopped"
-    assert "look/1/1/2/1: the edit breaks the request: message 2: the task is not sent" in forked.outcome.reason
+    assert "look:2: the edit breaks the request: message 2: the task is not sent" in forked.outcome.reason
 
 
 def test_a_definition_that_changes_a_request_before_the_point_diverges_without_a_call() -> None:
@@ -385,7 +385,7 @@ def test_before_the_point_no_tool_runs_whose_result_the_recording_has_lost() -> 
     live.gate = ForkGate(replay, ForkPoint(BEFORE, Place("", "tell", 1, 1, 1, 1)), (), open_gate)
     outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(live)).execute())
     assert (outcome.status, len(played.tools.called), model.requests) == ("diverged", before, [])
-    assert outcome.reason == "call look/1/1/1/1: the recording has no result of tool call 1 (search)"
+    assert outcome.reason == "call look:1: the recording has no result of tool call 1 (search)"
 
 
 @pytest.mark.parametrize("policy", [FORKED, REUSED])

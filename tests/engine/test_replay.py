@@ -91,7 +91,7 @@ def test_an_edited_cascade_diverges_at_the_first_changed_request_and_names_the_m
     changed = Definition.of(played.definition.source.text.replace('"Tell."', '"Tell me."'), "test.yaml")
     events, reason, _ = replayed(played, changed)
     assert events[-1].data["status"] == "diverged"
-    assert "tell/1/1/1/1" in reason
+    assert "call tell:1:" in reason
     assert "task" in reason
 
 

@@ -172,7 +172,7 @@ class _StopAtChange:
             if changed is not None:
                 show_changed(changed, self._file, self._plain)
             if not self._live:
-                raise RunStopped(f"the request of {stop.place} is not the recorded one; --live sends it")
+                raise RunStopped(f"the request of {stop.place.words} is not the recorded one; --live sends it")
         return await self._behind(stop)
 
 

@@ -22,7 +22,7 @@ from workbench.engine.journal.parts import expected_of
 from workbench.language.clean import clean_line
 from workbench.views.numbers import count, money, plural, seconds
 from workbench.views.value import Cell
-from workbench.views.words import ended_words, left_words, phase_words
+from workbench.views.words import ended_words, left_words
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -92,7 +92,7 @@ class Progress:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _line(self, place: Place, *cells: str | Cell) -> None:
-        where = phase_words(place) + (f":{place.turn}" if place.turn else "")
+        where = place.phase_words + (f":{place.turn}" if place.turn else "")
         where += f" try {place.attempt}" if place.attempt > 1 else ""
         clock = f"{time.monotonic() - self._began:6.1f}s  "
         self._printer.line(Cell(clock, "dim"), Cell(f"{where:<14} ", "head"), *cells)

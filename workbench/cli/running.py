@@ -118,7 +118,7 @@ def in_doubt(gate: Gate) -> Gate:
 
     async def doubting(stop: Stop) -> Decision:
         if stop.answered_by == "maybe":
-            raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
+            raise RunStopped(f"{stop.tool} may have run already, at {stop.place.words}; --rerun-tools runs it again")
         return await gate(stop)
 
     return doubting

@@ -6,6 +6,8 @@ from collections.abc import Container
 from functools import lru_cache
 from typing import NamedTuple
 
+WHOLE = "whole cascade"
+
 
 class Place(NamedTuple):
     """A position in a run: branch (path of candidates, empty on the main line), phase, visit, attempt, turn, call."""
@@ -24,14 +26,6 @@ class Place(NamedTuple):
         return f"{branch}/{tail}" if branch else tail
 
     @property
-    def short(self) -> str:
-        """``triage:3``, or ``triage#2:3`` for another visit than the first; the full form where that names several."""
-        branch, phase, visit, attempt, turn, call = self
-        if branch or max(attempt, call) > 1:
-            return str(self)
-        return phase + (f"#{visit}" if visit > 1 else "") + (f":{turn}" if turn else "")
-
-    @property
     def turn_key(self) -> tuple[str, str, int, int, int]:
         """The turn this place belongs to, whatever the call."""
         return self[:5]
@@ -40,6 +34,21 @@ class Place(NamedTuple):
     def visit_key(self) -> tuple[str, str, int]:
         """The visit this place belongs to."""
         return self[:3]
+
+    @property
+    def phase_words(self) -> str:
+        """The phase with its branch before it: ``s0/draft``. The branch of a task of a wave, and the first phase of a
+        parallel branch, are named like the phase: that is said once."""
+        phase, repeated = WHOLE if self.is_whole else self.phase, self.branch.rpartition(".")[2] == self.phase
+        return f"{self.branch}/{phase}" if self.branch and not repeated else phase
+
+    @property
+    def words(self) -> str:
+        """``triage:3`` as people read it, with branch, visit, attempt and call if they are not the first."""
+        visit = f"#{self.visit}" if self.visit > 1 else ""
+        turn = f":{self.turn}" if self.turn else ""
+        attempt = f" attempt {self.attempt}" if self.attempt > 1 else ""
+        return f"{self.phase_words}{visit}{turn}{attempt}" + (f" call {self.call}" if self.call > 1 else "")
 
     @property
     def is_whole(self) -> bool:

@@ -178,10 +178,10 @@ class EditFault(RunStopped):
 
 def check_edit(edit: Edit, stop: Stop) -> None:
     """Raises EditError, in words and with the place, if the edit is not possible at this stop."""
-    where = f"{stop.place.short} ({str(stop.kind).replace('_', ' ')})"
+    where = f"{stop.place.words} ({str(stop.kind).replace('_', ' ')})"
     by_hand = isinstance(edit, SetAnswer) and stop.answerable
     if not isinstance(edit, EDITS_AT.get(stop.kind, ())) and not by_hand:
-        fitting = [str(kind) for kind, allowed in EDITS_AT.items() if type(edit) in allowed]
+        fitting = [str(kind).replace("_", " ") for kind, allowed in EDITS_AT.items() if type(edit) in allowed]
         raise EditError(f"{where}: '{name_of(edit)}' can be edited at {' or '.join(fitting)} only")
     if isinstance(edit, SetArguments):
         try:
@@ -229,13 +229,13 @@ def check_edits(edits: Sequence[Edit], stop: Stop) -> None:
         if stop.kind not in (StopKind.BEFORE_CALL, StopKind.AFTER_CALL) or isinstance(edit, SetState):
             continue
         if draft is None:
-            raise EditError(f"{stop.place.short}: a call beside the turns cannot be edited")
+            raise EditError(f"{stop.place.words}: a call beside the turns cannot be edited")
         if isinstance(edit, MessageEdit):
             draft = edited(draft, edit, stop.place)
     if stop.preview is None or not any(isinstance(edit, MessageEdit) for edit in edits):
         return
     if broken := newly_broken(stop.assembly, stop.preview(edits)):
-        raise EditError(f"{stop.place.short}: the request would not be valid: {broken}")
+        raise EditError(f"{stop.place.words}: the request would not be valid: {broken}")
 
 
 def checked(edits: Sequence[Edit], stop: Stop) -> None:

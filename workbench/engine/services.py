@@ -143,7 +143,7 @@ class Services:
         """Wait at a stop until the run may continue. Raises EditFault for edits where none is allowed."""
         decision = await (open_gate(stop) if self.ports.gate is open_gate else self._attended(stop))
         if decision.edits and stop.kind not in EDITS_AT:
-            raise EditFault(f"{stop.place}: nothing can be edited at {stop.kind}")
+            raise EditFault(f"{stop.place.words}: nothing can be edited at {stop.kind}")
         return decision
 
     async def _attended(self, stop: Stop) -> Decision:

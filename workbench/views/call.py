@@ -17,7 +17,6 @@ from workbench.views.numbers import UNKNOWN, count, money, plural, seconds
 from workbench.views.run import call_json, parts
 from workbench.views.signs import SIGNS
 from workbench.views.value import Block, Cell, Column, Piece, Table, TextBlock, View
-from workbench.views.words import phase_words
 
 COLUMNS = (
     Column("#", right=True),
@@ -96,7 +95,7 @@ def _texts(call: CallState, told: dict[str, str]) -> list[str]:
 def call_place(call: CallState) -> str:
     """``triage:3 attempt 1``, with the branch, the visit and the call if there are several."""
     place = call.place
-    where = phase_words(place) + (f":{place.turn}" if place.turn else f" {call.purpose}")
+    where = place.phase_words + (f":{place.turn}" if place.turn else f" {call.purpose}")
     if place.visit > 1:
         where += f" visit {place.visit}"
     return where + f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")

@@ -27,7 +27,6 @@ from workbench.views.compare_words import (
     answer_lines,
     breach_line,
     brief_difference,
-    call_name,
     change_words,
     cost_of,
     dollars,
@@ -98,7 +97,7 @@ def _drawing(plot: Lines, width: int, height: int = 8) -> list[Drawn]:
 
 def plotted(comparison: Comparison) -> tuple[Lines, ...]:
     """Tokens and cost of both sides over the calls; no cost if no price is known."""
-    names = [call_name(pair.place) for pair in comparison.pairs]
+    names = [pair.place.words for pair in comparison.pairs]
     visits = [pair.place.visit_key for pair in comparison.pairs]
     sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
     tokens = [[float(seen.tokens) if seen else None for seen in side] for side in sides]
@@ -191,7 +190,7 @@ class CompareView(View):
         for number, pair in enumerate(different, 1):
             links = [("previous", f"d{number - 1}")] if number > 1 else []
             links += [("next difference", f"d{number + 1}")] if number < len(different) else []
-            yield Heading(call_name(pair.place), f"d{number}", links)
+            yield Heading(pair.place.words, f"d{number}", links)
             yield beside(pair, whole=True)
 
     def _sides(self) -> Iterator[Block]:
@@ -254,7 +253,7 @@ def answer_blocks(comparison: Comparison, *, whole: bool) -> Iterator[Block]:
     for at in comparison.answered_otherwise if whole else ():
         answers = comparison.answers(comparison.pairs[at]) or ("", "")
         yield BLANK
-        yield (Cell(f"Answer of {call_name(comparison.pairs[at].place)}", "head"), Cell("  − A  + B", "dim"))
+        yield (Cell(f"Answer of {comparison.pairs[at].place.words}", "head"), Cell("  − A  + B", "dim"))
         yield from diff_blocks(*answers)
 
 
@@ -316,7 +315,7 @@ def call_fields(pair: CallPair, largest: float) -> Mapping[str, Cell]:
     tone = "dim" if pair.same else "plain"
     broken = [f"{name} is invalid" for name, seen in (("A", a), ("B", b)) if seen is not None and seen.problems]
     said, plain = ("; ".join([*broken, *filter(None, [first_difference(pair, arrow)])]) for arrow in ("→", "to"))
-    fields = {"call": Cell(call_name(pair.place), "dim" if pair.same else "name")}
+    fields = {"call": Cell(pair.place.words, "dim" if pair.same else "name")}
     for name, seen in (("A", a), ("B", b)):
         forecast = seen.forecast if seen is not None else None
         fields[f"tokens {name}"] = Cell(UNKNOWN if seen is None else count(seen.tokens, seen.grade), tone)
@@ -391,7 +390,7 @@ def beside(pair: CallPair, *, whole: bool = False) -> SideBySide:
             old = a.entries[row.old] if row.old >= 0 else None
             new = b.entries[row.new] if row.new >= 0 else None
             rows.append((side_of(old, row.old, a, new), side_of(new, row.new, b, old)))
-    name = call_name(pair.place)
+    name = pair.place.words
     return SideBySide((f"{name}, context of A", f"{name}, context of B"), notes, rows, whole)
 
 
@@ -678,7 +677,7 @@ class CompareRows(Rows):
                 return Row(crop(self._answer(ref), width))
             case "section":
                 pair = self.comparison.pairs[ref.pair]
-                rule = (("── ", "rule"), (flat(call_name(pair.place)), "name"), (" ", "plain"))
+                rule = (("── ", "rule"), (flat(pair.place.words), "name"), (" ", "plain"))
                 return Row((*rule, ("─" * max(0, width - width_of(rule)), "rule")))
             case "note":
                 note = self._notes(self.comparison.pairs[ref.pair])[ref.line]
@@ -745,7 +744,7 @@ class CompareRows(Rows):
         return (self.comparison.outputs if pair is None else self.comparison.answers(pair)) or ("", "")
 
     def _answered(self, ref: Ref) -> str:
-        return "final output" if ref.pair == OUTPUT else call_name(self.comparison.pairs[ref.pair].place)
+        return "final output" if ref.pair == OUTPUT else self.comparison.pairs[ref.pair].place.words
 
     def _folded(self, ref: Ref) -> tuple[Span, ...]:
         pair = self.comparison.pairs[ref.pair]

@@ -12,10 +12,8 @@ from workbench.analysis.compare import AssembledCall, CallPair, Comparison, Comp
 from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
-from workbench.context.place import Place
 from workbench.context.reasons import name_of
 from workbench.views.numbers import UNKNOWN, count, money, plural, spent_cell, took_words
-from workbench.views.words import phase_words
 
 SMALL = 0.01
 """US dollars: below it a table shows six digits, because four would hide the differences."""
@@ -38,16 +36,6 @@ def dollars(value: float | None, largest: float | None) -> str:
     if value is None:
         return UNKNOWN
     return f"{value:.6f}" if largest is not None and largest < SMALL else f"{value:,.4f}"
-
-
-def call_name(place: Place) -> str:
-    """``triage:3``, with branch, visit, attempt and call if they are not the first."""
-    name = phase_words(place)
-    name += f"#{place.visit}" if place.visit > 1 else ""
-    more = (f" attempt {place.attempt}" if place.attempt > 1 else "") + (
-        f" call {place.call}" if place.call > 1 else ""
-    )
-    return f"{name}:{place.turn}{more}"
 
 
 _STATES = {Action.MASKED: "masked", Action.TRUNCATED: "shortened", Action.SUMMARIZED: "summarized"}
@@ -201,7 +189,7 @@ def fallback_lines(comparison: Comparison) -> Iterator[str]:
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         calls = [one for one in side.seen if one.fell_back]
         if calls:
-            first = f"{call_name(calls[0].call.place)}{' …' if len(calls) > 1 else ''}"
+            first = f"{calls[0].call.place.words}{' …' if len(calls) > 1 else ''}"
             where = f"{plural(len(calls), 'call')} ({first})"
             yield f"{name} has no answer of a selecting model in {where}: the heuristic selects"
 
@@ -259,9 +247,7 @@ def answer_lines(comparison: Comparison) -> Iterator[str]:
     yield "both end with the same output" if same else "the final outputs differ"
     if differ := comparison.answered_otherwise:
         both = sum(1 for pair in comparison.pairs if pair.a is not None and pair.b is not None)
-        names = ", ".join(call_name(comparison.pairs[at].place) for at in differ[:4]) + (
-            ", …" if len(differ) > 4 else ""
-        )
+        names = ", ".join(comparison.pairs[at].place.words for at in differ[:4]) + (", …" if len(differ) > 4 else "")
         yield f"answers differ at {len(differ)} of {plural(both, 'call')}: {names}"
 
 

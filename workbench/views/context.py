@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from workbench.analysis.prediction import CallInput, Overhead, PredictedUsage, Residual
 from workbench.context.assembly import BrokenInvariant, Entry, Kind
 from workbench.context.marks import LIVE_MARKS, PARAMETER, Marks, marked_entries
-from workbench.context.place import Place
+from workbench.context.place import WHOLE, Place
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.views import answer, entry
@@ -24,7 +24,6 @@ from workbench.views.model import Rows
 from workbench.views.numbers import UNPRICED, count, money, plural
 from workbench.views.signs import sign
 from workbench.views.text import wrapped
-from workbench.views.words import WHOLE, phase_words
 
 MEASURED = 60
 """Entries at each end of a long context that decide how wide its columns are."""
@@ -409,7 +408,7 @@ def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
         parts.append(f"attempt {place.attempt}")
     if place.call > 1:
         parts.append(f"call {place.call}")
-    if place.branch and phase_words(place) != place.phase:
+    if place.branch and place.phase_words != place.phase:
         parts.append(flat(place.branch))
     return (("Context", "title"), ("  " + " · ".join(parts), "name"))
 

@@ -15,7 +15,7 @@ from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import clock
 from workbench.views.signs import sign
-from workbench.views.words import brief, phase_words, words_of
+from workbench.views.words import brief, words_of
 
 KEPT_LINES = 10_000
 HASHES = ("hash", "digest", "wire", "tools_hash", "request", "cascade_sha256")
@@ -41,7 +41,7 @@ def where(place: Place) -> str:
     visit = f"#{place.visit}" if place.visit > 1 else ""
     attempt = f"{place.attempt}." if place.attempt > 1 else ""
     turn = f"·{attempt}{place.turn}" if place.turn else ""
-    return f"{phase_words(place)}{visit}{turn}"
+    return f"{place.phase_words}{visit}{turn}"
 
 
 def log_line(event: Event, run: RunState) -> LogLine | None:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from workbench.analysis.prediction import CallInput, PredictedUsage, Residual
-from workbench.context.place import Place
+from workbench.context.place import WHOLE, Place
 from workbench.engine.journal.costs import Embeddings
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
@@ -24,7 +24,7 @@ from workbench.views.cells import flat
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
-from workbench.views.words import WHOLE, reason_words, words_of
+from workbench.views.words import reason_words, words_of
 
 _INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
 

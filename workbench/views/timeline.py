@@ -19,7 +19,6 @@ from workbench.views.model import Rows
 from workbench.views.numbers import count, seconds, spent_cell, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Table, View
-from workbench.views.words import phase_words
 
 Kind = Literal["call", "tool", "child", "person", "pause", "idle"]
 
@@ -281,7 +280,7 @@ def _firsts(run: RunState) -> Iterator[str]:
 
 def place_words(place: Place) -> str:
     """``triage:3``, with the branch and the visit if there are several."""
-    name = phase_words(place) + (f"#{place.visit}" if place.visit > 1 else "")
+    name = place.phase_words + (f"#{place.visit}" if place.visit > 1 else "")
     return f"{name}:{place.turn}" if place.turn else name
 
 

@@ -53,17 +53,6 @@ def reason_words(reason: str) -> str:
     return "stopped by you" if reason == STOPPED_BY_USER else reason
 
 
-WHOLE = "whole cascade"
-
-
-def phase_words(place: Place) -> str:
-    """A phase with its branch before it: ``s0/draft``. The branch of a task of a wave, and the first phase of a
-    parallel branch, are named like the phase: that is said once."""
-    repeated = place.branch.rpartition(".")[2] == place.phase
-    phase = WHOLE if place.is_whole else place.phase
-    return f"{place.branch}/{phase}" if place.branch and not repeated else phase
-
-
 def brief(value: object, limit: int = 200) -> str:
     """A value as one line of JSON; text as it is."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -18,7 +18,6 @@ from workbench.cli.shell_completion import PlaceOfRun
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
-from workbench.views.compare_words import call_name
 from workbench.views.figure import lines_picture
 from workbench.workspace.comparing import change_for, compare_strategies, images_of, recorded
 
@@ -144,7 +143,7 @@ def _chosen(comparison: Comparison, at: str | None) -> CallPair | None:
     """The call whose messages are shown: the requested one, else the first that differs on both sides."""
     if at is None:
         return next((pair for pair in comparison.differing if pair.a is not None and pair.b is not None), None)
-    found = [pair for pair in comparison.pairs if at in (call_name(pair.place), str(pair.place), _short(pair))]
+    found = [pair for pair in comparison.pairs if at in (pair.place.words, str(pair.place), _short(pair))]
     if not found:
         raise Failure(Exit.USAGE, f"no call at {at}", hint="as in the first column, or phase/visit/attempt/turn/call")
     return found[-1]

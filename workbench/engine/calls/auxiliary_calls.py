@@ -43,7 +43,7 @@ class SideCall:
         checked(edits, stop)
         for edit in edits:
             if not isinstance(edit, SetState):
-                raise EditFault(f"{stop.place}: a call beside the turns cannot be edited")
+                raise EditFault(f"{stop.place.words}: a call beside the turns cannot be edited")
             self.engine.edit_state(self.world, stop, edit)
 
     def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit]) -> Assembly:

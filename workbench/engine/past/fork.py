@@ -155,4 +155,4 @@ class ForkGate:
     def _check(self, stop: Stop) -> None:
         """A request that was valid must be so after the edit."""
         if self._edits and stop.assembly is not None and stop.assembly.problems:
-            raise EditFault(f"{stop.place}: the edit breaks the request: {newly_broken(None, stop.assembly)}")
+            raise EditFault(f"{stop.place.words}: the edit breaks the request: {newly_broken(None, stop.assembly)}")

@@ -262,7 +262,7 @@ class Replay:
 
 
 def _tool_missing(place: Place, index: int, name: str) -> Divergence:
-    return Divergence(place, f"call {place}: the recording has no result of tool call {index} ({name})")
+    return Divergence(place, f"call {place.words}: the recording has no result of tool call {index} ({name})")
 
 
 class _Model:
@@ -300,24 +300,26 @@ class _Model:
 def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Divergence:
     """The difference in words, with the rule that put the recorded message there."""
     if call is None:
-        return Divergence(place, f"call {place}: the recording has no call here")
+        return Divergence(place, f"call {place.words}: the recording has no call here")
     if call.digest == request.digest:
-        return Divergence(place, f"call {place}: the recording holds no answer to this request")
+        return Divergence(place, f"call {place.words}: the recording holds no answer to this request")
     sent = [entry for entry in call.entries if entry.sent is not None]
     for index, message in enumerate(request.messages):
         if index >= len(sent):
-            return Divergence(place, f"call {place}: message {index + 1} ({message.role}) was not sent before", index)
+            return Divergence(
+                place, f"call {place.words}: message {index + 1} ({message.role}) was not sent before", index
+            )
         entry = sent[index]
         if entry.sent != message:
             what = f"{entry.item.kind} of {entry.item.place.phase} turn {entry.item.place.turn}"
             rule = f"{entry.rule.path}, line {entry.rule.line}" if entry.rule.line else entry.rule.path
             return Divergence(
-                place, f"call {place}: message {index + 1} ({what}; rule {rule}) is not as recorded", index
+                place, f"call {place.words}: message {index + 1} ({what}; rule {rule}) is not as recorded", index
             )
     if len(sent) > len(request.messages):
         index = len(request.messages)
-        return Divergence(place, f"call {place}: message {index + 1} ({sent[index].item.kind}) is gone", index)
-    return Divergence(place, f"call {place}: model, parameters or tools are not as recorded")
+        return Divergence(place, f"call {place.words}: message {index + 1} ({sent[index].item.kind}) is gone", index)
+    return Divergence(place, f"call {place.words}: model, parameters or tools are not as recorded")
 
 
 class _Tools:
@@ -489,7 +491,7 @@ class _Human:
                 Effect(Kind.HUMAN, place, index),
                 None,
                 lambda live: live.human.ask(question, place, index),
-                lambda: Divergence(place, f"call {place}: the recording has no answer to '{question.question}'"),
+                lambda: Divergence(place, f"call {place.words}: the recording has no answer to '{question.question}'"),
             )
         except NoPersonAttached:
             raise NoPersonAttached(question.question) from None

@@ -321,7 +321,7 @@ class Execution:
         try:
             after = edited(before, edit, stop.place)
         except EditError as fault:
-            raise EditFault(f"{stop.place.short}: {fault}") from fault
+            raise EditFault(f"{stop.place.words}: {fault}") from fault
         own = after.own != before.own
         olds = before.own if own else tuple(item for item, _ in before.entered.rows)
         news = after.own if own else tuple(item for item, _ in after.entered.rows)

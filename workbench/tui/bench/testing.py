@@ -15,7 +15,6 @@ from workbench.store.faults import StoreError
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.freeze import FreezeForm
 from workbench.tui.screens.request import ChangedSheet
-from workbench.views.compare_words import call_name
 from workbench.views.keys import told
 from workbench.views.log import LogLine
 from workbench.views.requests import RequestRows, Texts
@@ -161,7 +160,7 @@ class Testing:
         self._seen = changed
         title = (
             ("First changed request", "title"),
-            (f"  {call_name(changed.place)}", "name"),
+            (f"  {changed.place.words}", "name"),
             ("  paused before it is sent", "dim"),
         )
         rows = RequestRows(changed, Texts(session.file.name, *session.changed_texts), title=title)

@@ -67,5 +67,5 @@ def once_resumed(observe: Callable[[Event], None]) -> Callable[[Event], None]:
 async def in_doubt(stop: Stop) -> Decision:
     """Ends a resumed run before a tool that may have run already."""
     if stop.answered_by == "maybe":
-        raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
+        raise RunStopped(f"{stop.tool} may have run already, at {stop.place.words}; --rerun-tools runs it again")
     return await open_gate(stop)
