@@ -75,6 +75,7 @@ def test_an_exact_count_is_the_providers() -> None:
 def test_a_request_with_parts_that_nobody_sees_is_neither_exact_nor_bounded() -> None:
     found = Calibration().expect(request(1_000, exact=True), "same", SHARE, unknown=True)
     assert (found.tokens, found.high, found.grade) == (1_000, None, Grade.ESTIMATE)
+    assert found.low > 900, "what a person said is counted by the provider's own rule"
     calibration, (first, second) = Calibration(), growing(2)
     learn(calibration, first, Usage(9_000, 10))
     later = calibration.expect(second, "same", SHARE, unknown=True)

@@ -250,6 +250,7 @@ def test_a_pipe_is_read_to_its_end(folder: Path) -> None:
     ended = run_cli("import", f"/dev/fd/{read}", "--json")
     os.close(read)
     assert ended.code == 0, ended.err
+    assert "is a pipe: waits until a program has written into it" in ended.err
 
 
 def test_a_file_without_an_end_is_refused_where_a_command_names_one(folder: Path) -> None:

@@ -506,7 +506,7 @@ class Calibration:
         bottom = total - (slope - low) * changed - off
         less, more = self._reasoning(before, assembly.entries) if self._doubtful or self._uncounted else (0, 0)
         if unknown:
-            bottom = min(bottom, _surely(assembly, low))
+            bottom = min(bottom, self._surely(assembly, low))
         bounds = bottom - less, None if top is None else top + more
         return self._expected(assembly, total, slope, bounds, Grade.CALIBRATED)
 
@@ -591,7 +591,7 @@ class Calibration:
         if unknown or self._outside[-1]:
             top = None
         if unknown:
-            bottom = min(bottom, _surely(assembly, low))
+            bottom = min(bottom, self._surely(assembly, low))
         return self._expected(assembly, total, slope, (bottom, top), Grade.ESTIMATE)
 
     def _expected(
@@ -626,6 +626,15 @@ class Calibration:
         start = _shared(before.entries, entries)
         new = self._guessed[len(entries)] - self._guessed[start]
         return new + max(before.sums.guessed - self._guessed[start], 0.0)
+
+    def _surely(self, assembly: Assembly, low: float) -> float:
+        """The least tokens of a request whose provider adds to it, and may leave out what it ran, kept or offered
+        itself: those of its instructions and of what a person and the tools of the caller said. ``low``: of the
+        provider's tokens, for one of ours that is a guess.
+        """
+        kept = [entry for entry in assembly.entries if entry.sent is not None and entry.sent.role != "assistant"]
+        counted = sum(entry.tokens_sent for entry in kept if entry.grade is Grade.EXACT and self._trusts)
+        return counted + low * (sum(entry.tokens_sent for entry in kept) - counted)
 
     def _off(self, before: Anchor, entries: tuple[Entry, ...]) -> float:
         """Tokens by which the known part may be off: a few for each new message, and a share of its tokens."""
@@ -713,15 +722,6 @@ def _returned(message: Message) -> int:
     """The most tokens of the reasoning that goes back with an answer which no call here has made."""
     kept = [message.extra[name] for name in _REASONING if message.extra.get(name)]
     return len(canonical(kept)) // 3 if kept else 0
-
-
-def _surely(assembly: Assembly, low: float) -> float:
-    """The least tokens of a request whose provider adds to it, and may leave out what it ran, kept or offered itself:
-    those of its instructions and of what a person and the tools of the caller said. ``low``: of the provider's tokens,
-    for one of ours.
-    """
-    kept = (entry for entry in assembly.entries if entry.sent is not None and entry.sent.role != "assistant")
-    return low * sum(entry.tokens_sent for entry in kept)
 
 
 def _total(before: Anchor, sums: TokenSums, assembly: Assembly, slope: float) -> float:

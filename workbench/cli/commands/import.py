@@ -105,6 +105,9 @@ def command(
         with ArchiveImport(project, named, parts, format_name or "", model or "", anew=anew) as work:
             _import_all(work, workers_of(processes, dask), Printer(plain), dask=dask, quiet=quiet, json=json)
         return
+    for file in chosen:
+        if file.is_fifo() and not quiet:
+            talk(f"{project.shown(file)}: is a pipe: waits until a program has written into it", "dim")
     for file in chosen[:1] if together else chosen:
         try:
             with _ends_orderly(), _what_stays(), _counted(file, plain) as told:

@@ -60,7 +60,7 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
                 "a compaction begins a context of its own, with the summary in the place of what was said before"
             )
             head = list(takewhile(lambda one: one.role == "system", said))
-            said = [*head, *_results(step, remarks, "user", known)]
+            said = [*head, *_summary(step, remarks, known)]
             contexts.append(said)
         else:
             said += _said(step, said, remarks, known)
@@ -73,6 +73,15 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
     if depth < _DEEPEST:
         for one in inner:
             yield from _threads(one, remarks, depth + 1)
+
+
+def _summary(step: Mapping[str, Any], remarks: Remarks, known: Container[str]) -> list[ImportedMessage]:
+    """The summary of a compaction: what the operation gave; where it gave nothing, the words of its step."""
+    where, words = _where(step), step.get("message")
+    found = list(_results(step, remarks, "user", known))
+    if found and words:
+        remarks.left_out("the words of a compaction beside its summary", where)
+    return found or list(read_message({"role": "user", "content": words}, remarks, where) if words else ())
 
 
 def _said(
