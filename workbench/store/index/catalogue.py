@@ -116,7 +116,7 @@ COLUMNS: Mapping[str, str] = {
     "parent_session_id": "Session of that run.",
     "phase_hash": "Hash of the phase as written in the file.",
     "phase_json": "The phase as it was run, as JSON.",
-    "phase_name": "Name of the phase; empty for what is of the whole cascade.",
+    "phase_name": "Name of the phase. Empty for what is of the whole cascade.",
     "positions": "Positions of the messages that changed since the call before.",
     "preferred": "Whether this candidate won; NULL while nothing is decided.",
     "provider": "Provider that answered.",
