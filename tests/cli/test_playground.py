@@ -96,6 +96,15 @@ def test_a_budget_that_is_too_small_sends_nothing_and_one_that_is_used_up_sends_
     assert provider.requests == []
 
 
+def test_a_call_whose_model_was_not_recorded_needs_one(cli: Cli, workspace: Path, provider: Loopback) -> None:
+    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
+    (workspace / "chat.json").write_text(json.dumps(said))
+    run = cli("import", "chat.json", "--json").json[0]["session_id"]
+    refused = cli("playground", run, "--at", "imported:1", "--base-url", provider.url)
+    assert refused.code == 2
+    assert "the model of this call is not recorded: name one" in refused.err
+
+
 def test_a_bill_above_what_was_expected_stops_the_calls_that_follow(cli: Cli, stored: str) -> None:
     usage = {"prompt_tokens": 900_000, "completion_tokens": 5, "total_tokens": 900_005}
     with Loopback([Reply("ok", usage=usage)]) as provider:

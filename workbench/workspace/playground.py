@@ -215,6 +215,8 @@ class Playground:
         large, and EditError if the edits make the request invalid.
         """
         names = tuple(dict.fromkeys(models)) or (OFFLINE if self.subject.offline else self.draft.model,)
+        if "" in names:
+            raise PlaygroundError("the model of this call is not recorded: name one")
         if samples < 1:
             raise PlaygroundError("at least one sample")
         if samples * len(names) > MOST:
