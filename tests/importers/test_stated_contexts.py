@@ -247,7 +247,8 @@ def test_a_compaction_of_atif_that_replaces_begins_a_context_with_the_systems_wo
     assert contexts(found) == [[SYSTEM, ASK], [SYSTEM, SUMMARY, "Hurry."]]
     assert found.stated.to_json() == {"input": 500, "output": 20, "cost": 0.125}
     assert any("the words of a compaction" in str(remark) for remark in found.remarks)
-    body["steps"][3] |= {"message": SUMMARY, "observation": None}
+    steps[3] |= {"message": SUMMARY, "observation": None}
+    body["steps"] = [{"step_id": i, **one} for i, one in enumerate(steps, 1)]
     assert contexts(read(body, "atif"))[1] == [SYSTEM, SUMMARY, "Hurry."]
 
 

@@ -174,7 +174,7 @@ def editor_of(folder: Path) -> Path:
 def edit_in_the_editor(terminal: Terminal, folder: Path) -> None:
     """Edit a message of the call that is held in the editor of the environment, which has the terminal meanwhile."""
     terminal.press("E")
-    terminal.until("Edit  before call intake:1", "You prepare the triage")
+    terminal.until("Edit  before intake:1", "You prepare the triage")
     terminal.press("C-e")
     terminal.until("By hand: You prepare the triage", "1 edit")
     terminal.press("C-s")

@@ -112,7 +112,7 @@ def test_what_a_person_cannot_write_is_refused_before_it_is_an_edit(session: Ses
         with pytest.raises(EditError, match=fault):
             draft.write("arguments", text)
     assert draft.edits == ()
-    with pytest.raises(EditError, match="after_tool only"):
+    with pytest.raises(EditError, match="after tool only"):
         draft.do(SetResult("x"))
     with pytest.raises(EditError, match="not there any more"):
         draft.write("message:0", "x")

@@ -55,7 +55,7 @@ def test_a_fork_is_held_at_its_point_edited_there_and_goes_on(ran: Session) -> N
     assert again.edited
     assert again.assembly is not None
     assert "Look harder." in [message.text for message in again.assembly.request.messages]
-    with pytest.raises(EditError, match="at after_call only"):
+    with pytest.raises(EditError, match="at after call only"):
         ran.edit(SetAnswer(Message("assistant", "x")))
     ran.go(Mode.CONTINUE)
     state = ended(ran)
