@@ -15,7 +15,7 @@ import pytest
 from tests.support.command import run_cli
 from tests.support.workspaces import CASCADE, GREETING, filled
 from tests.ui.support import Story, entry, triage_story
-from workbench.context.assembly import Kind
+from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Image, Message, TextPart
 from workbench.engine.journal.state import RunState
 from workbench.exporters.html import run_html
@@ -85,6 +85,22 @@ def test_the_page_holds_the_context_of_every_call_with_reasons_and_numbers() -> 
     assert '<tr class="masked">' in page
     assert "$0.0074" in page
     assert all(f'href="#c{number}"' in page for number in range(1, 5))
+
+
+def test_the_page_names_the_winner_of_candidates_and_marks_numbers_that_are_estimates() -> None:
+    story = triage_story(finished=True)
+    place = next(event.place for event in story.events if event.kind == "phase_started")
+    story.emit("candidates_started", place, factor=2)
+    for name in ("s0", "s1"):
+        story.emit("candidate_finished", place._replace(branch=name), index=int(name[1]), status="success")
+    story.emit("evaluation_finished", place, branch="s1", winner=1, reason="clearer", decided_by="a person")
+    state = RunState.of(story.events)
+    page = run_html(state, {})
+    assert "★ s1 wins: “clearer” (a person)" in page
+    assert "~" not in page.partition("The cascade")[0]
+    for call in state.calls:
+        call.grade = Grade.ESTIMATE
+    assert re.search(r'<td class="n">~\d', run_html(state, {}))
 
 
 def test_an_image_stands_on_the_page_once_and_is_named_where_it_is_gone() -> None:

@@ -15,7 +15,9 @@ import pytest
 from tests.store.cases import opening as case
 from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, plain_run, save
+from workbench.store.index.index import COPIES
 from workbench.store.store import Store
+from workbench.workspace.sql_queries import open_index
 
 COUNT = "SELECT count() FROM events\n"
 
@@ -51,7 +53,7 @@ def opening(*folders: Path) -> Observed:
 
 
 @pytest.mark.fault("F10")
-def test_a_second_process_is_told_the_pid_and_still_journals(tmp_path: Path) -> None:
+def test_a_second_process_is_told_the_pid_still_journals_and_reads_a_copy(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with owner_of(tmp_path) as owner:
         refused = opening(tmp_path)
@@ -62,6 +64,12 @@ def test_a_second_process_is_told_the_pid_and_still_journals(tmp_path: Path) -> 
         events = plain_run()
         save(store, events)
         assert owner.answer(COUNT) == str(len(events))
+        save(store, plain_run("later"))
+        with open_index(store) as copy:
+            copy.catch_up()
+            assert copy.sql(COUNT).one() == 2 * len(events), "what the owner has, and what it has not indexed yet"
+        assert not list((tmp_path / COPIES).iterdir())
+        assert owner.answer(COUNT) == str(2 * len(events)), "the owner's own files are as they were"
 
 
 @pytest.mark.fault("F34")

@@ -285,8 +285,12 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         assert "Nothing is being tried any more." in screen_text(it.app)
         await assert_a_strategy_runs_live(it, tried)
         await it.press("G", "enter")
-        await it.until(lambda: it.app.screen is sheet, "it did not go back")
         await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
+        await it.press("escape")
+        assert tried.view.cursor == len(tried.rows) - 1, "back in the list of strategies"
+        assert "strategies tried" in screen_text(it.app)
+        await it.press("escape")
+        assert "strategies tried" not in screen_text(it.app)
 
 
 async def assert_other_sides_are_picked(it: Bench, sheet: CompareSheet) -> None:

@@ -242,6 +242,14 @@ async def leaving_and_quitting_ask_before_changes_are_lost(it: Desk, tmp_path: P
     assert file_of(tmp_path).read_text() == TEXT
 
 
+async def test_the_line_that_is_typed_stays_in_sight_when_its_problem_appears_below(tmp_path: Path) -> None:
+    async with desk(tmp_path, TEXT + "# more\n" * 30, size=(80, 24)) as it:
+        await it.put(36)
+        await it.it.type("- name: y")
+        await it.checked()
+        await it.it.until(lambda: "- name: y" in it.it.text(), "the line is hidden")
+
+
 async def test_a_save_is_whole_keeps_permissions_and_is_taken_over_by_the_bench(tmp_path: Path) -> None:
     async with desk(tmp_path) as it:
         file_of(tmp_path).chmod(0o640)

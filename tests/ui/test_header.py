@@ -74,6 +74,16 @@ def test_the_calls_stay_beside_a_long_state_and_a_long_name_at_80_columns(held: 
     assert "$0.0048" in line
 
 
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_why_a_run_failed_is_said_as_far_as_there_is_room(width: int) -> None:
+    run = RunState.of(triage_story().events)
+    run.status, run.reason = "failed", "unscripted: no reply is scripted for phase 'review'"
+    assert "FAILED: unscripted" in text(FACTS, width, run)
+    assert "$0.0048" in text(FACTS, width, run)
+    run.status, run.reason = "success", "some words"
+    assert "some words" not in text(FACTS, width, run)
+
+
 def test_a_broken_file_is_told_about_before_the_model_and_the_time_of_saving() -> None:
     run = RunState.of(triage_story().events)
     facts = replace(FACTS, errors=2, held="before call")

@@ -10,6 +10,7 @@ from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from tests.ui.test_candidates import contested
 from tests.ui.test_hostile import ALL, assert_harmless, hostile_story
+from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.views.numbers import count, spent_words
 from workbench.views.summary import SummaryRows
@@ -35,6 +36,18 @@ def test_the_summary_says_the_output_the_sums_the_dearest_call_and_what_masking_
     assert sum("most expensive" in line for line in found) == 1
     saved = sum(call.held_back for call in run.calls if call.answer is not None)
     assert f"{saved:,} tokens saved" in text
+
+
+def test_a_phase_with_a_call_that_was_edited_is_marked_and_small_costs_stand_apart() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    assert not any("✎" in line for line in lines(SummaryRows(run, {}), 78))
+    run.edits.append(Event(0, run.started, run.run_id, "edited", run.calls[-1].place))
+    for call in run.calls:
+        call.cost = 0.0000043
+    found = lines(SummaryRows(run, {}), 78)
+    (edited,) = (line for line in found if "✎" in line)
+    assert run.calls[-1].place.phase in edited
+    assert not any("0$" in line or "2$" in line or "8$" in line for line in found)
 
 
 def test_the_dearest_call_is_the_one_that_cost_most() -> None:

@@ -16,6 +16,7 @@ from workbench.context.reasons import explain, origin, turns_before
 from workbench.dollars import money
 from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
+from workbench.engine.journal.candidate_rounds import CandidateRounds, candidate_name
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
@@ -91,6 +92,7 @@ class _Page:
             yield f'<p class="{text(state.status)}">{text(state.reason)}</p>'
         yield from self._said(Place())
         yield from self._tree()
+        yield from self._decided(Place())
         if state.input:
             yield f"<h2>Input</h2>{pre(_json(dict(state.input)))}"
         if state.output:
@@ -132,10 +134,16 @@ class _Page:
 
     def _tree(self) -> Iterator[str]:
         yield '<ol class="tree">'
+        winners = {
+            entrant.branch
+            for contest in self.state.contests
+            if contest.is_decided and contest.winner is not None and (entrant := contest.entrant(contest.winner))
+        }
         for number, visit in enumerate(self.state.visits):
             where = f" {text(visit.branch)}" if visit.branch else ""
             again = f" · visit {visit.visit}" if visit.visit > 1 else ""
-            mark = f'<span class="{text(visit.status)}">{text(visit.status)}</span>'
+            won = f" ★ {visit.branch.rpartition('/')[2]} won" if visit.branch in winners else ""
+            mark = f'<span class="{text(visit.status)}">{text(visit.status + won)}</span>'
             yield f'<li><a href="#v{number}">{text(visit.phase)}</a>{where}{again} {mark}<ol>'
             for call in visit.calls:
                 name = f"turn {call.place.turn}" if call.place.turn else call.purpose or "beside the turns"
@@ -146,6 +154,12 @@ class _Page:
             yield "</ol></li>"
         yield "</ol>"
 
+    def _decided(self, place: Place) -> Iterator[str]:
+        """Which candidate won each round of a visit, or of the whole cascade, by whom and why."""
+        for contest in self.state.contests:
+            if contest.place.visit_key == place.visit_key:
+                yield from (f'<p class="said">{text(words)}</p>' for words in _verdicts(contest))
+
     def _visit(self, visit: VisitState) -> Iterator[str]:
         number = self.state.visits.index(visit)
         status = f'<span class="{text(visit.status)}">{text(visit.status)}</span>'
@@ -153,6 +167,7 @@ class _Page:
         if visit.reason:
             yield f"<p>{text(visit.reason)}</p>"
         yield from self._ways(visit)
+        yield from self._decided(Place(visit.branch, visit.phase, visit.visit))
         for tool in visit.tool_tries:
             yield from self._tool(tool)
         for call in visit.calls:
@@ -239,18 +254,20 @@ class _Page:
             return
         sent = sum(entry.tokens_sent for entry in call.entries[first:last])
         link = f'<a href="#c{self.numbers[id(before)]}">the call before</a>'
-        yield f'<tr class="dim"><td class="n">{first + 1}–{last}<td colspan="4">as in {link}<td class="n">{sent:,}</tr>'
+        tokens = f'<td class="n">{_about(call.grade)}{sent:,}'
+        yield f'<tr class="dim"><td class="n">{first + 1}–{last}<td colspan="4">as in {link}{tokens}</tr>'
 
     def _entry(self, call: CallState, index: int, entry: Entry, earlier: int) -> Iterator[str]:
         action = "" if entry.action is Action.KEPT else str(entry.action)
         why = explain(entry, call.place, earlier) + (f" (line {entry.rule.line})" if entry.rule.line else "")
         broken = [problem.message for problem in call.problems if problem.entry == index]
-        sent = "–" if entry.sent is None else f"{entry.tokens_sent:,}"
+        sign = _about(call.grade)
+        sent = "–" if entry.sent is None else f"{sign}{entry.tokens_sent:,}"
         yield (
             f'<tr class="{text(action)}"><td class="n">{index + 1}<td>{text(entry.item.message.role)}'
             f"<td>{self._body(origin(entry), entry)}<td>{text(why)}"
             + "".join(f'<br><span class="bad">{text(one)}</span>' for one in broken)
-            + f'<td class="n">{entry.tokens_full:,}<td class="n">{sent}</tr>'
+            + f'<td class="n">{sign}{entry.tokens_full:,}<td class="n">{sent}</tr>'
         )
 
     def _body(self, label: str, entry: Entry) -> str:
@@ -283,6 +300,20 @@ class _Page:
             return f'<p class="dim">[{label}: its bytes are gone]</p>'
         self._pictures.add(image.digest)
         return f'<img id="{name}" alt="{label}" title="{label}" src="data:{text(image.media_type)};base64,{data}">'
+
+
+def _verdicts(contest: CandidateRounds) -> Iterator[str]:
+    """``★ s1 wins: "concrete" (a person)``, for each round that has ended."""
+    for of in contest.rounds:
+        if of.winner is None:
+            continue
+        data = of.evaluation or {}
+        branch = next((entrant.branch for entrant in of.entrants if entrant.index == of.winner), "")
+        name = branch.rpartition("/")[2] or candidate_name(of.winner)
+        reason, by = str(data.get("reason") or ""), str(data.get("decided_by") or "")
+        step = f"reforge step {of.step}: " if of.step else ""
+        outcome = "wins" if of.decided else "stands, undecided"
+        yield f"★ {step}{name} {outcome}{f': “{reason}”' if reason else ''}{f' ({by})' if by else ''}"
 
 
 def _cost(spent: CostSum) -> str:

@@ -57,14 +57,16 @@ def failure_row(columns: Columns, data: Mapping[str, Any], number: int) -> Row:
 
 
 def back_row(columns: Columns, call: CallState) -> Row:
-    """The line between what went out and what came back, with the provider's own numbers."""
+    """The line between what went out and what came back, with the provider's own numbers, and none where it gave none:
+    what is predicted stands in the head."""
     usage = call.usage
     cached = f" ({count(usage.cached)} cached)" if usage.cached else ""
+    after = f" after {seconds(call.duration_s)}" if call.duration_s is not None else ""
     parts = (
-        "from a recording" if call.recorded else f"came back after {seconds(call.duration_s)}",
-        f"in {count(usage.input)}{cached}",
-        f"out {count(usage.output)}",
-        money(call.cost, exact=call.cost_grade in EXACT),
+        "from a recording" if call.recorded else f"came back{after}",
+        f"in {count(usage.input)}{cached}" if usage.input is not None else "",
+        f"out {count(usage.output)}" if usage.output is not None else "",
+        money(call.cost, exact=call.cost_grade in EXACT) if call.cost is not None else "no bill",
         answered_by(call),
     )
     text = "  ".join(flat(part) for part in parts if part)

@@ -65,7 +65,7 @@ def help_rows(
     wrong: list[TextLine] = []
     for problem in problems:
         token = _TOKENS.get(problem.severity, "dim")
-        wrong.append(TextLine(flat(f"{problem.message}  {problem.code}"), token, hang=2))
+        wrong.append(TextLine(flat(f"{problem.message}  [{problem.code}]"), token, hang=2))
         if problem.hint:
             wrong.append(TextLine(flat(problem.hint), "dim", hang=2))
     title: tuple[Span, ...] = (("Field", "title"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 from msgspec import Struct
 
@@ -72,7 +73,7 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     who = short if model.startswith("offline") else []
     whole, fewer, cost = _totals(run, facts.inside)
     spans: tuple[Span, ...] = ()
-    for parts, right in (
+    forms = (
         ((titled, file, long, where), whole),
         ((titled, file, short), whole),
         ((titled, brief, short), whole),
@@ -93,12 +94,29 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         ((doing, who), cost),
         ((doing, who), ()),
         ((doing,), ()),
-    ):
+    )
+    # First a form that leaves room for why the run failed.
+    for why, (parts, right) in product((True, False), forms):
         spans = joined(parts, gap)
         room = width - 2 - width_of(spans) - width_of(right)
-        if room >= (2 if right else 1):
+        said = _with_reason(spans, run, room - 2)
+        if room >= (2 if right else 1) and (said != spans or not why):
+            spans, room = said, width - 2 - width_of(said) - width_of(right)
             return ((" ", "plain"), *spans, (" " * room, "plain"), *right, (" ", "plain"))
     return ((" ", "plain"), *crop(spans, width - 1))
+
+
+def _with_reason(spans: tuple[Span, ...], run: RunState | None, room: int) -> tuple[Span, ...]:
+    """The same with as much as fits of why a run failed, where its badge does not say it."""
+    if run is None or not run.reason or room < LEAST_REASON:
+        return spans
+    plain = {(f" {word} ", token) for word, token in BADGES.values() if token == "error-badge"}
+    return tuple(
+        (f" {fit(f'{text.strip()}: {flat(run.reason)}', len(text.strip()) + room).rstrip()} ", token)
+        if (text, token) in plain
+        else (text, token)
+        for text, token in spans
+    )
 
 
 def _totals(
@@ -140,6 +158,8 @@ BADGES = {
     "diverged": ("DIVERGED", "held-badge"),
 }
 """How the end of a run is named, and the colour of it."""
+LEAST_REASON = 12
+"""Cells from which on a reason is begun that cannot be written whole."""
 REASON = 60
 """Cells of why a run failed; the log has all of it."""
 

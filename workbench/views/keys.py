@@ -252,9 +252,7 @@ REVIEW_KEYS: tuple[Key, ...] = (
         "previous",
     ),
     Key("request.edit", "o", "edit", "request", "Open the file at the line that decided", "Requests", "open file"),
-    Key(
-        "changed.live", "c", "live", "changed", "Go live from here: make this call and all after it", "Requests", "live"
-    ),
+    Key("changed.live", "c", "live", "changed", "Make this call and all after it", "Requests", "make the calls"),
     Key("changed.stop", "x", "stop", "changed", "Stop the run here; nothing was called", "Requests", "stop"),
     Key(
         "snapshots.accept",

@@ -48,7 +48,7 @@ def of_call(call: CallState, file: str) -> Iterator[Problem]:
 
 
 class ProblemRows(Rows):
-    """Problems of the file, then what the run warned of: ``L22:5  error  message (hint)``."""
+    """Problems of the file, then what the run warned of: ``22:5  message (hint)  [L201]``."""
 
     empty = ("The file has no problems, and the run has no warnings.",)
     spreads = True
@@ -72,13 +72,14 @@ class ProblemRows(Rows):
         problem = self.problems[index]
         token = {"error": "error", "warning": "warning"}.get(str(problem.severity), "dim")
         glyph = {"error": "✗", "warning": "⚠"}.get(str(problem.severity), "·")
-        where = f"L{problem.span.line}:{problem.span.column}" if problem.span.line else ""
+        where = f"{problem.span.line}:{problem.span.column}" if problem.span.line else ""
         return ((" ", "plain"), (f"{glyph} ", token), (fit(where, 9), "faint"))
 
     def _words(self, index: int) -> tuple[Span, ...]:
         problem = self.problems[index]
         hint = f"  ({flat(problem.hint)})" if problem.hint else ""
-        return ((flat(problem.message), "plain"), (hint, "dim"), (f"  {problem.code}", "faint"))
+        code = f"  [{problem.code}]" if problem.code else ""
+        return ((flat(problem.message), "plain"), (hint, "dim"), (code, "faint"))
 
     def plain(self, index: int) -> str:
         return flat(str(self.problems[index]))

@@ -112,10 +112,12 @@ class SummaryRows(Rows):
     ) -> Iterator[Line]:
         """A visit with what is counted together with it, as in the tree, and the runs that it started."""
         indent = len(name) - len(name.lstrip())
+        edited = any(call.place in self.run.edited_places for call in visit.calls)
         left = (
             (" " * (indent + 1), "plain"),
             status_sign(visit.status),
-            (" " + fit(name.lstrip(), room - 3 - indent), "plain"),
+            (" " + fit(name.lstrip(), room - 3 - indent - 2 * edited), "plain"),
+            *((sign("edited"), (" ", "plain")) if edited else ()),
         )
         numbers = sum_cells(self.run.figures_of(together, self.known), visit.calls, visit.seconds, width)
         yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
@@ -166,8 +168,11 @@ class SummaryRows(Rows):
         failed = sum(len(call.failures) for call in run.calls)
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None
-        if run.seconds is not None and run.paused:
-            yield "time", ((took_words(run.seconds, run.paused), "plain"),), None
+        waits = [seconds_between(wait.asked, wait.answered) or 0.0 for wait in run.people]
+        if run.seconds is not None and (run.paused or sum(waits) >= START):
+            waited = seconds(min(sum(waits), run.seconds))  # Waits of parallel branches overlap.
+            most = f", {waited} of it waiting for you" if sum(waits) >= START else ""
+            yield "time", ((took_words(run.seconds, run.paused) + most, "plain"),), None
         before = seconds_between(run.started, run.visits[0].started) if run.visits else None
         if before is not None and before >= START:
             yield "start", ((f"{seconds(before)} before the first phase", "plain"),), None

@@ -383,15 +383,21 @@ SAME = 0.005
 """Below it a share is shown as no difference."""
 
 
+def _meaning(tried: StrategyResult) -> str:
+    """What a label stands for, to be written behind it; empty where it says so itself."""
+    meant = "as each phase sets it" if tried.label == FILE else tried.spec
+    return f": {meant}" if meant not in ("", tried.label) else ""
+
+
 def _fields(sweep: Sweep, tried: StrategyResult, mark: str) -> Mapping[str, Cell]:
     """All that is said of a strategy at the prices of one provider, by the title of its column."""
     runs, calls = counted_over(tried)
     several = sweep.count > 1
     live = live_words(sweep, tried.label)
-    meant = tried.label if tried.spec in ("", tried.label) else f"{tried.label}: {tried.spec}"
+    token = "error" if tried.invalid else "bold" if tried.on_front else "plain"
     return {
         "★": Cell((mark if tried.on_front else "") + (CHEAPEST if tried.is_cheapest else ""), "ok"),
-        "strategy": Cell(meant, "error" if tried.invalid else "bold" if tried.on_front else "plain"),
+        "strategy": Cell(tried.label + _meaning(tried), token),
         "provider": Cell("as recorded" if tried.pricing == RECORDED else tried.pricing),
         "tokens": Cell(median(tried.tokens), _tone(tried.tokens)),
         "tokens spread": Cell(spread_words(tried.tokens), "dim"),
@@ -656,8 +662,7 @@ class SweepRows(Rows):
         return DrawnRows(draw, title, picture if found else None)
 
     def _named(self, tried: StrategyResult) -> str:
-        meant = "" if tried.spec in ("", tried.label) else f": {tried.spec}"
-        return f"{named(self.sweep, tried)}{meant}"
+        return named(self.sweep, tried) + _meaning(tried)
 
 
 _LEGEND = Row(

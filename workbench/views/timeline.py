@@ -330,7 +330,9 @@ class TimelineRows(Rows):
         what, columns = _widths(width)
         names = {"at": AT, "time": TOOK, "tokens": SIZE, "cost": COST}
         cells = [(fit(name, names[name], "right"), "head") for name in columns]
-        axis = _axis(self.timeline.axis(self.timeline.end), width - what - 4 - sum(names[name] for name in columns))
+        busy = self.timeline.axis(self.timeline.end)
+        end = seconds(busy) + (" busy" if busy < self.timeline.end - 0.05 else "")
+        axis = _axis(end, width - what - 4 - sum(names[name] for name in columns))
         return (Row(crop(((" " + fit("what", what + 2), "head"), *cells, ("  ", "head"), (axis, "head")), width)),)
 
     def row(self, index: int, width: int) -> Row:
@@ -363,9 +365,8 @@ def _widths(width: int) -> tuple[int, tuple[str, ...]]:
     return max(8, width - 24), ()
 
 
-def _axis(end: float, width: int) -> str:
+def _axis(last: str, width: int) -> str:
     """The two ends of the axis of time."""
-    last = seconds(end)
     return f"0{last:>{width - 2}}" if width > len(last) + 3 else ""
 
 

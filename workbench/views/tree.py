@@ -78,6 +78,8 @@ def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
     shown = {name: texts.get(name, ("", "plain")) for name in columns}
     if columns is NARROW:
         shown["cost"] = (_without_sign(shown["cost"][0]), shown["cost"][1])
+    elif len(shown["cost"][0]) >= columns["cost"]:
+        shown["cost"] = (shown["cost"][0].replace("$0.", "$."), shown["cost"][1])
     return [(fit(text, columns[name], "right"), token) for name, (text, token) in shown.items()]
 
 

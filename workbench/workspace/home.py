@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TOOL = ".tool.json"
 """The definition of a tool."""
 _TOP = re.compile(rb'^(?:\xef\xbb\xbf)?[ \t]*[{"]?[ \t]*"?(?:cascade_id|phases|sub_tasks)"?[ \t]*:', re.MULTILINE)
+_SNAPSHOT = re.compile(rb'\s*\{\s*"snapshot_name"')
 _DIGRAPH = re.compile(rb"^[ \t]*(?:strict\s+)?(?:di)?graph\b[ \t\r\n]*\"?([^\"\s{]{0,128})", re.MULTILINE)
 _LOOKED_AT = 1_000_000
 """Bytes of a file; a longer one is no cascade anyway."""
@@ -70,7 +71,8 @@ def _is_cascade(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             kind = _DIGRAPH if path.name.endswith(DOT_ENDINGS) else _TOP
-            return bool(kind.search(file.read(_LOOKED_AT)))
+            text = file.read(_LOOKED_AT)
+            return bool(kind.search(text)) and not _SNAPSHOT.match(text)
     except OSError:
         return True  # Whoever checks it says why it cannot be read.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from workbench.files import read_plain, write_whole
-from workbench.store.faults import StoreError
+from workbench.store.faults import StoreBusy, StoreError
 from workbench.store.index.catalogue import TABLES
 from workbench.store.index.table import Column, as_csv, as_json, write_parquet
 
@@ -59,7 +59,7 @@ class Indexing:
 
         shared = ExitStack()
         try:
-            index = shared.enter_context(shared_index(self._store()))
+            index = shared.enter_context(shared_index(self._store(), owned_index))
         except (StoreError, ImportError) as fault:
             self.notice = f"runs are not indexed here: {fault}"
             return
@@ -78,8 +78,19 @@ _COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.
 
 
 def open_index(store: Store) -> Index | ServerIndex:
-    """Returns the index that answers questions in SQL about a store: its own database, or the team's server. Raises
-    StoreBusy where another process owns the database, and StoreError."""
+    """Returns the index that answers questions in SQL about a store: its own database, a copy of it where another
+    process owns it, or the team's server. Raises StoreError."""
+    from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
+
+    try:
+        return owned_index(store)
+    except StoreBusy:
+        return Index(store, copied=True)
+
+
+def owned_index(store: Store) -> Index | ServerIndex:
+    """Returns the database of a store as its owner, or the team's server. Raises StoreBusy where another process owns
+    the database, and StoreError."""
     from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
 
     return Index(store) if store.server is None else server_index(store, store.server)
@@ -102,15 +113,17 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def shared_index(store: Store) -> Iterator[Index | ServerIndex]:
+def shared_index(
+    store: Store, opened: Callable[[Store], Index | ServerIndex] = open_index
+) -> Iterator[Index | ServerIndex]:
     """The index over a store, opened once in this process however many use it; the last one closes it.
 
-    Raises StoreBusy where another process owns it, and StoreError.
+    Raises what ``opened`` raises.
     """
     with _lock:
         shared = _open.get(store.root)
         if shared is None:
-            shared = _open[store.root] = _SharedIndex(open_index(store))
+            shared = _open[store.root] = _SharedIndex(opened(store))
         shared.users += 1
     try:
         yield shared.index

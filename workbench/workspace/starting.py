@@ -22,6 +22,9 @@ class CascadeTemplate(Struct, frozen=True):
     """A description in a few words, for lists."""
 
 
+CASCADE = "cascade.template"
+"""The cascade among the files of a template; its ending says that it is none before it is filled in."""
+
 TEMPLATES = (
     CascadeTemplate("call", "one call to a model"),
     CascadeTemplate("agent", "an agent that uses tools, turn by turn"),
@@ -42,8 +45,8 @@ def files_of(template: str, target: Path, shown: str) -> dict[Path, str]:
         raise CannotOpen(f"{target.name}: error: a cascade file ends with .yaml")
     values = {"@FILE@": shown, "@NAME@": target.stem, "@ID@": _ID.sub("_", target.stem).strip("_") or "cascade"}
     files: dict[Path, str] = {}
-    for path in sorted(source.iterdir(), key=lambda path: (path.name != "cascade.yaml", path.name)):
-        name = target.name if path.name == "cascade.yaml" else f"{target.stem}.{path.name}"
+    for path in sorted(source.iterdir(), key=lambda path: (path.name != CASCADE, path.name)):
+        name = target.name if path.name == CASCADE else f"{target.stem}.{path.name}"
         text = path.read_text("utf-8")
         for token, value in values.items():
             text = text.replace(token, value)

@@ -211,7 +211,9 @@ def _what_stays() -> Iterator[None]:
 def _show(run: object, printer: Printer) -> None:
     assert isinstance(run, ImportedRun)
     counts = f"   {plural(run.calls, 'call')}, {plural(run.messages, 'message')}"
-    printer.line(Cell(run.session_id, "accent"), Cell(f"   {run.format}", "head"), Cell(counts, "dim"))
+    printer.line(
+        Cell(run.session_id, "accent"), Cell(f"   {run.format}", "head"), Cell(counts, "dim"), Cell(f"   {run.file}")
+    )
     for note in run.notes:
         talk(f"{run.session_id}: {note}", "warning")
 

@@ -334,7 +334,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     def _question(self) -> Event | None:
         question = self.rows.question
         if question is None or self._answer is None:
-            self.services.say("The run does not wait for a choice here.")
+            self.services.say("The run does not wait for a choice. With 'evaluator: human' in the file it asks you.")
             return None
         return question
 

@@ -212,7 +212,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.a, self.b = a, b
             self._work_out()
 
-        self.app.push_screen(SidePicker(self._project, choices, self.a, self.b, chosen))
+        self.app.push_screen(SidePicker(self._project, choices, self.a, self.b, chosen, above=self._compare_above))
 
     def action_swap(self) -> None:
         """A becomes B, and B becomes A."""
@@ -242,14 +242,13 @@ class CompareSheet(Sheet, SizedScreen[None]):
     # -- other strategies --------------------------------------------------------------------------------------------
 
     def action_sweep(self) -> None:
-        """Ask for strategies and try them all on run A."""
+        """Ask for strategies and try them all on run A; the one that is taken becomes B."""
+        a = self.a
+        ask_for_sweep(self, self._project, a.run, lambda spec: self._compare_above(a, ComparedRun(a.run, spec)))
 
-        ask_for_sweep(self, self._project, self.a.run, self._take_b)
-
-    def _take_b(self, spec: str) -> None:
-        """A strategy of the sweep becomes side B, on the run of side A."""
-        self.b = ComparedRun(self.a.run, spec)
-        self._work_out()
+    def _compare_above(self, a: ComparedRun, b: ComparedRun) -> None:
+        """Compare two sides above what is open: ``esc`` goes back to it."""
+        self.app.push_screen(CompareSheet(self._project, a, b))
 
     # -- out of the app ----------------------------------------------------------------------------------------------
 

@@ -67,6 +67,8 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._marked: list[str] = []
         self._chosen = ""
         """Run id under the cursor: the cursor stays on it while others come and go."""
+        self._sought = ""
+        """Run id that the cursor goes to once it is listed: the open run."""
         self._before = text
         """The filter before the prompt was opened."""
         self.poller = RunsPoller(workspace.project.store, self._published, self._wanted)
@@ -79,6 +81,8 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     def on_mount(self) -> None:
         self.offer(FOOTERS["runs"], (*ALWAYS[:2], "runs.close"))
         self.list_pane.focus()
+        if (session := self.services.session) is not None:
+            self._sought = session.run_id
         self.apply_sizes()
         self.poller.start()
 
@@ -125,6 +129,8 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         session = self.services.session
         rows = RunRows(self.listing, frozenset(self._marked), session.run_id if session is not None else "")
         cursor = rows.index_of(self._chosen) if self._chosen else 0
+        if self._sought and (found := rows.index_of(self._sought)) is not None:
+            cursor, self._sought = found, ""
         self.list_pane.show(rows, cursor)
         self.apply_sizes()
         self._show_card()

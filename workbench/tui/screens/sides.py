@@ -45,13 +45,15 @@ class SidePicker(Sheet):
         b: ComparedRun,
         chosen: Callable[[ComparedRun, ComparedRun], object],
         changes: Callable[[], object] | None = None,
+        above: Callable[[ComparedRun, ComparedRun], object] | None = None,
     ) -> None:
-        """``chosen`` is called with both sides once B is taken. ``changes`` shows what was changed in the file: a row
+        """``chosen`` is called with both sides once B is taken, and ``above`` once B is taken from a sweep, which stays
+        open below; without it ``chosen`` is called for both. ``changes`` shows what was changed in the file: a row
         of its own, with the cursor on it."""
         self._choices = (*((FILE_CHANGES,) if changes is not None else ()), *choices)
         super().__init__(SideRows(self._choices, a, b))
         self.view.selecting = True
-        self._project, self._chosen, self._changes = project, chosen, changes
+        self._project, self._chosen, self._changes, self._above = project, chosen, changes, above or chosen
         self.a, self.b = a, b
 
     def on_mount(self) -> None:
@@ -113,7 +115,8 @@ class SidePicker(Sheet):
 
     def action_sweep(self) -> None:
         """Ask for strategies and try them all on the run of side A; the one that is taken becomes B."""
-        ask_for_sweep(self, self._project, self.a.run, lambda spec: self._take(self.a, ComparedRun(self.a.run, spec)))
+        a = self.a
+        ask_for_sweep(self, self._project, a.run, lambda spec: self._above(a, ComparedRun(a.run, spec)))
 
     def _take(self, a: ComparedRun, b: ComparedRun) -> None:
         self.dismiss()

@@ -164,7 +164,7 @@ class LiveSheet(Sheet):
 
 
 class SweepSheet(Sheet):
-    """The strategies as they are tried. Enter takes one, and goes back."""
+    """The strategies as they are tried. Enter compares one, and ``esc`` there comes back."""
 
     PALETTE: ClassVar[tuple[str, ...]] = ("sweep", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("sweep")
@@ -178,7 +178,7 @@ class SweepSheet(Sheet):
         "sheet.close",
     )
 
-    def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[str], None]) -> None:
+    def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[str], object]) -> None:
         super().__init__(SweepRows(Sweep((), (), ()), run, 0, is_over=False))
         self.view.selecting = True
         self._project, self._run_name, self._asked = project, run, asked
@@ -333,12 +333,11 @@ class SweepSheet(Sheet):
         event.prevent_default()
         if event.index < len(self.rows):
             label = self.rows.sweep.rows[event.index].label
-            self.dismiss()
             self._take(label)
 
 
-def ask_for_sweep(screen: WorkbenchScreen[None], project: Project, run: str, take: Callable[[str], None]) -> None:
-    """Ask on a screen for strategies, and try them all on a run; ``take`` gets the one that is chosen."""
+def ask_for_sweep(screen: WorkbenchScreen[None], project: Project, run: str, take: Callable[[str], object]) -> None:
+    """Ask on a screen for strategies, and try them all on a run; ``take`` shows the chosen one above the list."""
 
     def done(text: str) -> str | None:
         screen.app.push_screen(SweepSheet(project, run, asked_for(text), take))

@@ -293,4 +293,7 @@ class CodeArea(WritingArea):
         return sum(len(self.document.get_line(number)) + 1 for number in range(row)) + column
 
     def on_resize(self) -> None:
+        """Keeps the line with the cursor in sight: a pane below may have taken the room that it stood in."""
+        if self.has_focus:
+            self.call_after_refresh(self.scroll_cursor_visible)
         self.post_message(self.Resized())
