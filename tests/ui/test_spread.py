@@ -71,7 +71,7 @@ def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> 
         lines = [row.text for row in rows.whole(0, width)]
         assert max(map(len, lines)) <= width
         assert all(line[:12].isspace() and line[12] != " " for line in lines[1:])
-        assert " ".join(line[12:].strip() for line in lines).split() == f"{words} ({hint}) L501".split()
+        assert " ".join(line[12:].strip() for line in lines).split() == f"{words} ({hint}) [L501]".split()
     assert len(rows.whole(0, 130)) == 1
 
 

@@ -63,7 +63,7 @@ from workbench.views.page import page
 from workbench.views.playground import PlaygroundView, SampleRows
 from workbench.views.requests import ChangedView
 from workbench.views.result import AnswerView, ResultRows
-from workbench.views.run import RunView
+from workbench.views.run import RunView, stop_words
 from workbench.views.runs import RunRows, RunsView
 from workbench.views.settings import SettingRows, SettingsView
 from workbench.views.snapshots import SnapshotBoard, SnapshotsView
@@ -404,11 +404,12 @@ def test_a_screen_says_every_field_of_its_view(kind: type[View], project: Projec
         return
     rows.lay_out(400)
     drawn = [*(row.text for row in rows.heads(400)), *(rows.row(index, 400).text for index in range(len(rows)))]
-    screen = "\n".join(drawn)
+    # A sum that fills its column is written without the 0 before the point.
+    screen = "\n".join(drawn).replace("$0.", "$.")
     for table in (block for block in view.blocks() if isinstance(block, Table)):
         for row in table.rows:
             for column, piece in zip(table.columns, row, strict=True):
-                text = piece if isinstance(piece, str) else piece.text
+                text = (piece if isinstance(piece, str) else piece.text).replace("$0.", "$.")
                 assert column.title in elsewhere or text.removeprefix("↪ ") in screen, (column.title, text)
 
 
@@ -493,3 +494,17 @@ def test_what_is_counted_from_an_estimate_has_its_sign_everywhere(project: Proje
                     text = piece if isinstance(piece, str) else piece.text
                     if column.title in ("in", "full", "sent", "tokens"):
                         assert not re.fullmatch(r"[1-9][\d,]*", text), (column.title, text)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("look/1/1/2/1 (before_call)", "look:2"),
+        ("look/1/1/0/0 (before_phase)", "look"),
+        ("look/1/1/2/1 (after_tool)", "look:2 (after tool)"),
+        ("look/2/3/1/1 (after_call)", "look#2:1 attempt 3 (after call)"),
+        ("somewhere", "somewhere"),
+    ],
+)
+def test_a_stop_is_named_as_people_read_it(at: str, words: str) -> None:
+    assert stop_words(at) == words

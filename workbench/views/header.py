@@ -95,28 +95,32 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         ((doing, who), ()),
         ((doing,), ()),
     )
+    bare = _bare_badges(run)
     # First a form that leaves room for why the run failed.
     for why, (parts, right) in product((True, False), forms):
         spans = joined(parts, gap)
         room = width - 2 - width_of(spans) - width_of(right)
-        said = _with_reason(spans, run, room - 2)
-        if room >= (2 if right else 1) and (said != spans or not why):
-            spans, room = said, width - 2 - width_of(said) - width_of(right)
+        if room < (2 if right else 1):
+            continue
+        if run is not None and room - 2 >= LEAST_REASON:
+            spans = tuple(_with_reason(span, run.reason, room - 2) if span in bare else span for span in spans)
+        if not why or bare.isdisjoint(spans):
+            room = width - 2 - width_of(spans) - width_of(right)
             return ((" ", "plain"), *spans, (" " * room, "plain"), *right, (" ", "plain"))
     return ((" ", "plain"), *crop(spans, width - 1))
 
 
-def _with_reason(spans: tuple[Span, ...], run: RunState | None, room: int) -> tuple[Span, ...]:
-    """The same with as much as fits of why a run failed, where its badge does not say it."""
-    if run is None or not run.reason or room < LEAST_REASON:
-        return spans
-    plain = {(f" {word} ", token) for word, token in BADGES.values() if token == "error-badge"}
-    return tuple(
-        (f" {fit(f'{text.strip()}: {flat(run.reason)}', len(text.strip()) + room).rstrip()} ", token)
-        if (text, token) in plain
-        else (text, token)
-        for text, token in spans
-    )
+def _bare_badges(run: RunState | None) -> set[Span]:
+    """Returns the badges that say that a run failed and leave out why; none for a run without a reason."""
+    if run is None or not run.reason:
+        return set()
+    return {(f" {word} ", token) for word, token in BADGES.values() if token == "error-badge"}
+
+
+def _with_reason(badge: Span, reason: str, room: int) -> Span:
+    """Returns a badge with as much of the reason as fits into ``room`` more cells."""
+    word = badge[0].strip()
+    return f" {fit(f'{word}: {flat(reason)}', len(word) + room).rstrip()} ", badge[1]
 
 
 def _totals(

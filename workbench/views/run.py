@@ -44,19 +44,17 @@ def origin_words(run: RunSummary, *, named: bool = True) -> str:
 
 
 def stop_words(at: str) -> str:
-    """``triage:3`` for the first call of a turn on the main line without repetitions, ``triage`` before all of them;
-    any other stop in full.
+    """Returns a journaled stop as people read it: ``triage:3`` before a call, ``triage`` before the phase, else with
+    the kind of stop, ``triage:3 (after call)``. A text that is no stop stays as it is.
     """
     text, _, stop = at.partition(" (")
     try:
         place = Place.parse(text)
     except ValueError:
         return at
-    if place == Place("", place.phase, 1) and stop in ("", "before_phase)"):
-        return place.phase
-    if place.branch or (place.visit, place.attempt, place.call) != (1, 1, 1):
-        return at
-    return f"{place.phase}:{place.turn}" + ("" if stop in ("", "before_call)") else f" ({stop}")
+    kind = stop.removesuffix(")")
+    before = ("", "before_call", "before_phase" if not place.turn else "")
+    return place.words + ("" if kind in before else f" ({kind.replace('_', ' ')})")
 
 
 def note_of(run: RunSummary, *, named: bool = True) -> str:
