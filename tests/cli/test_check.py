@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ import yaml
 
 from tests.support.command import Cli
 from tests.support.workspaces import CASCADE, REPLIES
+from workbench.language.read.endings import FILE_ENDINGS
 from workbench.models.replies import EXAMPLE
 
 ROOT = Path(__file__).parents[2]
@@ -287,8 +289,9 @@ def test_a_hook_passes_over_files_of_other_kinds(cli: Cli, workspace: Path) -> N
     assert cli("check", "package.json").code == 1
     ended = cli("check", "--skip-others", "package.json", "greet.yaml", "greet.replies.yaml")
     assert (ended.code, ended.err) == (0, "2 files: no problems\n")
-    hooks = {hook["id"]: hook["entry"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
-    assert hooks["workbench-check"] == "workbench check --skip-others"
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    assert hooks["workbench-check"]["entry"] == "workbench check --skip-others"
+    assert all(re.search(hook["files"], f"flow{ending}") for hook in hooks.values() for ending in FILE_ENDINGS)
 
 
 def test_sarif_has_a_result_for_each_problem_and_a_rule_for_each_code(cli: Cli, workspace: Path) -> None:

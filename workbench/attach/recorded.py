@@ -74,7 +74,9 @@ class RecordedAnswers:
                 self._alike[data.get("alike", "")].append(one)
                 self._order.append(one)
         if not self._order:
-            raise NothingRecorded("the run holds no replies as they came over the wire; only sessions of attach do")
+            raise NothingRecorded(
+                "the run holds no replies as they came over the wire, as a session of attach with calls"
+            )
         self.diverged = ""
         """The first request that is not as recorded, in words; empty while all are."""
         self.drawn: dict[Difference, None] = {}
