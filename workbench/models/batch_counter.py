@@ -42,7 +42,8 @@ def _joined(texts: list[str], encoding: Any, alone: Callable[[str], Counted]) ->
         except ValueError:
             pass
         else:
-            cuts = [at for at, number in enumerate(numbers) if number == encoding.eot_token]
+            cut = encoding.eot_token
+            cuts = [at for at, number in enumerate(numbers) if number == cut]
             if len(cuts) == len(texts) - 1:
                 ends = zip([-1, *cuts], [*cuts, len(numbers)], strict=True)
                 return [(end - start - 1, True) for start, end in ends]
