@@ -26,6 +26,7 @@ from workbench.analysis.batch.rows import row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
 from workbench.store.batches import batch_names
 from workbench.views.numbers import spent_cell
+from workbench.workspace.batch.inputs import InputsError, read_inputs
 from workbench.workspace.project import Project
 
 FLOW = """\
@@ -95,11 +96,34 @@ def test_a_list_in_a_setting_may_hold_lists_and_objects() -> None:
     assert setting_of('p.stop=[["a", "b"], {"x": [1, 2]}, plain]') == ("p.stop", [["a", "b"], {"x": [1, 2]}, "plain"])
 
 
-def test_a_row_says_what_it_lacks() -> None:
-    assert "'review' missing" in row_of(1, "", {"text": "x"}, ["review"]).fault
-    assert "'review' is null" in row_of(1, "", {"review": None}, ["review"]).fault
-    assert "a list" in row_of(1, "", [1], ["review"]).fault
+def test_a_row_says_what_it_lacks_and_where() -> None:
+    assert row_of(1, "", {"text": "x"}, ["review"]).fault.startswith("'review' missing")
+    assert "'review' is null" in row_of(1, "rows.csv:2", {"review": None}, ["review"]).fault
+    assert row_of(1, "rows.jsonl:1", [1], ["review"]).fault == "rows.jsonl:1: a row is an object, this is a list"
     assert row_of(1, "", {"input": {"review": "x"}, "expected": 1}, ["review"]).input == {"review": "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "places"),
+    [
+        ("r.json", '\n[ [1],\n  {"a": [2, 3]},\r\n\n 4\n]\n', ["r.json:2", "r.json:3", "r.json:5"]),
+        ("r.json", "[]", ["r.json: holds no row"]),
+        ("r.json", '[\n {"a": 1},\n {"a" 2}\n]', ["r.json:3:7: not valid JSON: Expecting ':' delimiter"]),
+        ("r.json", '{\n "rows": []\n}', ["r.json:1: the inputs are a list of objects, or an object on each line"]),
+        ("r.json", '{"a": 1}\n{"a": 2}\n', ["r.json:1", "r.json:2"]),
+        ("r.jsonl", "[1]\n\n[2]\n", ["r.jsonl:1", "r.jsonl:3"]),
+        ("r.jsonl", "{\n[2]\n", ["r.jsonl:1", "r.jsonl:2"]),
+        ("r.csv", 'a,b\n1,2\n"x\ny",3\n4\n', ["r.csv:2", "r.csv:3", "r.csv:5"]),
+    ],
+)
+def test_every_record_has_a_place(tmp_path: Path, name: str, text: str, places: list[str]) -> None:
+    file = tmp_path / name
+    file.write_text(text, newline="")
+    try:
+        found = [where for where, _ in read_inputs(file, name).found]
+    except InputsError as fault:
+        found = [str(fault)]
+    assert found == places
 
 
 @pytest.mark.parametrize("answer", ["maybe", None, [], {}, {"score": "high"}, float("nan"), '{"valid": null}', ""])
@@ -209,7 +233,7 @@ def test_csv_and_parquet_hold_the_same_rows(folder: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), folder / "rows.parquet")
     by_csv = run_cli("batch", "flow.yaml", "-i", "rows.csv", "--json", "-q").json["results"]
     assert [one["status"] for one in by_csv] == ["success", "unfit"]
-    assert by_csv[1]["reason"] == "rows.csv:3: 2 fields, the first line names 3"
+    assert by_csv[1]["reason"] == "rows.csv:3: the first line names 3 columns, this one holds 2"
     by_parquet = run_cli("batch", "flow.yaml", "-i", "rows.parquet", "--json", "-q").json["results"]
     assert [one["output"] for one in by_parquet] == ["good", "bad", "bad"]
 
@@ -324,6 +348,18 @@ def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> No
         shown = spent_cell(store.runs()[-1].spent)
         assert shown.startswith("~$"), "tokens by a price list, and no bill"
         assert f"{shown} · " in run_cli("batches", body["name"], "--row", "1", "--plain").out
+
+
+@pytest.mark.parametrize(("settings", "calls"), [((), 5), (("--set", "judge.max_tokens=400"), 4)])
+def test_answers_on_their_way_do_not_exceed_the_budget(folder: Path, settings: tuple[str, ...], calls: int) -> None:
+    """An answer costs 30 times its request, and 0.003 dollars; 400 tokens cost 0.004."""
+    write_rows(folder, [{"review": f"text {number}"} for number in range(12)])
+    usage = {"prompt_tokens": 40, "completion_tokens": 300, "total_tokens": 340}
+    with Loopback([Reply("good", usage=usage)]) as provider:
+        body = batch("--base-url", provider.url, "-c", "6", "--max-cost", "0.016", *settings, code=1)
+        assert len(provider.requests) == calls
+    assert body["spent"] == pytest.approx(calls * 0.0031)
+    assert "the budget of $0.016 is reached: $0.00" in body["stopped"]
 
 
 def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:

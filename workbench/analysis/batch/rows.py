@@ -28,7 +28,7 @@ class Row(Struct, frozen=True):
     columns: Mapping[str, Any] = field(default_factory=dict)
     """All of the record: what scorers may look at."""
     fault: str = ""
-    """Why it cannot become a run; empty if it can."""
+    """Its place, and why it cannot become a run; empty if it can."""
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> R
     scorers. A cascade that declares none takes every column but ``id``, ``name`` and ``expected``.
     """
     if not isinstance(record, Mapping):
-        return Row(number, where, fault=f"a row is an object, this is {_kind(record)}")
+        return Row(number, where, fault=_placed(where, f"a row is an object, this is {_kind(record)}"))
     record = {str(key): value for key, value in record.items()}
     inner = record.get(INPUT)
     given = inner if isinstance(inner, Mapping) and INPUT not in declared else record
@@ -71,7 +71,11 @@ def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> R
         fault = f"{_listed(missing)} missing: the cascade declares {_listed(list(declared))}, the row has {known}"
     elif unknown := [key for key in input if declared and key not in declared]:
         fault = f"{_listed(unknown)} not an input of the cascade, which declares {_listed(list(declared))}"
-    return Row(number, where, input, record, fault)
+    return Row(number, where, input, record, _placed(where, fault))
+
+
+def _placed(where: str, fault: str) -> str:
+    return f"{where}: {fault}" if where and fault else fault
 
 
 def _listed(names: list[str]) -> str:

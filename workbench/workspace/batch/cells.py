@@ -64,6 +64,29 @@ class CellTask(Struct, frozen=True):
         return status in DONE and not (self.retry and status != "success")
 
 
+class MayCost(Struct, frozen=True):
+    """US dollars that a call may cost, before it is sent."""
+
+    kind: str
+    """Model and phase: the answers of one kind are about as long as each other."""
+    request: float
+    """By the upper end of its forecast."""
+    answer: float | None
+    """For as many tokens as the request allows; None where it sets no limit."""
+
+    @classmethod
+    def of(cls, event: Event) -> MayCost:
+        """From a ``context_assembled``."""
+        forecast, request, price = (event.data.get(part) or {} for part in ("forecast", "request", "price"))
+        parameters = request.get("parameters") or {}
+        limits = [parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
+        tokens = min((one for one in limits if isinstance(one, int)), default=None)
+        answer = None if tokens is None else tokens * (parameters.get("n") or 1) * (price.get("output") or 0.0)
+        phase = event.place.phase if event.place is not None else ""
+        cost = forecast.get("cost_high") or forecast.get("cost") or 0.0
+        return cls(f"{request.get('model')} {phase}", cost, answer)
+
+
 class Ledger(Protocol):
     """The command as a cell needs it: the one place where results, money and stops are kept."""
 
@@ -71,13 +94,12 @@ class Ledger(Protocol):
         """Write down what came of a cell. Raises StoreError."""
         ...
 
-    async def afford(self, cell: str, place: str, cost: float) -> None:
-        """Wait until the budget has room for a call that may cost so many US dollars. Raises RunStopped where it never
-        will have."""
+    async def afford(self, cell: str, place: str, call: MayCost) -> None:
+        """Wait until the budget has room for a call. Raises RunStopped where it never will have."""
         ...
 
-    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
-        """A call came back. ``cost`` in US dollars, None where it is not known."""
+    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool, again: bool) -> None:
+        """A call came back; ``again``: it is sent once more. ``cost`` in US dollars, None where it is not known."""
         ...
 
     def over(self, cell: str) -> None:
@@ -229,8 +251,8 @@ class Cells:
     def _watch(self, cell: str, resumed: bool) -> RunAttachments:
         """Attachments that tell the ledger what the calls of a run cost, and ask it before each. A run that goes on
         while the batch is stopped ends before its next call or tool: what was paid for is not asked again."""
-        expected: dict[str, float] = {}
-        """US dollars that calls may cost, by place."""
+        expected: dict[str, MayCost] = {}
+        """The calls that are about to be sent, by place."""
         gate = in_doubt if resumed and not self._rerun_tools else open_gate
         observe = partial(self._run_event, cell, expected)
 
@@ -239,7 +261,7 @@ class Cells:
                 raise RunStopped(self._stopping)
             if self._budgeted and stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live":
                 try:
-                    await self._ledger.afford(cell, str(stop.place), expected.pop(str(stop.place), 0.0))
+                    await self._ledger.afford(cell, str(stop.place), expected.pop(str(stop.place)))
                 except RunStopped as fault:
                     self._stopping = self._stopping or str(fault)
                     raise
@@ -257,21 +279,21 @@ class Cells:
         if notice.kind == "spans":
             self._project.notes.append(str(notice.data["message"]))
 
-    def _run_event(self, cell: str, expected: dict[str, float], event: Event) -> None:
+    def _run_event(self, cell: str, expected: dict[str, MayCost], event: Event) -> None:
         self._event(cell, expected, event)
         is_success = event.kind == "run_finished" and event.data["status"] == "success"
         if is_success and not self._batch.plan.scorers:
             self._ledger.over(cell)
 
-    def _event(self, cell: str, expected: dict[str, float], event: Event) -> None:
+    def _event(self, cell: str, expected: dict[str, MayCost], event: Event) -> None:
         match event.kind:
             case "context_assembled" if self._budgeted:
-                forecast = event.data.get("forecast") or {}
-                expected[str(event.place)] = forecast.get("cost_high") or forecast.get("cost") or 0.0
+                expected[str(event.place)] = MayCost.of(event)
             case "call_finished" | "call_failed":
-                cost = event.data.get("cost")
+                cost, again = event.data.get("cost"), event.data.get("retry_in") is not None
                 self._counted[cell] = self._counted.get(cell, 0.0) + (cost or 0.0)
-                self._ledger.answered(cell, str(event.place), cost, succeeded=event.kind == "call_finished")
+                succeeded = event.kind == "call_finished"
+                self._ledger.answered(cell, str(event.place), cost, succeeded=succeeded, again=again)
 
     # -- what came of it ---------------------------------------------------------------------------------------------
 

@@ -63,7 +63,9 @@ def read_inputs(file: Path, shown: str, limit: int | None = None) -> Records:
             line = data.count(b"\n", 0, fault.start) + 1
             raise InputsError(f"{shown}:{line}: is not UTF-8") from fault
         found = (
-            _csv(text, shown, "\t" if ending == ".tsv" else ",") if ending in (".csv", ".tsv") else _json(text, shown)
+            _csv(text, shown, "\t" if ending == ".tsv" else ",")
+            if ending in (".csv", ".tsv")
+            else _json(text, shown, lines=ending != ".json")
         )
     kept: list[tuple[str, Any]] = []
     for one in found:
@@ -94,16 +96,25 @@ def query_inputs(store: Store, sql: str, limit: int | None = None) -> Records:
     return Records(found)
 
 
-def _json(text: str, shown: str) -> Iterator[tuple[str, Any]]:
-    """A list in one document, or a record on each line."""
-    if text.lstrip()[:1] == "[":
-        try:
-            whole = json.loads(text)
-        except (ValueError, RecursionError):
-            whole = None  # Lines that are lists: each is reported as no object.
-        if isinstance(whole, list):
-            yield from ((f"{shown}, row {number}", record) for number, record in enumerate(whole, 1))
-            return
+def _json(text: str, shown: str, *, lines: bool) -> Iterator[tuple[str, Any]]:
+    """A list in one document, or a record on each line. ``lines``: where it is no document, it is lines. Raises
+    InputsError."""
+    lines = lines or _is_json(text.lstrip().partition("\n")[0])
+    try:
+        whole = json.loads(text) if text.lstrip()[:1] == "[" or not lines else None
+    except json.JSONDecodeError as fault:
+        if not lines:
+            raise InputsError(f"{shown}:{fault.lineno}:{fault.colno}: not valid JSON: {fault.msg}") from fault
+        whole = None  # Lines that are lists: each is reported as no object.
+    except (ValueError, RecursionError) as fault:
+        if not lines:
+            raise InputsError(f"{shown}: not valid JSON: {fault}") from fault
+        whole = None
+    if isinstance(whole, list):
+        yield from _listed(text, shown)
+        return
+    if not lines:
+        raise InputsError(f"{shown}:1: the inputs are a list of objects, or an object on each line")
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -114,6 +125,31 @@ def _json(text: str, shown: str) -> Iterator[tuple[str, Any]]:
             yield where, BadRecord(f"{where}:{fault.colno}: not valid JSON: {fault.msg}")
         except (ValueError, RecursionError) as fault:
             yield where, BadRecord(f"{where}: not valid JSON: {fault}")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _listed(text: str, shown: str) -> Iterator[tuple[str, Any]]:
+    """The records of a list that is valid JSON, each with its line."""
+    decoder, line, counted = json.JSONDecoder(), 1, 0
+    at = _after_comma(text, text.index("[") + 1)
+    while text[at] != "]":
+        line, counted = line + text.count("\n", counted, at), at
+        record, end = decoder.raw_decode(text, at)
+        yield f"{shown}:{line}", record
+        at = _after_comma(text, end)
+
+
+def _after_comma(text: str, at: int) -> int:
+    while text[at] in ", \t\r\n":
+        at += 1
+    return at
 
 
 def _csv(text: str, shown: str, delimiter: str) -> Iterator[tuple[str, Any]]:
@@ -139,7 +175,7 @@ def _csv(text: str, shown: str, delimiter: str) -> Iterator[tuple[str, Any]]:
         if not fields:
             continue
         if len(fields) != len(names):
-            yield where, BadRecord(f"{where}: {len(fields)} fields, the first line names {len(names)}")
+            yield where, BadRecord(f"{where}: the first line names {len(names)} columns, this one holds {len(fields)}")
         else:
             yield where, dict(zip(names, fields, strict=True))
 

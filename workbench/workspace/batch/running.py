@@ -15,8 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE, CellResult, Plan, folded
+from workbench.dollars import money
 from workbench.engine.gate import RunStopped
-from workbench.workspace.batch.cells import Cells, CellTask, score_depends
+from workbench.workspace.batch.cells import Cells, CellTask, MayCost, score_depends
 from workbench.workspace.batch.workers import WorkerLost, WorkerProcesses, WorkSetup
 
 if TYPE_CHECKING:
@@ -84,6 +85,53 @@ class BatchProgress(Struct):
         return None if self.rate is None else (self.total - self.done) / self.rate
 
 
+class Budget:
+    """The calls that are on their way, each with the most that it may cost in US dollars."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._sent: dict[tuple[str, str], list[MayCost]] = {}
+        """By cell and place: children of a run that go on side by side share a place."""
+        self._beyond: dict[str, float] = {}
+        """By kind of call: the most that one cost beyond its request, which is its answer for the greater part."""
+
+    def refusal(self, call: MayCost, spent: float) -> str | None:
+        """Returns why a call cannot be paid; empty where it can, None where that depends on those that are on their
+        way. Nothing is known of the first answer of a kind without a limit: no second is asked for beside it."""
+        sent = [one for calls in self._sent.values() for one in calls]
+        unknown = call.answer is None and call.kind not in self._beyond
+        fits = spent < self._limit and spent + math.fsum(map(self._most, [*sent, call])) <= self._limit
+        if fits and not (unknown and any(one.kind == call.kind for one in sent)):
+            return ""
+        if spent < self._limit and sent:
+            return None
+        reached = f"the budget of ${self._limit:g} is reached"
+        left = f": {money(self._limit - spent, exact=True)} are left, the next call may cost {money(self._most(call))}"
+        return reached + (left if spent < self._limit else "")
+
+    def left(self, cell: str, place: str, call: MayCost) -> None:
+        """A call is on its way."""
+        self._sent.setdefault((cell, place), []).append(call)
+
+    def came_back(self, cell: str, place: str, cost: float | None) -> None:
+        """A call is no longer on its way. ``cost``: None where it failed."""
+        calls = self._sent.get((cell, place))
+        if calls:
+            call = calls.pop(0)
+            if cost is not None:
+                self._beyond[call.kind] = max(self._beyond.get(call.kind, 0.0), cost - call.request)
+            if not calls:
+                del self._sent[cell, place]
+
+    def ended(self, cell: str) -> None:
+        """No call of a cell is on its way."""
+        for key in [key for key in self._sent if key[0] == cell]:
+            del self._sent[key]
+
+    def _most(self, call: MayCost) -> float:
+        return call.request + max(call.answer or 0.0, self._beyond.get(call.kind, 0.0))
+
+
 class Lane(Protocol):
     """Where cells run: on the event loop of the command, or in another process."""
 
@@ -129,10 +177,9 @@ class BatchRun:
         self.progress.spent = math.fsum(one.all_spent for one in ours)
         self._told: dict[str, float] = {}
         """US dollars that calls of a cell cost which no record tells yet."""
-        self._sent: dict[tuple[str, str], float] = {}
-        """US dollars that calls may cost which are on their way, by cell and place."""
+        self._budget = Budget(math.inf if limits.max_cost is None else limits.max_cost)
         self._answered = asyncio.Event()
-        """Set when one of these has come back."""
+        """Set when a call has come back."""
         self._answering: dict[str, asyncio.Future[None]] = {}
         """By cell that is going on: set when it asks for nothing any more."""
         self._begun: list[str] = []
@@ -253,7 +300,7 @@ class BatchRun:
         try:
             await self._lanes[lane].run(task)
         except WorkerLost as lost:
-            self._came_back(lambda key: key[0] == task.key)
+            self._ended_calls(task.key)
             self.progress.lost = str(lost)
             if self._workers is not None:
                 async with self._one_alone:
@@ -271,7 +318,7 @@ class BatchRun:
             try:
                 await alone.run(replace(task, known=known))
             except WorkerLost as lost:
-                self._came_back(lambda key: key[0] == task.key)
+                self._ended_calls(task.key)
                 self._given_up(task, f"the process that ran it ended twice: {lost}")
 
     def _given_up(self, task: CellTask, reason: str) -> None:
@@ -317,29 +364,27 @@ class BatchRun:
         if len({_alike(reason) for reason in first if reason is not None}) == 1 and self.progress.left:
             self.stop(f"the first {FIRST} rows all failed alike ({first[0]})")
 
-    async def afford(self, cell: str, place: str, cost: float) -> None:
-        limit = self._limits.max_cost
-        while limit is not None and not self._stopping:
-            spent = self.progress.spent
-            if spent < limit and spent + math.fsum(self._sent.values()) + cost <= limit:
-                break
-            if spent >= limit or not self._sent:
-                self._stopping = f"the budget of ${limit:g} is reached"
+    async def afford(self, cell: str, place: str, call: MayCost) -> None:
+        while not self._stopping and (refusal := self._budget.refusal(call, self.progress.spent)) != "":
+            if refusal:
+                self._stopping = refusal
                 break
             self._answered.clear()
             await self._answered.wait()
         if self._stopping:
             self._answered.set()
             raise RunStopped(self._stopping)
-        self._sent[cell, place] = cost
+        self._budget.left(cell, place, call)
 
-    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
+    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool, again: bool) -> None:
         self.progress.spent += cost or 0.0
         self._told[cell] = self._told.get(cell, 0.0) + (cost or 0.0)
         if succeeded:
             self.progress.calls += 1
             self.progress.unknown_costs += cost is None
-        self._came_back(lambda key: key == (cell, place))
+        if not again:
+            self._budget.came_back(cell, place, cost or 0.0 if succeeded else None)
+            self._answered.set()
         self._observe(self.progress)
 
     def over(self, cell: str) -> None:
@@ -353,11 +398,10 @@ class BatchRun:
     def corrected(self, cell: str, cost: float) -> None:
         self.progress.spent += cost
         self._told[cell] = self._told.get(cell, 0.0) + cost
-        self._came_back(lambda key: key[0] == cell)
+        self._ended_calls(cell)
 
-    def _came_back(self, which: Callable[[tuple[str, str]], bool]) -> None:
-        for key in [key for key in self._sent if which(key)]:
-            del self._sent[key]
+    def _ended_calls(self, cell: str) -> None:
+        self._budget.ended(cell)
         self._answered.set()
 
     # -- what is open ------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from workbench.engine.gate import RunStopped
 from workbench.models import calls
 from workbench.models.encodings import encodings
 from workbench.store.faults import StoreError
-from workbench.workspace.batch.cells import Cells, CellTask, Ledger
+from workbench.workspace.batch.cells import Cells, CellTask, Ledger, MayCost
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.project import Project
 
@@ -239,14 +239,14 @@ class Worker:
         match message:
             case ["write", record]:
                 self._ledger.write(record)
-            case ["answered", cell, place, cost, succeeded]:
-                self._ledger.answered(cell, place, cost, succeeded=succeeded)
+            case ["answered", cell, place, cost, succeeded, again]:
+                self._ledger.answered(cell, place, cost, succeeded=succeeded, again=again)
             case ["over", cell]:
                 self._ledger.over(cell)
             case ["corrected", cell, cost]:
                 self._ledger.corrected(cell, cost)
-            case ["afford", number, cell, place, cost]:
-                asking = asyncio.ensure_future(self._afford(number, cell, place, cost))
+            case ["afford", number, cell, place, call]:
+                asking = asyncio.ensure_future(self._afford(number, cell, place, convert(call, MayCost)))
                 self._affording.add(asking)
                 asking.add_done_callback(self._affording.discard)
             case ["ended", number, kind, text]:
@@ -261,10 +261,10 @@ class Worker:
             case ["finished"]:
                 self._finished.set()
 
-    async def _afford(self, number: int, cell: str, place: str, cost: float) -> None:
+    async def _afford(self, number: int, cell: str, place: str, call: MayCost) -> None:
         refused = ""
         try:
-            await self._ledger.afford(cell, place, cost)
+            await self._ledger.afford(cell, place, call)
         except RunStopped as stop:
             refused = str(stop)
         self._send("afforded", number, refused)
@@ -389,8 +389,8 @@ class _Link:
         self.send("write", record)
         self.flush()
 
-    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool) -> None:
-        self.send("answered", cell, place, cost, succeeded)
+    def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool, again: bool) -> None:
+        self.send("answered", cell, place, cost, succeeded, again)
 
     def over(self, cell: str) -> None:
         self.send("over", cell)
@@ -401,11 +401,11 @@ class _Link:
     def corrected(self, cell: str, cost: float) -> None:
         self.send("corrected", cell, cost)
 
-    async def afford(self, cell: str, place: str, cost: float) -> None:
+    async def afford(self, cell: str, place: str, call: MayCost) -> None:
         self._count += 1
         number = self._count
         asked = self._asked[number] = asyncio.get_running_loop().create_future()
-        self.send("afford", number, cell, place, cost)
+        self.send("afford", number, cell, place, to_builtins(call))
         try:
             if refused := await asked:
                 raise RunStopped(refused)
