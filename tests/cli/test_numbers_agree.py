@@ -304,6 +304,10 @@ def test_every_place_says_the_same_tokens_of_a_call(work: Path, cli: Cli, kind: 
     assert {one["at"]: one["tokens_in"] for one in again if one["at"] in want} == inside
     compared = cli("diff", kind, "--strategies", "file", "snowball", "--json").json
     assert {one["at"]: one["a"]["tokens"] for one in compared["calls"]} == inside
+    forecast = {one["at"]: one["predicted_cost"] for one in told}
+    assert {one["at"]: one["a"]["reported"]["predicted_cost"] for one in compared["calls"] if one["a"]["reported"]} == {
+        place: forecast[place] for place in inside if calls[place].usage.input is not None
+    }
     swept = cli("sweep", kind, "--strategy", "mask(after=3)", "--json").json["strategies"]
     assert [one["tokens_sum"]["value"] for one in swept if one["strategy"] == "file"] == [sum(inside.values())]
     query = "SELECT branch, phase_name, visit, attempt_number, turn_number, call, tokens_in FROM all_data "

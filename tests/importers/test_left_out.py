@@ -15,6 +15,7 @@ from tests.exporters.test_export import exported, seen
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
 from tests.importers.test_variants import read
 from tests.support.command import run_cli
+from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, Remarks
 
 
@@ -245,11 +246,16 @@ def test_cached_tokens_in_a_response_are_not_lost_beside_counts_without_them() -
 # -- the way out and back ----------------------------------------------------------------------------------------------
 
 
-def test_reasoning_tokens_survive_the_round_trip_through_spans() -> None:
+@pytest.mark.parametrize("hour", [0, 6])
+def test_all_counts_survive_the_round_trip_through_spans(hour: int) -> None:
+    """A count of 0 is known, and no count that is unknown."""
+    written = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": hour}
+    details = {"cached_tokens": 0, "cache_creation_tokens": hour}
     counts = {"prompt_tokens": 20, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}}
+    counts |= {"prompt_tokens_details": details, "cache_creation": written, "cache_creation_input_tokens": hour}
     log = {"request": {"messages": OPENAI[:2]}, "response": {"choices": [{"message": OPENAI[4]}], "usage": counts}}
     before, (again,) = exported(log, "otel")
-    assert [call.usage.reasoning for call in before.calls] == [7]
+    assert [call.usage for call in before.calls] == [Usage(20, 9, 0, hour, 7, hour or None)]
     assert [call.usage for call in again.calls] == [call.usage for call in before.calls]
 
 

@@ -318,7 +318,9 @@ def test_every_spelling_of_a_count_is_read(field: str, name: str) -> None:
         ({"cache_read_input_tokens": 90}, (100, 90, None)),
         ({"cache_creation_input_tokens": 5}, (15, None, 5)),
         ({"cacheReadInputTokens": 90, "cacheWriteInputTokens": 5}, (105, 90, 5)),
-        ({"cache_creation": {"ephemeral_5m_input_tokens": 16, "ephemeral_1h_input_tokens": 4}}, (30, None, 20)),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 16, "ephemeral_1h_input_tokens": 4}}, (30, None, 20, 4)),
+        ({"cache_creation_input_tokens": 5, "cacheDetails": [{"ttl": "1h", "inputTokens": 5}]}, (15, None, 5, 5)),
+        ({"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}, (10, 0, 0)),
         # A framework's input includes them.
         ({"input_token_details": {"cache_read": 4, "cache_creation": 3}}, (10, 4, 3)),
         ({"details": {"cache_read_input_tokens": 4}, "cache_read_input_tokens": 4}, (10, 4, None)),
@@ -326,7 +328,7 @@ def test_every_spelling_of_a_count_is_read(field: str, name: str) -> None:
 )
 def test_cached_and_written_tokens_of_anthropic_are_part_of_the_input(body: Any, expected: Any) -> None:
     usage = usage_of({"input_tokens": 10, "output_tokens": 1, **body})
-    assert (usage.input, usage.cached, usage.written) == expected
+    assert (usage.input, usage.cached, usage.written, *filter(None, [usage.written_hour])) == expected
 
 
 @pytest.mark.parametrize(

@@ -679,6 +679,7 @@ ANTHROPIC_USAGE = {
     "output_tokens": 20,
     "cache_read_input_tokens": 100,
     "cache_creation_input_tokens": 30,
+    "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
 }
 THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
 
@@ -695,7 +696,7 @@ def test_anthropic_reports_cached_and_written_tokens_and_signed_thoughts(start: 
     answer = session.ask("claude-sonnet-4-5", via="anthropic", tools=(TOOL,), stream=stream)
 
     assert answer.text == "I look."
-    assert answer.usage == Usage(input=140, output=20, cached=100, written=30)
+    assert answer.usage == Usage(input=140, output=20, cached=100, written=30, written_hour=20)
     assert json.loads(answer.calls[0].arguments) == {"path": "a"}
     assert answer.extra["thinking_blocks"] == [THOUGHT]
     assert (answer.provider_id, answer.finish_reason) == ("msg_1", "tool_calls")

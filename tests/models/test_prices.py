@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from workbench.context.cache import Price
 from workbench.engine.journal.usage import Usage
@@ -184,6 +185,12 @@ PRICE = Price(2.0, 10.0, 0.5, 2.5)
 
 def test_cached_and_written_tokens_have_their_own_price() -> None:
     assert cost(Usage(input=100, output=10, cached=60, written=30), PRICE) == 10 * 2.0 + 60 * 0.5 + 30 * 2.5 + 100.0
+
+
+@pytest.mark.parametrize(("price", "dollars"), [(4.0, 10 * 2.0 + 10 * 2.5 + 20 * 4.0), (None, 10 * 2.0 + 30 * 2.5)])
+def test_tokens_kept_for_an_hour_have_their_own_price_where_there_is_one(price: float | None, dollars: float) -> None:
+    usage = Usage(input=40, output=0, cached=0, written=30, written_hour=20)
+    assert cost(usage, replace(PRICE, cache_write_hour=price)) == dollars
 
 
 def test_cached_tokens_without_a_price_cost_what_fresh_ones_do() -> None:

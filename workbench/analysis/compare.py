@@ -15,10 +15,11 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.analysis.prediction import PredictedUsage, reported_cost
 from workbench.analysis.what_if import assembled_inside, reassembling
 from workbench.context.align import Change, changes
 from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
-from workbench.context.cache import Forecast, Price, Prices, break_even, input_cost
+from workbench.context.cache import Forecast, Price, Prices, break_even
 from workbench.context.incremental_diff import IncrementalDiff, Outline, Step
 from workbench.context.place import Place
 from workbench.context.strategy import Strategy, parse
@@ -37,7 +38,9 @@ class ReportedUsage(Struct, frozen=True):
     cached: int | None
     written: int | None
     cost: float | None
-    """Cost of the input, at the same prices as the prediction; None if a number is missing."""
+    """Cost of the input, at the prices of the comparison; None if a number is missing."""
+    predicted_cost: float | None = None
+    """What was forecast before the call; None if it was at other prices."""
 
 
 class Breach(Struct, frozen=True):
@@ -305,6 +308,7 @@ def under(
             continue
         prediction = one.prediction
         price, expected = prediction.price, prediction.forecast.tokens
+        own = known.counted_as(call.model) == call.model  # Its provider's counts are of no other model.
         assert expected is not None, "only journals of 0.1.0 lack it"
         step = breach = None
         if (earlier := before.get(visit)) is not None:
@@ -328,7 +332,7 @@ def under(
                 one.low,
                 one.high,
                 breach,
-                _reported(call, price) if assembly.request.digest == call.digest else None,
+                _reported(call, price) if assembly.request.digest == call.digest and own else None,
                 step,
             )
         )
@@ -403,9 +407,9 @@ def _reported(call: CallState, price: Price) -> ReportedUsage | None:
     usage = call.usage
     if usage.input is None:
         return None
-    cached, written = usage.cached or 0, usage.written or 0
-    cost = input_cost(price, cached, max(usage.input - cached - written, 0), written)
-    return ReportedUsage(usage.input, usage.cached, usage.written, cost if usage.cached is not None else None)
+    same = all(call.prices.get(name) == getattr(price, name) for name in ("input", "cache_read", "cache_write"))
+    predicted = PredictedUsage.of(call).cost if same else None
+    return ReportedUsage(usage.input, usage.cached, usage.written, reported_cost(usage, price), predicted)
 
 
 def _calls_left(calls: Iterable[CallState]) -> dict[Place, int]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.context.assembly import Grade
-from workbench.context.cache import Price, input_cost
+from workbench.context.cache import Price
+from workbench.engine.journal.costs import stated_input_cost
 from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.usage import Usage
 
 
 class PredictedUsage(Struct, frozen=True):
@@ -119,13 +122,16 @@ class Residual(Struct, frozen=True):
         usage = call.usage
         if usage.input is None:
             return None
-        return cls(PredictedUsage.of(call), usage.input, usage.cached, _reported_cost(call))
+        known = call.prices
+        cost = reported_cost(usage, replace(Price(), **known))
+        return cls(PredictedUsage.of(call), usage.input, usage.cached, cost)
 
 
-def _reported_cost(call: CallState) -> float | None:
-    usage, known = call.usage, call.prices
-    if usage.input is None or not known or (usage.cached is None and known.get("cache_read") is not None):
-        return None  # A model without a price for cached tokens has no cache to speak of.
-    cached, written = usage.cached or 0, usage.written or 0
-    price = Price(known.get("input"), known.get("output"), known.get("cache_read"), known.get("cache_write"))
-    return input_cost(price, cached, max(usage.input - cached - written, 0), written)
+def reported_cost(usage: Usage, price: Price) -> float | None:
+    """US dollars for the input as the provider counted it; None if a number is unknown.
+
+    A model without a price for cached tokens has no cache to speak of.
+    """
+    if usage.cached is None and price.cache_read is not None:
+        return None
+    return stated_input_cost(usage, price)

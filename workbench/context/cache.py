@@ -405,20 +405,21 @@ def _cost(price: Price, tokens: int, cached: int, written: int, hour: bool) -> f
     """US dollars of an input of ``tokens`` tokens, given how many of them are cached and written."""
     cached = min(cached, tokens)
     written = min(written, tokens - cached)
-    return input_cost(price, cached, tokens - cached - written, written, hour=hour)
+    return input_cost(price, cached, tokens - cached - written, written, hour=written if hour else 0)
 
 
-def input_cost(price: Price, cached: int, fresh: int, written: int, *, hour: bool = False) -> float | None:
+def input_cost(price: Price, cached: int, fresh: int, written: int, *, hour: int = 0) -> float | None:
     """US dollars for the input of a call; None if the input has no known price.
 
-    Cached or written tokens without a price of their own cost as much as fresh ones. ``hour``: written tokens are kept
-    for an hour.
+    Cached or written tokens without a price of their own cost as much as fresh ones. ``hour``: how many of the written
+    tokens are kept for an hour.
     """
     if price.input is None:
         return None
     read = price.input if price.cache_read is None else price.cache_read
-    write = price.cache_write_hour if hour and price.cache_write_hour is not None else price.cache_write
-    return fresh * price.input + cached * read + written * (price.input if write is None else write)
+    write = price.input if price.cache_write is None else price.cache_write
+    longer, kept = write if price.cache_write_hour is None else price.cache_write_hour, min(hour, written)
+    return fresh * price.input + cached * read + (written - kept) * write + kept * longer
 
 
 def break_even(masked: int, suffix: int, price: Price) -> float | None:

@@ -196,6 +196,7 @@ class RunSpans(Struct):
             "gen_ai.usage.cache_read.input_tokens": usage.cached,
             "gen_ai.usage.cache_creation.input_tokens": usage.written,
             "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
+            "workbench.usage.written_hour": usage.written_hour,
             "workbench.cost": call.cost,
             "gen_ai.system_instructions": _json(system),
             "gen_ai.input.messages": _json([self._message(message) for message in sent]),

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.engine.journal.usage import Usage
-from workbench.importers.values import array, count, mapping
+from workbench.importers.values import array, count, mapping, string
 
 _INPUT = (
     "prompt_tokens",
@@ -122,11 +122,14 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
     if rounds := [usage_of(one) for one in array(outer.get("iterations")) if mapping(one).get("type") == "compaction"]:
         # Anthropic's own counts leave out what it summed up before it answered ("Compaction", section on usage).
         rounds.append(usage_of({key: value for key, value in outer.items() if key != "iterations"}))
-        return Usage(*(_sum(getattr(one, name) for one in rounds) for name in _COUNTS))
+        return Usage(*(_sum(getattr(one, name) for one in rounds) for name in Usage.__struct_fields__))
     given, output = _first(flat, _INPUT), _first(flat, _OUTPUT)
     if "promptTokenCount" in outer:
         flat = {"cachedContentTokenCount": 0, **flat}  # Google's JSON leaves out numbers that are 0.
-    cached, written = _first(flat, (*_CACHED, "cached_tokens")), _first(flat, _WRITTEN) or _by_lifetime(flat)
+    lifetimes = _by_lifetime(flat)
+    cached, written = _first(flat, (*_CACHED, "cached_tokens")), _first(flat, _WRITTEN)
+    if not written and lifetimes:
+        written = sum(lifetimes.values())
     extra, total = (cached or 0) + (written or 0), _first(flat, _TOTAL)
     if beside is None:
         beside = any(name in outer for name in _BESIDE) and not any(name in outer for name in _INCLUDING)
@@ -144,10 +147,8 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
         cached=cached,
         written=written,
         reasoning=_first(flat, _REASONING),
+        written_hour=lifetimes.get("1h") or None,
     )
-
-
-_COUNTS = ("input", "output", "cached", "written", "reasoning")
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
@@ -164,10 +165,15 @@ def fuller(told: Usage, reported: Usage) -> Usage:
     return told
 
 
-def _by_lifetime(flat: Mapping[str, Any]) -> int | None:
-    """Tokens written to the cache, if Anthropic's usage gives them by lifetime only."""
-    found = [count(one) for one in mapping(flat.get("cache_creation")).values()]
-    return sum(one for one in found if one is not None) if any(one is not None for one in found) else None
+def _by_lifetime(flat: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens written to the cache by how long it keeps them (``5m``, ``1h``), in the forms of Anthropic and Bedrock."""
+    told = [
+        (name.removeprefix("ephemeral_").partition("_")[0], number)
+        for name, number in mapping(flat.get("cache_creation")).items()
+    ]
+    details = map(mapping, array(flat.get("cacheDetails")))
+    told += [(string(one.get("ttl")), one.get("inputTokens")) for one in details]
+    return {name: found for name, number in told if (found := count(number)) is not None}
 
 
 def _flat(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -165,6 +165,7 @@ def usage_of(usage: Any, said: Collection[str]) -> tuple[Usage, float | None]:
         return Usage(), None
     prompt, completion = (getattr(usage, f"{side}_tokens_details", None) for side in ("prompt", "completion"))
     written = _first((prompt, "cache_creation_tokens"), (prompt, "cache_write_tokens"))
+    lifetimes = getattr(prompt, "cache_creation_token_details", None)
     taken = whole_count(getattr(usage, "prompt_tokens", None)) or None  # every request has tokens: a count of 0 is none
     cached = whole_count(_first((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")))
     counted = Usage(
@@ -173,6 +174,7 @@ def usage_of(usage: Any, said: Collection[str]) -> tuple[Usage, float | None]:
         cached=cached if taken is not None and cached is not None and cached <= taken else None,
         written=whole_count(_first((usage, "cache_creation_input_tokens")) or written),
         reasoning=whole_count(_first((completion, "reasoning_tokens"))) if "reasoning" in said else None,
+        written_hour=whole_count(_first((lifetimes, "ephemeral_1h_input_tokens"))) or None,
     )
     billed = _first((usage, "cost")) if "cost" in said else None
     return counted, float(billed) if billed is not None and _is_amount(billed) else None

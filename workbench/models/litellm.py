@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
+from msgspec.structs import replace
 
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.context.wire import MissingImage
 from workbench.engine.contracts import Answer, Images, ModelFault
-from workbench.engine.journal.usage import Usage
 from workbench.models import calls
 from workbench.models.collect import Collector, loose, usage_of
 from workbench.models.destinations import located
@@ -131,7 +131,7 @@ class LiteLLM:
         usage, billed = usage_of(answer.usage, tape.said)
         if usage.input is not None or usage.output is not None:
             price = self._prices.price(model, usage.input or 0)
-            known = Usage(usage.input or 0, usage.output or 0, usage.cached, usage.written, usage.reasoning)
+            known = replace(usage, input=usage.input or 0, output=usage.output or 0)
             fault.usage, fault.cost = usage, cost(known, price) if billed is None else billed
         return fault
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from workbench.context.cache import Price
+from workbench.engine.journal.costs import stated_input_cost
 from workbench.engine.journal.usage import Usage
 from workbench.engine.model_name import split_effort, unescaped
 from workbench.models.bundled import parsed_in_pieces, price_map
@@ -254,10 +255,7 @@ def cost(usage: Usage, price: Price) -> float | None:
     None when input, output or a needed price is unknown. Cached or written tokens without a price of their own cost as
     much as fresh ones; output includes reasoning.
     """
-    if usage.input is None or usage.output is None or price.input is None or price.output is None:
+    taken = stated_input_cost(usage, price)
+    if taken is None or usage.output is None or price.output is None:
         return None
-    cached, written = usage.cached or 0, usage.written or 0
-    read = price.input if price.cache_read is None else price.cache_read
-    write = price.input if price.cache_write is None else price.cache_write
-    fresh = max(usage.input - cached - written, 0)
-    return fresh * price.input + cached * read + written * write + usage.output * price.output
+    return taken + usage.output * price.output

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from workbench.analysis.compare import AssembledCall, CallPair, Comparison, ComparisonSide, Totals, cheaper
+from workbench.analysis.prediction import PredictedUsage
 from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
@@ -326,12 +327,13 @@ def _reported_cache(calls: Sequence[AssembledCall]) -> str:
     if not known:
         return "; it does not say what was cached"
     cached = sum(report.cached or 0 for _, report in known)
-    predicted = sum(one.forecast.cached for one, _ in known if one.forecast is not None)
-    costs = [report.cost for _, report in known]
-    billed = None if None in costs else sum(cost for cost in costs if cost is not None)
-    forecasts = [cost_of(one) for one, _ in known]
-    expected = None if None in forecasts else sum(cost for cost in forecasts if cost is not None)
-    return (
-        f", {count(cached)} of them cached ({count(predicted)} predicted); "
-        f"{money(billed)} for the input ({money(expected)} predicted)"
-    )
+    predicted = sum(PredictedUsage.of(one.call).cached or 0 for one, _ in known)
+    billed, expected = _whole(r.cost for _, r in known), _whole(r.predicted_cost for _, r in known)
+    forecast = "" if expected is None else f" ({money(expected)} predicted)"
+    return f", {count(cached)} of them cached ({count(predicted)} predicted); {money(billed)} for the input{forecast}"
+
+
+def _whole(costs: Iterable[float | None]) -> float | None:
+    """The sum; None if a part is unknown."""
+    known = list(costs)
+    return None if None in known else sum(cost for cost in known if cost is not None)

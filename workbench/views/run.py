@@ -476,6 +476,7 @@ def call_json(call: CallState) -> dict[str, Any]:
             "cached": usage.cached,
             "written": usage.written,
             "reasoning": usage.reasoning,
+            "written_hour": usage.written_hour,
         },
         "predicted_cost": call.forecast.cost if call.forecast else None,
         "cost": call.cost,

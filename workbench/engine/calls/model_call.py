@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from workbench.context.assembly import Assembly, BrokenInvariant, Item, Kind, Request
 from workbench.context.message import Message, ToolCall
@@ -288,7 +288,7 @@ def _journal_fault(
         "wire": run.journal.wire(fault.wire, style=fault.wire_style, beside=sender.beside),
     }
     if fault.usage is not None:
-        data |= {"usage": asdict(fault.usage), "cost": fault.cost}
+        data |= {"usage": fault.usage.to_json(), "cost": fault.cost}
     run.journal.emit("call_failed", place, digest=digest, error=error, purpose=purpose, **data)
 
 

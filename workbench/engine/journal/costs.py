@@ -10,8 +10,19 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.context.cache import Price, input_cost
+from workbench.engine.journal.usage import Usage
+
 EXACT = frozenset({"exact", "billed"})
 """Grades of a bill: by the provider's own price list, or stated by the provider."""
+
+
+def stated_input_cost(usage: Usage, price: Price) -> float | None:
+    """US dollars for the input that a provider counted; None if its count, or the price of the input, is unknown."""
+    if usage.input is None:
+        return None
+    cached, written = usage.cached or 0, usage.written or 0
+    return input_cost(price, cached, max(usage.input - cached - written, 0), written, hour=usage.written_hour or 0)
 
 
 class CallCost(NamedTuple):

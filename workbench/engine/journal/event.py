@@ -27,7 +27,7 @@ KINDS: dict[str, str] = {
         "strategy, splices, request {model, parameters, tools (hash)}, digest, tokens_full, tokens_sent, tools_tokens, "
         "overhead_tokens, grade, scale (of a calibrated estimate), forecast {tokens, low, high, cached, fresh, "
         "written, cost, cost_low, cost_high, break_at, reason}, price {source, grade, input, output, cache_read, "
-        "cache_write (US dollars per token)}, unstated (parts of the request whose size is unknown), "
+        "cache_write, cache_write_hour (US dollars per token)}, unstated (parts of the request whose size is unknown), "
         "beyond (that the request does not fit "
         "the model's window), problems, notes, added (items that joined the history), edited, purpose, "
         "beside (the walk), after (spliced against the context of this record, not the last of its branch), "
@@ -43,8 +43,8 @@ KINDS: dict[str, str] = {
     ),
     "call_started": "digest, model, try, purpose",
     "call_finished": (
-        "digest, added, finish_reason, usage {input, output, cached, written, reasoning}, cost, cost_grade, model, "
-        "provider, provider_id, first_token_s, duration_s, wire, partial, remarks, purpose"
+        "digest, added, finish_reason, usage {input, output, cached, written, reasoning, written_hour}, cost, "
+        "cost_grade, model, provider, provider_id, first_token_s, duration_s, wire, partial, remarks, purpose"
     ),
     "call_failed": (
         "digest, try, error {kind, message, status, retry_after, body}, retry_in, wire, purpose; usage, cost where the "

@@ -125,7 +125,8 @@ class CallState(Struct):
     scale: float | None = None
     """Expected tokens divided by estimated ones, by what was reported before; None if the estimate is not scaled."""
     prices: Mapping[str, float | None] = field(default_factory=dict)
-    """``input``, ``output``, ``cache_read``, ``cache_write``: US dollars per token, as predicted with."""
+    """``input``, ``output``, ``cache_read``, ``cache_write``, ``cache_write_hour``: US dollars per token, as predicted
+    with."""
     price_source: str = ""
     price_grade: str = "unknown"
     problems: tuple[BrokenInvariant, ...] = ()

@@ -121,6 +121,7 @@ class _Usage(Struct):
     cached: _Count | None = None
     written: _Count | None = None
     reasoning: _Count | None = None
+    written_hour: _Count | None = None
 
 
 class _Fault(Struct):
@@ -177,6 +178,7 @@ class _Price(Struct):
     output: _Number | None = None
     cache_read: _Number | None = None
     cache_write: _Number | None = None
+    cache_write_hour: _Number | None = None
 
 
 class _Whole(Struct):

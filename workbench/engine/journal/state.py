@@ -41,7 +41,7 @@ from workbench.engine.journal.usage import StatedUsage, Usage
 __all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
 
 
-_PRICES = ("input", "output", "cache_read", "cache_write")
+_PRICES = ("input", "output", "cache_read", "cache_write", "cache_write_hour")
 
 
 class RunState:

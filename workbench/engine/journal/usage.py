@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 
 class Usage(Struct, frozen=True):
@@ -17,6 +18,15 @@ class Usage(Struct, frozen=True):
     cached: int | None = None
     written: int | None = None
     reasoning: int | None = None
+    written_hour: int | None = None
+    """Of ``written``: tokens that are kept for an hour, which Anthropic bills higher."""
+
+    def to_json(self) -> dict[str, int | None]:
+        """As a journal holds it: without the tokens kept for an hour where nothing is said of them."""
+        counts = asdict(self)
+        if self.written_hour is None:
+            del counts["written_hour"]
+        return counts
 
 
 class StatedUsage(Struct, frozen=True):

@@ -355,7 +355,7 @@ def _gen_ai_call(span: Span, reported: Any) -> Call:
         "cache_read": usage.get("cache_read.input_tokens"),
         "cache_creation": usage.get("cache_creation.input_tokens"),
     }
-    told = usage_of(usage, beside=False)
+    told = replace(usage_of(usage, beside=False), written_hour=count(names.get("workbench.usage.written_hour")))
     if told.input is None and told.output is None:
         counts = {key.removeprefix("ai.usage."): v for key, v in names.items() if key.startswith("ai.usage.")}
         told = usage_of(counts)
