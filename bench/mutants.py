@@ -1,12 +1,14 @@
-"""Do the tests see a mistake? Samples mutants of the program and runs the tests nearest to each of them.
+"""Do the tests see a mistake? Samples mutants of the program and runs the tests that run their lines.
 
-    python -m bench.mutants --seed 7 --count 50
+    python -m bench.tested_lines                                          # once: which tests run which lines
+    python -m bench.mutants --seed 7 --count 60
     python -m bench.mutants --seed 7 --count 20 --path workbench/importers
 
 A mutant is the program with one small mistake: a comparison, a constant, a condition, a sum, a returned value, an
 argument or a statement is another one or missing. The sample follows from the seed and the tree. The tests of a mutant
-are the files from which imports lead to its module on the shortest ways, those that name its function first. A mutant
-that no test fails under is a survivor; survivors that change nothing anybody can see are listed in
+are those that run its line by the record of ``bench.tested_lines``, as many as took 40 seconds: those that name its
+function and whose files are named like its module first, then the quickest. They run within limits of time and memory.
+A mutant that no test fails under is a survivor; survivors that change nothing anybody can see are listed in
 ``bench/equivalent_mutants.txt`` by the key that is printed, and are not counted. The exit code is 1 where more than 4 %
 survive.
 """
@@ -15,19 +17,26 @@ from __future__ import annotations
 
 import argparse
 import ast
+import math
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from bench.tested_lines import TestedLines
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = ROOT / "bench" / "equivalent_mutants.txt"
@@ -66,6 +75,8 @@ class Mutant:
     end: int
     before: str
     after: str
+    lines: tuple[tuple[int, int], ...]
+    """The first and the last line of what is changed, of its statement, and of the function that it is in."""
 
     @property
     def key(self) -> str:
@@ -85,27 +96,31 @@ def mutants_of(path: Path, root: Path = ROOT) -> list[Mutant]:
         starts.append(starts[-1] + len(line))
     found: list[Mutant] = []
 
-    def add(node: ast.expr | ast.stmt, operator: str, function: str, after: str) -> None:
+    def add(node: ast.expr | ast.stmt, operator: str, function: str, after: str, around: list[tuple[int, int]]) -> None:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         before = source[start:end].decode()
         if before != after:
             name = path.relative_to(root).as_posix()
-            found.append(Mutant(name, node.lineno, function, operator, start, end, before, after))
+            lines = ((node.lineno, node.end_lineno), *reversed(around))
+            found.append(Mutant(name, node.lineno, function, operator, start, end, before, after, lines))
 
-    def visit(node: ast.AST, function: str) -> None:
+    def visit(node: ast.AST, function: str, around: list[tuple[int, int]]) -> None:
         if isinstance(node, (ast.Import, ast.ImportFrom, ast.Assert, ast.JoinedStr)):
             return
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            function = f"{function}.{node.name}".lstrip(".")
+            function, around = f"{function}.{node.name}".lstrip("."), [(node.lineno, node.end_lineno or node.lineno)]
+        elif isinstance(node, ast.stmt):
+            inner = [child.lineno - 1 for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            around = [*around[:1], (node.lineno, max(min([node.end_lineno or 0, *inner]), node.lineno))]
         for operator, changed in _changes(node, function):
             assert isinstance(node, (ast.expr, ast.stmt))
-            add(node, operator, function, changed)
+            add(node, operator, function, changed, around)
         for child in _inner(node):
-            visit(child, function)
+            visit(child, function, around)
 
-    visit(ast.parse(source), "")
+    visit(ast.parse(source), "", [])
     return sorted(found, key=lambda mutant: (mutant.start, mutant.end, mutant.after))
 
 
@@ -159,65 +174,56 @@ def _changes(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
 # -- which tests -------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The tests of a mutant: their names, how many there would be, and the seconds that they took when recorded."""
+
+    tests: tuple[str, ...]
+    of: int
+    seconds: float
+    runs: bool = True
+    """A test runs the line; otherwise these are the nearest that run its function, or import its module."""
+
+
 class Tests:
-    """The test files that lead to a module, nearest first."""
+    """Chooses the tests that run a line: those of its own subject first, then those of fewer seconds."""
 
-    def __init__(self, root: Path = ROOT) -> None:
-        files = [file for top in ("workbench", "tests") for file in (root / top).rglob("*.py")]
-        names = {_module_name(file.relative_to(root)): file for file in files}
-        self._texts = {name: file.read_text("utf-8") for name, file in names.items()}
-        self._paths = {name: file.relative_to(root).as_posix() for name, file in names.items()}
-        self._importers: dict[str, set[str]] = {name: set() for name in names}
-        for name, text in self._texts.items():
-            for target in _imported(ast.parse(text), names):
-                self._importers[target].add(name)
-        for name in names:
-            if name.startswith("workbench.cli.commands."):  # The command line imports them by the names of its table.
-                self._importers[name].add("workbench.cli.main")
+    def __init__(self, seconds: float, files: int) -> None:
+        self._record = TestedLines()
+        self._seconds, self._files = seconds, files
 
-    def nearest(self, mutant: Mutant, limit: int) -> list[str]:
-        """Paths of at most ``limit`` test files."""
-        module = _module_name(Path(mutant.path))
-        called = mutant.function.rpartition(".")[2]
-        ranks: dict[str, tuple[int, ...]] = {}
-        distances, todo = {module: 0}, deque([module])
-        while todo:
-            name = todo.popleft()
-            for importer in self._importers[name]:
-                if importer not in distances:
-                    distances[importer] = distances[name] + 1
-                    todo.append(importer)
-        command = module.rpartition(".")[2] if ".commands." in module else ""
-        words = [word for word in module.split(".")[1:] if len(word) > 3]
-        for name, path in self._paths.items():
-            is_test = path.rpartition("/")[2].startswith("test_")
-            text = self._texts[name]
-            runs_it = bool(command) and f'"{command}"' in text
-            if is_test and (name in distances or runs_it):
-                named = len(called) > 4 and re.search(rf"\b{re.escape(called.lstrip('_'))}\b", text) is not None
-                alike = sum(word in path for word in words)
-                distance = 1 if runs_it else distances[name]
-                ranks[path] = (distance - 2 * named - 2 * alike, len(text))
-        return sorted(ranks, key=lambda path: ranks[path])[:limit]
+    def of(self, mutant: Mutant) -> Chosen:
+        words = {word for word in re.split(r"[/_.]", mutant.path.removesuffix(".py")) if len(word) > 3} - {"workbench"}
+        found = [self._record.of(mutant.path, *lines) for lines in mutant.lines]
+        runs = any(found[:2])
+        near = next(filter(None, found), None) or self._alike(words)
+        called = mutant.function.rpartition(".")[2].lstrip("_")
+
+        def rank(test: str) -> tuple[int, float]:
+            file = test.partition("::")[0]
+            named = len(called) > 4 and called in _text(file)
+            return -sum(word in file for word in words) - 2 * named, self._record.seconds[test]
+
+        chosen: list[str] = []
+        files: set[str] = set()
+        total = 0.0
+        for test in sorted(near, key=rank):
+            file, cost = test.partition("::")[0], self._record.seconds[test]
+            if (chosen and total + cost > self._seconds) or len(files | {file}) > self._files:
+                continue
+            chosen.append(test)
+            files.add(file)
+            total += cost
+        return Chosen(tuple(chosen), len(near), total, runs)
+
+    def _alike(self, words: set[str]) -> set[str]:
+        """Tests of files named like the module: for what only other processes run, or the import of the module."""
+        return {test for test in self._record.seconds if sum(word in test.partition("::")[0] for word in words) > 1}
 
 
-def _module_name(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _imported(tree: ast.AST, known: Mapping[str, object]) -> Iterator[str]:
-    """Modules that a text imports, or names in a text, as tables of commands and screens do."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                if inner in known or node.module in known:
-                    yield inner if inner in known else node.module
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known:
-            yield node.value
+@cache
+def _text(file: str) -> str:
+    return (ROOT / file).read_text("utf-8")
 
 
 # -- running them ------------------------------------------------------------------------------------------------------
@@ -225,7 +231,8 @@ def _imported(tree: ast.AST, known: Mapping[str, object]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``killed``, ``survived``, ``untested``, or ``unsure``: it fails without the mutant too, or takes too long."""
+    """``killed``, ``survived``, ``not run`` (survived, and no test runs its line), or ``unsure``: its tests fail
+    without it too, or did not end, which a busy machine may be the reason for."""
 
     mutant: Mutant
     word: str
@@ -236,67 +243,94 @@ class Verdict:
 class Copies:
     """Copies of the tree for mutants to be made in: the tests of one never see another."""
 
-    def __init__(self, count: int, place: Path) -> None:
+    def __init__(self, count: int, place: Path, memory: int) -> None:
         self._free: deque[Path] = deque()
+        self._memory = memory
+        self._green: dict[str, bool] = {}
         for number in range(count):
             copy = place / f"copy{number}"
             for name in NEEDED:
-                ignore = shutil.ignore_patterns("__pycache__", ".workbench")
-                shutil.copytree(ROOT / name, copy / name, ignore=ignore)
+                # With their bytecode, which stays valid: times are copied too.
+                shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(".workbench"))
             for file in ROOT.glob("*.*"):
                 if file.is_file():
                     shutil.copy(file, copy / file.name)
             self._free.append(copy)
 
-    def judged(self, mutant: Mutant, files: list[str], limit: float) -> Verdict:
-        if not files:
-            return Verdict(mutant, "untested", "", 0.0)
+    def judged(self, mutant: Mutant, chosen: Chosen, limit: float) -> Verdict:
+        if not chosen.tests:
+            return Verdict(mutant, "not run", "no test is near", 0.0)
         copy = self._free.popleft()
         target = copy / mutant.path
         source = target.read_bytes()
         began = time.monotonic()
         try:
             target.write_bytes(mutant.applied(source))
-            word, by = _run(copy, files, limit)
+            word, by = _run(copy, chosen.tests, limit, self._memory)
             target.write_bytes(source)
-            if word == "timeout" or (word == "killed" and _run(copy, [by], limit)[0] != "survived"):
-                word = (
-                    "unsure"  # A test that hangs fails by its own time-out; this machine was too slow for all of them.
-                )
+            if word == "killed" and not self._passes(copy, by, limit):
+                word = "unsure"
+            elif word in ("hung", "grew"):
+                # It shows by never ending, or by its memory, where the same tests end soon without it.
+                calm = _run(copy, chosen.tests, limit / 2, self._memory)[0] == "survived"
+                word, by = ("killed" if calm else "unsure"), word
+            elif word == "survived":
+                word = word if chosen.runs else "not run"
+                by = f"{len(chosen.tests)} of {chosen.of} tests"
         finally:
             target.write_bytes(source)
             self._free.append(copy)
         return Verdict(mutant, word, by, time.monotonic() - began)
 
+    def _passes(self, copy: Path, test: str, limit: float) -> bool:
+        """A test passes without any mutant; each is tried once."""
+        if test not in self._green:
+            self._green[test] = _run(copy, [test], limit, self._memory)[0] == "survived"
+        return self._green[test]
 
-def _run(folder: Path, tests: list[str], limit: float) -> tuple[str, str]:
-    """How the tests ended in a folder, and the first that failed, without its parameters: they may hold blanks."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        "--hypothesis-seed=0",
-        *tests,
-    ]
+
+def _run(folder: Path, tests: Sequence[str], limit: float, memory: int) -> tuple[str, str]:
+    """How the tests ended in a folder within seconds and bytes, and the first that failed, without its parameters:
+    they may hold blanks."""
+    options = ["-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
     env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    with subprocess.Popen(
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    ) as process:
-        try:
-            out, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            return "timeout", ""
+    with tempfile.TemporaryFile() as out:
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        process = subprocess.Popen(
+            command, cwd=folder, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        began, ended = time.monotonic(), ""
+        while process.poll() is None and not ended:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.3)
+            family = _family(process.pid)
+            ended = "hung" if time.monotonic() - began > limit else "grew" if sum(family.values()) > memory else ""
+            if ended:
+                for member in family:
+                    with suppress(ProcessLookupError):
+                        os.kill(member, signal.SIGKILL)
+                process.wait()
+        out.seek(0)
+        text = out.read()
+    if ended:
+        return ended, ""
     if process.returncode == 0:
         return "survived", ""
-    failed = re.search(rb"^(?:FAILED|ERROR) ([^\s\[]+)", out, re.MULTILINE)
+    failed = re.search(rb"^(?:FAILED|ERROR) ([^\s\[]+)", text, re.MULTILINE)
     return "killed", failed[1].decode() if failed else tests[0]
+
+
+def _family(leader: int) -> dict[int, int]:
+    """The processes of a session and their children, with the bytes that each holds; without ``/proc`` the leader."""
+    parents: dict[int, tuple[int, int, int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # It has ended meanwhile.
+            fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = (int(fields[1]), int(fields[3]), int(fields[21]) * resource.getpagesize())
+    members = {leader} | {pid for pid, (_, session, _) in parents.items() if session == leader}
+    while more := {pid for pid, (parent, _, _) in parents.items() if parent in members} - members:
+        members |= more
+    return {pid: parents[pid][2] if pid in parents else 0 for pid in members}
 
 
 def sample(paths: list[Path], seed: int, count: int) -> list[Mutant]:
@@ -310,39 +344,58 @@ def sample(paths: list[Path], seed: int, count: int) -> list[Mutant]:
 
 def report(verdicts: list[Verdict], say: Callable[[str], object] = print) -> float:
     """Say what survived; its share of what was judged."""
-    for word in ("survived", "untested", "unsure"):
+    for word in ("survived", "not run", "unsure"):
         for verdict in verdicts:
             if verdict.word == word:
-                say(f"{word}: {verdict.mutant.path}:{verdict.mutant.line} {verdict.mutant.operator}")
+                say(f"{word}: {verdict.mutant.path}:{verdict.mutant.line} {verdict.mutant.operator}, {verdict.by}")
                 say(f"    {verdict.mutant.key}")
     judged = [verdict for verdict in verdicts if verdict.word != "unsure"]
-    left = [verdict for verdict in judged if verdict.word in ("survived", "untested")]
+    left = [verdict for verdict in judged if verdict.word != "killed"]
     share = len(left) / max(len(judged), 1)
-    say(f"{len(judged)} mutants, {len(left)} survived ({share:.1%}), {len(verdicts) - len(judged)} unsure")
+    low, high = interval(len(left), len(judged))
+    say(
+        f"{len(judged)} mutants, {len(left)} survived ({share:.1%}; of all mutants {low:.1%} to {high:.1%} with 95%), "
+        f"{len(verdicts) - len(judged)} unsure"
+    )
     return share
+
+
+def interval(left: int, judged: int) -> tuple[float, float]:
+    """Wilson's interval of a share, with 95% certainty."""
+    if not judged:
+        return 0.0, 1.0
+    z, share = 1.96, left / judged
+    middle = (share + z * z / (2 * judged)) / (1 + z * z / judged)
+    half = z * math.sqrt(share * (1 - share) / judged + z * z / (4 * judged**2)) / (1 + z * z / judged)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=50, help="how many mutants")
+    parser.add_argument("--count", type=int, default=60, help="how many mutants")
+    parser.add_argument("--first", type=int, default=0, help="skip so many of them")
     parser.add_argument("--path", type=Path, action="append", help="a module or package; may be given again")
+    parser.add_argument("--seconds", type=float, default=40, help="of recorded tests per mutant")
     parser.add_argument("--files", type=int, default=12, help="test files per mutant")
-    parser.add_argument("--limit", type=float, default=180, help="seconds per mutant")
+    parser.add_argument("--limit", type=float, default=120, help="seconds until the tests of a mutant hang")
+    parser.add_argument("--memory", type=float, default=3, help="gigabytes that they may use")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="only say which mutants and tests they are")
     asked = parser.parse_args()
     paths = [path.resolve() for path in asked.path or [ROOT / "workbench"]]
-    mutants, tests = sample(paths, asked.seed, asked.count), Tests()
+    mutants = sample(paths, asked.seed, asked.first + asked.count)[asked.first :]
+    tests = Tests(asked.seconds, asked.files)
+    chosen = {mutant: tests.of(mutant) for mutant in mutants}
     if asked.list:
-        for mutant in mutants:
-            print(f"{mutant.key}\n    {' '.join(tests.nearest(mutant, asked.files))}")
+        for mutant, its in chosen.items():
+            print(f"{mutant.key}\n    {len(its.tests)} of {its.of}, {its.seconds:.0f} s: {' '.join(its.tests)}")
         return 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(asked.jobs) as pool:
-        copies = Copies(asked.jobs, Path(place))
+        copies = Copies(asked.jobs, Path(place), int(asked.memory * 1e9))
 
         def judged(mutant: Mutant) -> Verdict:
-            verdict = copies.judged(mutant, tests.nearest(mutant, asked.files), asked.limit)
+            verdict = copies.judged(mutant, chosen[mutant], asked.limit)
             print(f"{verdict.word:9} {verdict.seconds:5.0f} s  {mutant.key}  {verdict.by}", flush=True)
             return verdict
 

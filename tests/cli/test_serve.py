@@ -103,6 +103,7 @@ def test_without_the_token_everything_is_forbidden(server: Server, path: str) ->
     assert server.get(path, {"Cookie": server.cookie("wrong")})[0] == 403
     assert server.asked(path, Host="evil.example")[0] == 403
     assert server.asked(path, Origin="http://evil.example")[0] == 403
+    assert server.asked(path, Upgrade="websocket")[1] == "a web socket needs an origin\n"
 
 
 def test_the_token_leaves_the_address_and_becomes_a_cookie(server: Server) -> None:

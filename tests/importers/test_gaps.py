@@ -14,7 +14,7 @@ from tests.importers.test_variants import read, said
 from workbench.context.assembly import Grade
 from workbench.context.message import Message, TextPart
 from workbench.importers.conversation import ImportedMessage, Unreadable
-from workbench.importers.journal import with_ids
+from workbench.importers.journal import CallIds
 from workbench.importers.reading import read_file
 from workbench.models.encodings import Encodings
 
@@ -38,13 +38,12 @@ def test_results_without_ids_answer_the_open_calls_before_them_by_name_and_then_
     results = [{"role": "tool", "name": "b", "content": "1"}, {"role": "tool", "content": "2"}]
     turn = [{"role": "assistant", "tool_calls": calls}, *results, {"role": "tool", "name": "b", "content": "3"}]
     later = [{"role": "assistant", "tool_calls": [{**calls[0], "id": "d"}]}, {"role": "tool", "content": "4"}]
-    found = with_ids(read(said(*turn, *later)).threads[0].said)
+    found = [*map(CallIds().named, read(said(*turn, *later)).threads[0].said)]
     assert [one.call_id for one in found if one.role == "tool"] == ["c1", "c0", "c2", "d"]
 
 
 def test_a_result_without_any_call_keeps_its_want_of_an_id() -> None:
-    (found,) = with_ids([ImportedMessage("tool", ("?",))])
-    assert found.call_id == ""
+    assert CallIds().named(ImportedMessage("tool", ("?",))).call_id == ""
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from workbench.models.connections import Bounds, EventStreamResponse, Intake, Re
 from workbench.models.litellm import LiteLLM
 from workbench.models.names import resolve
 from workbench.models.prices import PriceTable
+from workbench.models.tape import Tape, Unreached, current
 
 BOUNDS = Bounds(body=3 << 20, line=2 << 20, lines=3, nodes=4)
 FULL = b"x" * (1 << 20)
@@ -149,6 +150,41 @@ async def waves(at_once: int, count: int) -> int:
 
 def test_a_wave_of_many_calls_goes_out_on_the_connections_of_the_wave_before() -> None:
     assert asyncio.run(waves(at_once=60, count=3)) == 60
+
+
+class Breaks(httpx.AsyncByteStream):
+    """A body that ends in a fault."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"a"
+        raise self.fault
+
+
+@pytest.mark.parametrize("in_body", [False, True], ids=["no answer", "broken answer"])
+@pytest.mark.parametrize("on_tape", [False, True], ids=["free", "of a call"])
+@pytest.mark.parametrize("fault", [httpx.ConnectError("gone"), httpx.ReadTimeout("late"), RuntimeError("odd")])
+async def test_a_request_that_fails_raises_what_happened_and_frees_its_connection(
+    fault: Exception, on_tape: bool, in_body: bool
+) -> None:
+    asked: list[httpx.Request] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        if not in_body:
+            raise fault
+        return httpx.Response(200, stream=Breaks(fault))
+
+    client = RecordingClient(httpx.MockTransport(answer))
+    token = current.set(Tape() if on_tape else None)
+    expected = Unreached if on_tape and isinstance(fault, httpx.HTTPError) else type(fault)
+    with pytest.raises(expected, match=str(fault)):
+        await client.get("http://model.test/")
+    current.reset(token)
+    assert len(asked) == (2 if isinstance(fault, httpx.ConnectError) and not in_body else 1)
+    await client.aclose()
 
 
 @pytest.mark.parametrize("model", ["closes", "closesunread"])

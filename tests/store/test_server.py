@@ -49,6 +49,10 @@ def test_a_colleague_has_whole_journals_and_changes_none(seen: Observed) -> None
     assert found["again after removing the copy"] in found["written"]
 
 
+def test_an_index_that_is_closed_leaves_no_connection(seen: Observed) -> None:
+    assert seen["faults"]["left open"] == 0
+
+
 def test_one_process_ships_a_store(seen: Observed) -> None:
     assert "are shipped by pid" in seen["contract"]["second"]
 

@@ -164,7 +164,7 @@ async def test_a_budget_that_is_too_small_is_said_before_anything_is_sent(tmp_pa
             form.query_one("#budget", Input).value = "much"
             await it.press("enter")
             await it.until(lambda: "budget: US dollars" in str(form.query_one("#objection").render()))
-            form.query_one("#budget", Input).value = "0.01"
+            form.query_one("#budget", Input).value = "$0.01"
             await it.press("enter")
             await it.until(lambda: it.app.screen is screen)
             await it.until(

@@ -232,3 +232,9 @@ def test_what_a_person_wants_to_know_has_a_line() -> None:
 def test_a_pause_names_the_visit_where_there_are_several() -> None:
     assert HeldRun(Place("", "agent", 1, 1, 3, 1), "before_call", "step over").where == "before agent:3"
     assert HeldRun(Place("", "agent", 2, 1, 3, 1), "before_call", "step over").where == "before agent#2:3"
+
+
+def test_a_pause_says_how_long_its_client_waits_and_may_wait() -> None:
+    asked = HeldRun(Place(), "before_call", "", since=8.0)
+    assert (HeldRun(Place(), "", "").waits(20.0), asked.waits(20.0)) == ("", "12 s")
+    assert replace(asked, limit=1200.0).waits(20.0) == "12 s of 1,200 s"

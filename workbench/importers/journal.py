@@ -78,15 +78,9 @@ def has_pictures(one: ImportedMessage) -> bool:
     return any(isinstance(part, Picture) for part in one.parts)
 
 
-def with_ids(said: Sequence[ImportedMessage]) -> list[ImportedMessage]:
-    """The messages, with ids where the source has none: a result without one answers the first open call before it, or
-    the first of its tool if it names a tool.
-    """
-    return list(map(CallIds().named, said))
-
-
 class CallIds:
-    """Gives ids to the calls and results of one context if the source has none."""
+    """Gives ids to the calls and results of one context if the source has none: a result answers the first open call
+    before it, or the first of its tool if it names a tool."""
 
     def __init__(self) -> None:
         self._made = 0

@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
-import httpx
-
 from workbench.models.connections import BlockingClient, RecordingClient
 from workbench.models.library import imported
 from workbench.models.tape import NotSent, Tape, current, leaving
@@ -266,7 +264,5 @@ async def _rehearsal() -> None:
             model="openai/gpt-4o",
             messages=[{"role": "user", "content": "a"}],
             api_key="none",
-            api_base="http://127.0.0.1",
             stream=True,
-            timeout=httpx.Timeout(1.0),
         )

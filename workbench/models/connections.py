@@ -204,14 +204,15 @@ class RecordingClient(httpx.AsyncClient):
         lane = self._free_lane()
         lane.busy = True
         try:
-            while True:
-                journey = _Journey()
-                request.extensions = {**request.extensions, "trace": journey.note}
-                try:
-                    return await lane.client.send(request, stream=True, **options), lane
-                except (httpx.NetworkError, httpx.RemoteProtocolError):
-                    if not journey.met_nobody:
-                        raise
+            journey = _Journey()
+            request.extensions = {**request.extensions, "trace": journey.note}
+            try:
+                return await lane.client.send(request, stream=True, **options), lane
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not journey.met_nobody:
+                    raise
+            # A lane keeps one connection to a server at most, so that the next one is new.
+            return await lane.client.send(request, stream=True, **options), lane
         except BaseException:
             lane.busy = False
             raise

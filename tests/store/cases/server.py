@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from pathlib import Path
@@ -212,6 +213,11 @@ def faults(folder: Path, clickhouse: ClickHouse) -> dict[str, Any]:
     with ServerIndex(store, server) as index:
         index.catch_up()
         said["after"] = [index.notice, index.sql("SELECT count() FROM runs").one()]
+    before = sockets()
+    with ServerIndex(store, server) as index:
+        index.catch_up()
+        index.sql("SELECT 1")
+    said["left open"] = sockets() - before
     cluster = replace(server, cluster="main", retention_days=7)
     statements = [*create_statements(cluster), *drop_statements(cluster), *retention_statements(cluster)]
     parse = "SELECT formatQuerySingleLine({sql:String})"
@@ -236,6 +242,13 @@ def with_native(store: Store, server: TeamServer) -> str:
     except StoreError as fault:
         return str(fault)
     return ""
+
+
+def sockets() -> int:
+    """The sockets that this process has open, where the system shows them."""
+    return sum(
+        os.path.realpath(file).rpartition("/")[2].startswith("socket:") for file in Path("/proc/self/fd").glob("*")
+    )
 
 
 def free_port() -> int:

@@ -13,15 +13,6 @@ from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 
-FORKABLE = (
-    StopKind.BEFORE_PHASE,
-    StopKind.BEFORE_CALL,
-    StopKind.AFTER_CALL,
-    StopKind.BEFORE_TOOL,
-    StopKind.AFTER_TOOL,
-)
-"""The stops that a run can be forked from."""
-
 
 class ForkPoint(Struct, frozen=True):
     """A stop of a stored run."""
