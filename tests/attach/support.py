@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx
@@ -15,9 +16,12 @@ from msgspec import Struct
 from workbench.attach.control import Debugging
 from workbench.attach.providers import BY_NAME, addresses
 from workbench.attach.proxy import Proxy
+from workbench.attach.replies import rendered
+from workbench.engine.contracts import Answer
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.engine.journal.usage import Usage
 from workbench.workspace.attach_serving import proxy_runner
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
 from workbench.workspace.project import Project
@@ -96,3 +100,43 @@ def session(
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+@asynccontextmanager
+async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """A provider that does as the handler says; its address."""
+    application = web.Application()
+    application.router.add_route(
+        "*", "/{rest:.*(chat/completions|responses|realtime|count_tokens|countTokens)}", handler
+    )
+    runner = web.AppRunner(application, auto_decompress=False)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+async def answer_socket(request: web.Request) -> web.WebSocketResponse:
+    """A provider of Responses over a WebSocket: answers ``To TEXT`` to each last text."""
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    async for message in socket:
+        asked = json.loads(message.data)
+        lane = {"stream_id": asked["stream_id"]} if "stream_id" in asked else {}
+        if asked["model"] == "unknown":
+            await socket.send_json({"type": "error", "status": 404, "error": {"message": "no such model"}, **lane})
+            continue
+        said = Answer(f"To {asked['input'][-1]['content']}", (), usage=Usage(input=20, output=3))
+        _, body = rendered("/responses", {**asked, "stream": True}, said, asked["stream_id"])  # type: ignore[misc]
+        for line in body.decode().splitlines():
+            if line.startswith("data: {"):
+                await socket.send_json({**json.loads(line[6:]), **lane})
+    return socket
+
+
+def socket_asked(lane: str, *texts: str, model: str = "gpt-4.1") -> dict[str, Any]:
+    """A request of Responses as a message of a WebSocket."""
+    said = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
+    return {"type": "response.create", "stream_id": lane, "model": model, "input": said}

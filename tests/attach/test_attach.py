@@ -10,8 +10,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,7 +20,7 @@ import pytest
 from aiohttp import ClientSession, WSServerHandshakeError, web
 from aiohttp.web import ContentCoding
 
-from tests.attach.support import Session, session
+from tests.attach.support import Session, answer_socket, serving, session, socket_asked
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import soon, until
@@ -38,7 +37,6 @@ from workbench.engine.contracts import Answer, Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
-from workbench.engine.journal.usage import Usage
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
 from workbench.workspace.attached import AttachPlan
@@ -267,22 +265,6 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
     running = RunState.of(e for e in attached.events() if e.kind not in ("phase_finished", "run_finished"))
     rows = TreeRows(running, TreeView((PhaseOutline("agent"),)))
     assert [rows.row(i, 60).text.split()[1:4] for i in range(1, 3)] == [["✓", "visit", "1"], ["✓", "visit", "2"]]
-
-
-@asynccontextmanager
-async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
-    """A provider that does as the handler says; its address."""
-    application = web.Application()
-    application.router.add_route(
-        "*", "/{rest:.*(chat/completions|responses|realtime|count_tokens|countTokens)}", handler
-    )
-    runner = web.AppRunner(application, auto_decompress=False)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
 
 
 async def test_a_packed_request_passes_as_it_is_and_is_read(project: Project) -> None:
@@ -527,56 +509,54 @@ async def test_a_web_socket_passes_frame_by_frame_and_is_said(project: Project, 
     assert "a WebSocket to /realtime is passed on" in attached.state().warnings[0].data["message"]
 
 
-async def test_responses_over_a_web_socket_are_recorded(project: Project) -> None:
+async def test_responses_over_a_web_socket_are_recorded_and_given_again(project: Project) -> None:
     """As the SDK of OpenAI and Codex ask for them: one after the other, or side by side."""
+    asked = (
+        socket_asked("a", "one"),
+        socket_asked("a", "one", "To one", "two"),
+        socket_asked("b", "other"),
+        socket_asked("c", "other", model="unknown"),
+    )
 
-    async def answer(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        async for message in socket:
-            asked = json.loads(message.data)
-            lane = {"stream_id": asked["stream_id"]} if "stream_id" in asked else {}
-            if asked["model"] == "unknown":
-                await socket.send_json({"type": "error", "status": 404, "error": {"message": "no such model"}, **lane})
-                continue
-            said = Answer(f"To {asked['input'][-1]['content']}", (), usage=Usage(input=20, output=3))
-            _, body = rendered("/responses", {**asked, "stream": True}, said, asked["stream_id"])  # type: ignore[misc]
-            for line in body.decode().splitlines():
-                if line.startswith("data: {"):
-                    await socket.send_json({**json.loads(line[6:]), **lane})
-        return socket
+    async def ask(attached: Session, *messages: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The events that end the answers."""
+        ends: list[dict[str, Any]] = []
+        async with ClientSession() as client, client.ws_connect(f"{attached.url('openai')}/responses") as socket:
+            for together in (messages[:1], messages[1:]):
+                for message in together:
+                    await socket.send_json(message)
+                count = len(ends) + len(together)
+                while len(ends) < count:
+                    event = await socket.receive_json()
+                    ends += [event] if event["type"] in ("response.completed", "error") else []
+        return sorted(ends, key=lambda event: str(event.get("stream_id")))
 
-    def asked(lane: str, *texts: str, model: str = "gpt-4.1") -> dict[str, Any]:
-        said = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
-        return {"type": "response.create", "stream_id": lane, "model": model, "input": said}
-
-    async with serving(answer) as upstream:
-        with session(project, upstream) as attached:
-            where = f"{attached.url('openai')}/responses"
-            async with ClientSession() as client, client.ws_connect(where) as socket:
-
-                async def ended(count: int) -> None:
-                    while count:
-                        count -= (await socket.receive_json())["type"] in ("response.completed", "error")
-
-                await socket.send_json(asked("a", "one"))
-                await ended(1)
-                await socket.send_json(asked("a", "one", "To one", "two"))
-                await socket.send_json(asked("b", "other"))
-                await socket.send_json(asked("c", "other", model="unknown"))
-                await ended(3)
+    async with serving(answer_socket) as upstream:
+        with session(project, upstream, AttachOptions(session="live")) as attached:
+            live = await ask(attached, *asked)
     calls = attached.state().calls
     told = [(call.place.visit, call.place.turn, call.answer and call.answer.text) for call in calls]
     assert told == [(1, 1, "To one"), (1, 2, "To two"), (2, 1, "To other"), (3, 1, None)]
     assert (calls[0].tokens_in, calls[3].status) == (20, "failed")
     assert "no such model" in calls[3].failures[0]["error"]["message"]
 
+    with session(project, options=AttachOptions(replay="live")) as again:
+        assert await ask(again, *asked) == live
+        (refused,) = await ask(again, socket_asked("d", "something else"))
+    assert (refused["status"], refused["stream_id"]) == (409, "d")
+    assert "request 5 is one more than the recording has" in refused["error"]["message"]
+    with session(project, options=AttachOptions(offline=True)) as offline:
+        (answered,) = await ask(offline, asked[0])
+        (steered,) = await ask(offline, {"type": "response.steer", "input": []})
+    assert answered["response"]["output"][0]["content"][0]["text"]
+    assert "no offline model answers response.steer" in steered["error"]["message"]
+
 
 @pytest.mark.parametrize(
     ("protocol", "offline", "status", "said"),
     [
         ("h2c", False, 501, "connections that change to another protocol than WebSocket are not passed on"),
-        ("websocket", True, 501, "/responses is a WebSocket, which no recording and no offline model answers"),
+        ("websocket", True, 501, "/realtime is a WebSocket, which no recording and no offline model answers"),
         ("WebSocket", False, 502, "openai gave no answer: "),
     ],
 )
@@ -585,7 +565,8 @@ def test_an_upgrade_that_nobody_takes_is_refused_with_a_sentence(
 ) -> None:
     headers = {"Connection": "Upgrade", "Upgrade": protocol}
     with session(project, options=AttachOptions(offline=offline)) as attached:
-        reply = httpx.get(f"{attached.url('openai')}/responses", headers=headers, trust_env=False)
+        path = "realtime" if offline else "responses"
+        reply = httpx.get(f"{attached.url('openai')}/{path}", headers=headers, trust_env=False)
     assert (reply.status_code, said in reply.json()["error"]["message"]) == (status, True), reply.text
     assert attached.state().warnings == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Mapping
@@ -12,16 +13,17 @@ from typing import Any
 
 import httpx
 import pytest
+from aiohttp import ClientSession, ClientWebSocketResponse
 
-from tests.attach.support import Session, session
+from tests.attach.support import Session, answer_socket, serving, session, socket_asked
 from tests.support.loopback import Loopback, Reply
-from tests.support.waiting import until
+from tests.support.waiting import soon, until
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError
 from workbench.context.message import Message
 from workbench.engine.debugger.condition import matches
 from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
 from workbench.engine.edits import SetAnswer, SetModel
-from workbench.engine.gate import Stop
+from workbench.engine.gate import Stop, StopKind
 from workbench.importers.conversation import Remarks
 from workbench.importers.exchanges import Exchanges
 from workbench.workspace.attaching import AttachOptions
@@ -261,6 +263,46 @@ def test_an_answer_is_edited_or_written_by_hand_in_the_protocol_of_its_client(
     assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand"]
     assert (calls[1].tokens_in, calls[1].usage.output, calls[1].cost) == (0, 0, 0.0), "nothing was sent, or billed"
     assert [call.answer and call.answer.text for call in again.state().calls] == ["from a person"]
+
+
+async def test_calls_of_a_web_socket_are_paused_edited_and_answered_like_others(project: Project) -> None:
+    person, said = Person(Mode.INTO), list[str]()
+    ends: list[str] = []
+
+    async def ended(socket: ClientWebSocketResponse) -> str:
+        while (event := await socket.receive_json())["type"] != "response.completed":
+            pass
+        return f"{event['stream_id']}: {event['response']['output'][0]['content'][0]['text']}"
+
+    async with serving(answer_socket) as upstream, ClientSession() as client:
+        with session(project, upstream, stepper=person.stepper, said=said) as attached:
+            async with client.ws_connect(f"{attached.url('openai')}/responses") as socket:
+                await socket.send_json(socket_asked("a", "one"))
+                stop = await asyncio.to_thread(person.held)
+                assert (stop.kind, stop.answerable) == (StopKind.BEFORE_CALL, True)
+                person.stepper.edit(ChangeMessage(0, Message("user", "two")))
+                assert (await asyncio.to_thread(person.held)).edited
+                person.stepper.go(Mode.INTO)
+                stop = await asyncio.to_thread(person.held)
+                assert stop.answer is not None
+                assert stop.answer.text == "To two"
+                person.stepper.edit(SetAnswer(Message("assistant", "from a person")))
+                assert (await asyncio.to_thread(person.held)).edited
+                person.stepper.go(Mode.INTO)
+                ends.append(await ended(socket))
+
+                await socket.send_json(socket_asked("b", "other"))
+                await asyncio.to_thread(person.held)
+                person.stepper.edit(SetAnswer(Message("assistant", "by hand")))
+                ends.append(await ended(socket))
+
+                await socket.send_json(socket_asked("c", "third"))
+                await asyncio.to_thread(person.held)
+            words = "the client gave up while its request was paused; it was not sent"
+            await soon(lambda: any(words in one for one in said), "what the person is told")
+    assert ends == ["a: from a person", "b: by hand"]
+    calls = attached.state().calls
+    assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand", None]
 
 
 def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project) -> None:

@@ -7,9 +7,10 @@ import json
 import time
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Set
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -34,6 +35,7 @@ from yarl import URL
 
 from workbench.attach.offline import COUNTS, request_to_count
 from workbench.attach.providers import PROVIDERS, Provider, split_path
+from workbench.attach.replies import error_body
 from workbench.attach.requests import Access, BadBody, unpacked
 from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
 from workbench.engine.gate import ClientWait
@@ -105,53 +107,57 @@ class Proxy:
         return application
 
     async def _upgraded(self, request: web.Request, provider: Provider, rest: str) -> web.StreamResponse:
-        """Pass a WebSocket on, frame by frame. Responses of OpenAI are recorded; what else it carries is not, which is
-        said."""
+        """Pass a WebSocket on, frame by frame. Responses of OpenAI over it are calls like those over HTTP; what else it
+        carries is not recorded, which is said."""
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return _error(501, "connections that change to another protocol than WebSocket are not passed on")
-        if self._answers is not None and self._answers.alone:
+        carries_calls, alone = rest.endswith("/responses"), self._answers is not None and self._answers.alone
+        if alone and not carries_calls:
             return _error(501, f"{rest[:200]} is a WebSocket, which no recording and no offline model answers")
         assert self._session is not None
         names = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
         headers = [(n, v) for n, v in self._headers(request) if not n.lower().startswith("sec-websocket-")]
+        upstream: ClientWebSocketResponse | None = None
         try:
-            upstream = await self._session.ws_connect(
-                self._url(request, provider, rest),
-                headers=headers,
-                protocols=names,
-                proxy=self._proxies[provider.name],
-                autoping=False,
-                max_msg_size=0,
-            )
+            if not alone:
+                upstream = await self._session.ws_connect(
+                    self._url(request, provider, rest),
+                    headers=headers,
+                    protocols=names,
+                    proxy=self._proxies[provider.name],
+                    autoping=False,
+                    max_msg_size=0,
+                )
         except WSServerHandshakeError as fault:
             return _error(fault.status, f"{provider.name} refused the WebSocket: {fault.message}")
         except (ClientError, TimeoutError, OSError) as fault:
             return _error(502, f"{provider.name} gave no answer: {_words(fault)}")
-        calls: _SocketCalls | None = None
-        if rest.endswith("/responses"):
-            calls = _SocketCalls(self._witness, lambda asked: self._numbered(provider, rest, asked))
-        if calls is None:
-            self._witness.warn(f"a WebSocket to {rest[:100]} is passed on: its calls are not recorded", None, "unseen")
-        else:
-            self._keep_secrets(request)
-            if self._control is not None:
-                words = f"the calls of a WebSocket to {rest[:100]} are recorded, and can be neither paused nor changed"
-                self._witness.warn(words, None, "unseen")
         client = web.WebSocketResponse(protocols=names, autoping=False, compress=False, max_msg_size=0)
+        calls: _SocketCalls | None = None
+        if carries_calls:
+            self._keep_secrets(request)
+            decide = self._decided if self._control is not None or self._answers is not None else None
+            numbered = partial(self._numbered, provider, rest)
+            calls = _SocketCalls(client, upstream, self._witness, numbered, decide, self._control)
+        else:
+            self._witness.warn(f"a WebSocket to {rest[:100]} is passed on: its calls are not recorded", None, "unseen")
         try:
             await client.prepare(request)
-            seen = (calls.asked, calls.came) if calls is not None else (_ignored, _ignored)
-            ways = ((client, upstream, seen[0]), (upstream, client, seen[1]))
-            pumps = {asyncio.ensure_future(_pump(*way)) for way in ways}
-            _, left = await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            for pump in left:
+            pumps = [asyncio.ensure_future(_pump(client, upstream, calls.asked if calls else None))]
+            if upstream is not None:
+                came, left = (calls.came, calls.left) if calls else (None, None)
+                pumps.append(asyncio.ensure_future(_pump(upstream, client, came, left)))
+            _, still = await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            for pump in still:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
         finally:
             if calls is not None:
-                calls.closed()
-            await upstream.close()
-            await client.close()
+                await calls.closed()
+            if upstream is not None:
+                await upstream.close()
+            if client.prepared:
+                await client.close()
         return client
 
     async def _connections(self, _: web.Application) -> AsyncIterator[None]:
@@ -240,18 +246,18 @@ class Proxy:
         self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask
     ) -> web.StreamResponse:
         began = time.monotonic()
-        if self._control is not None and not ask.counts:
-            return await self._controlled(request, provider, body, ask, self._control)
+        if self._answers is not None or (self._control is not None and not ask.counts):
+            client = ClientWait(began, _patience(request))
+            outgoing = await self._decided(ask, body, client)
+            if outgoing.made is not None:
+                return await _given(request, outgoing.made)
+            if outgoing.watched:
+                return await self._watched(request, provider, replace(ask, path=outgoing.path), outgoing, client)
+            known, began = _Arrived(lambda: ask, told=True), time.monotonic()
+            return await self._passed(request, provider, outgoing.path, outgoing.body, known, began)
         arrived = _Arrived(lambda: ask)
-        if self._answers is None:
-            self._untold.append(arrived)
-            asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell)
-        elif (made := await self._answers.answer(ask, self._witness.asked(ask))) is not None:
-            reply = made.reply(time.monotonic() - began)
-            self._witness.replied(ask, reply)
-            return await _given(request, made)
-        else:
-            arrived.told = True
+        self._untold.append(arrived)
+        asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell)
         return await self._passed(request, provider, rest, body, arrived, began)
 
     async def _streamed(self, request: web.Request, provider: Provider, rest: str) -> web.StreamResponse:
@@ -280,29 +286,25 @@ class Proxy:
         while self._untold:
             self._untold.popleft().tell(self._witness)
 
-    async def _controlled(
-        self, request: web.Request, provider: Provider, body: bytes, ask: Ask, control: Control
-    ) -> web.StreamResponse:
-        """The same where an exchange may be paused and changed on its way."""
-        client = ClientWait(time.monotonic(), _patience(request))
-        outgoing = await control.outgoing(ask, body, client)
-        began, made = time.monotonic(), outgoing.made
-        if made is None and self._answers is not None:
+    async def _decided(self, ask: Ask, body: bytes, client: ClientWait) -> Outgoing:
+        """What becomes of a request that may be paused, changed or answered here. If the reply is ``made``, it is
+        recorded."""
+        control = None if ask.counts else self._control
+        if control is not None:
+            outgoing = await control.outgoing(ask, body, client)
             placed: Future[Placed | None] = Future()
             placed.set_result(outgoing.placed)
+        else:
+            outgoing, placed = Outgoing(ask.path, body), self._witness.asked(ask)
+        began, made = time.monotonic(), outgoing.made
+        if made is None and self._answers is not None:
             made = await self._answers.answer(ask, placed)
-            if made is not None and outgoing.watched and made.status < 400:
+            if made is not None and control is not None and outgoing.watched and made.status < 400:
                 reply = made.reply(time.monotonic() - began)
-                return await _given(request, await control.incoming(ask, reply, outgoing, client) or made)
+                return replace(outgoing, made=await control.incoming(ask, reply, outgoing, client) or made)
         if made is not None:
-            reply = made.reply(time.monotonic() - began)
-            self._witness.replied(ask, reply)
-            return await _given(request, made)
-        changed = replace(ask, path=outgoing.path)
-        if not outgoing.watched:
-            known = _Arrived(lambda: ask, told=True)
-            return await self._passed(request, provider, outgoing.path, outgoing.body, known, began)
-        return await self._watched(request, provider, changed, outgoing, client, control)
+            self._witness.replied(ask, made.reply(time.monotonic() - began))
+        return replace(outgoing, made=made)
 
     async def _watched(
         self,
@@ -311,9 +313,9 @@ class Proxy:
         ask: Ask,
         outgoing: Outgoing,
         client: ClientWait,
-        control: Control,
     ) -> web.StreamResponse:
         """Ask the provider, and hand its answer on as a whole, once it may go."""
+        assert self._control is not None
         began, passing, told = time.monotonic(), _Passing(request, MOST_KEPT), False
         fault, status = "", 0
         try:
@@ -324,7 +326,7 @@ class Proxy:
                 return await passing.whole(upstream, raw)
             told = True
             reply = passing.reply(status, began)
-            made = await control.incoming(ask, reply, outgoing, client)
+            made = await self._control.incoming(ask, reply, outgoing, client)
             return await (passing.whole(upstream, raw) if made is None else _given(request, made))
         except (ClientError, TimeoutError, OSError) as broken:
             fault = passing.fault or _words(broken)
@@ -455,62 +457,183 @@ class _SocketCalls:
     answer the events that a stream over HTTP would have, up to one that ends it. Several may be on their way, each with
     a ``stream_id``."""
 
-    def __init__(self, witness: Witness, numbered: Callable[[Any], Ask]) -> None:
-        """``numbered`` makes a request of its JSON."""
+    def __init__(
+        self,
+        client: web.WebSocketResponse,
+        upstream: ClientWebSocketResponse | None,
+        witness: Witness,
+        numbered: Callable[..., Ask],
+        decide: Callable[[Ask, bytes, ClientWait], Awaitable[Outgoing]] | None,
+        control: Control | None,
+    ) -> None:
+        """``upstream``: None if no provider is asked. ``numbered`` makes a request of its JSON. ``decide``: what
+        becomes of it; None if nothing pauses, changes or answers requests."""
+        self._client = client
+        self._upstream = upstream
         self._witness = witness
         self._numbered = numbered
+        self._decide = decide
+        self._control = control
         self._open: dict[str, _SocketCall] = {}
+        self._tasks = set[asyncio.Future[None]]()
 
-    def asked(self, text: str) -> None:
-        """A message of the client is on its way to the provider."""
+    async def asked(self, text: str) -> None:
+        """A message of the client."""
         body = _message(text)
         if body.get("type") == "response.create":
             asked = {key: value for key, value in body.items() if key not in ("type", "stream_id")} | {"stream": True}
             if given_of(asked) is not None:
-                ask = self._numbered(asked)
-                self._witness.asked(ask)
-                self._open[str(body.get("stream_id"))] = _SocketCall(ask, time.monotonic())
+                call = _SocketCall(self._numbered(asked, size=len(text)), body)
+                if self._decide is None:
+                    self._witness.asked(call.ask)
+                    await self._send(call, text)
+                else:
+                    self._begin(self._decided(call, text, self._decide))
+                return
+        if self._upstream is not None:
+            await self._upstream.send_str(text)
+        else:
+            said = f"no recording and no offline model answers {str(body.get('type', 'such a message'))[:60]}"
+            await self._client.send_str(_in_lane(body, _refusal(501, error_body(said))))
 
-    def came(self, text: str) -> None:
-        """An event of the provider has come."""
+    async def came(self, text: str) -> None:
+        """An event of the provider."""
         event = _message(text)
-        kind, name = str(event.get("type", "")), str(event.get("stream_id"))
-        if (call := self._open.get(name)) is None:
+        kind, call = str(event.get("type", "")), self._open.get(str(event.get("stream_id")))
+        if call is None:
+            if kind == "response.created":
+                self._witness.warn("an answer that no request asked for is passed on unrecorded", None, "unseen")
+            await self._client.send_str(text)
             return
         if kind == "error":
+            await self._client.send_str(text)
             status = event.get("status")
-            self._end(name, Reply(status if isinstance(status, int) else 500, _JSON, text.encode(), call.seconds))
+            reply = Reply(status if isinstance(status, int) else 500, _JSON, text.encode(), call.seconds)
+            self._witness.replied(self._open.pop(call.lane).ask, reply)
             return
-        call.first = call.seconds if call.first is None else call.first
-        call.kept += f"event: {kind}\ndata: {text}\n\n".encode()
-        if kind in ("response.completed", "response.incomplete", "response.failed"):
-            self._end(name, call.reply(""))
+        call.keep(kind, text)
+        ends = kind in ("response.completed", "response.incomplete", "response.failed")
+        if call.watched is None:
+            if ends:
+                self._witness.replied(self._open.pop(call.lane).ask, call.reply())
+            await self._client.send_str(text)
+        else:
+            call.held.append(text)
+            if ends:
+                self._begin(self._handed(self._open.pop(call.lane), call.watched))
 
-    def closed(self) -> None:
+    async def left(self) -> None:
+        """The provider is gone: what came of answers that are handed on as a whole is handed on."""
+        for text in [text for call in self._open.values() for text in call.held]:
+            await self._client.send_str(text)
+
+    async def closed(self) -> None:
         """The connection is over."""
-        for name, call in list(self._open.items()):
-            self._end(name, call.reply("the WebSocket was closed"))
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for call in self._open.values():
+            self._witness.replied(call.ask, call.reply("the WebSocket was closed"))
+        self._open.clear()
 
-    def _end(self, name: str, reply: Reply) -> None:
-        self._witness.replied(self._open.pop(name).ask, reply)
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what may wait for a person, while other messages pass."""
+
+        def over(task: asyncio.Future[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled():
+                task.exception()  # The client may be gone, which the record says.
+
+        self._tasks.add(task := asyncio.ensure_future(work))
+        task.add_done_callback(over)
+
+    async def _decided(
+        self, call: _SocketCall, text: str, decide: Callable[[Ask, bytes, ClientWait], Awaitable[Outgoing]]
+    ) -> None:
+        body = text.encode("utf-8", "surrogatepass")
+        outgoing = await decide(call.ask, body, call.client)
+        if outgoing.made is not None:
+            await self._give(call, outgoing.made)
+            return
+        call.watched = outgoing if outgoing.watched else None
+        if outgoing.body is not body:
+            own = {key: call.asked[key] for key in ("type", "stream_id", "stream") if key in call.asked}
+            made = {key: value for key, value in json.loads(outgoing.body).items() if key != "stream"}
+            text = json.dumps({**made, **own}, ensure_ascii=False)
+        await self._send(call, text)
+
+    async def _send(self, call: _SocketCall, text: str) -> None:
+        assert self._upstream is not None
+        call.began = time.monotonic()
+        self._open[call.lane] = call
+        await self._upstream.send_str(text)
+
+    async def _handed(self, call: _SocketCall, outgoing: Outgoing) -> None:
+        """Hand an answer on that is whole, once it may go."""
+        assert self._control is not None
+        made = await self._control.incoming(call.ask, call.reply(), outgoing, call.client)
+        if made is not None:
+            await self._give(call, made)
+            return
+        for text in call.held:
+            await self._client.send_str(text)
+
+    async def _give(self, call: _SocketCall, made: Made) -> None:
+        """Hand on a reply that no provider gave, or not so."""
+        if made.status >= 400:
+            await self._client.send_str(_in_lane(call.asked, _refusal(made.status, made.body)))
+            return
+        for line in made.body.decode("utf-8", "replace").split("\n"):
+            if line.startswith("data: {"):
+                await self._client.send_str(_in_lane(call.asked, _message(line[6:])))
 
 
 class _SocketCall:
-    def __init__(self, ask: Ask, began: float) -> None:
+    """A call over a WebSocket, and what came of its answer."""
+
+    def __init__(self, ask: Ask, asked: Mapping[str, Any]) -> None:
+        """``asked``: the message of the client."""
         self.ask = ask
-        self.kept = bytearray()
-        self.first: float | None = None
-        self._began = began
+        self.asked = asked
+        self.lane = str(asked.get("stream_id"))
+        self.began = time.monotonic()
+        self.client = ClientWait(self.began, None)
+        self.watched: Outgoing | None = None
+        """How it was sent, if its answer may be paused."""
+        self.held: list[str] = []
+        """Events that the client has not got yet."""
+        self._kept = bytearray()
+        self._first: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Since it was asked."""
-        return time.monotonic() - self._began
+        """Since it was sent."""
+        return time.monotonic() - self.began
 
-    def reply(self, fault: str) -> Reply:
+    def keep(self, kind: str, text: str) -> None:
+        """Keep an event for the record, as it would come over HTTP."""
+        self._first = self.seconds if self._first is None else self._first
+        self._kept += f"event: {kind}\ndata: {text.translate(_ONE_LINE)}\n\n".encode()
+
+    def reply(self, fault: str = "") -> Reply:
         """Returns its answer as the record keeps it."""
-        kept = bytes(self.kept[:MOST_KEPT])
-        return Reply(200, "text/event-stream", kept, self.seconds, self.first, fault)
+        kept = bytes(self._kept[:MOST_KEPT])
+        return Reply(200, "text/event-stream", kept, self.seconds, self._first, fault)
+
+
+_ONE_LINE = {10: " ", 13: " "}
+"""JSON has line ends between its values alone, where a space does as well."""
+
+
+def _refusal(status: int, body: bytes) -> Mapping[str, Any]:
+    """An error as an event of a WebSocket."""
+    return {"status": status, **_message(body.decode("utf-8", "replace")), "type": "error"}
+
+
+def _in_lane(asked: Mapping[str, Any], event: Mapping[str, Any]) -> str:
+    """An event for the stream of a request."""
+    lane = {"stream_id": asked["stream_id"]} if "stream_id" in asked else {}
+    return json.dumps({key: value for key, value in event.items() if key != "stream_id"} | lane, ensure_ascii=False)
 
 
 _JSON = "application/json"
@@ -523,16 +646,23 @@ def _message(text: str) -> Mapping[str, Any]:
         return {}
 
 
-def _ignored(text: str) -> None:
-    """A message that nothing is recorded of."""
-
-
-async def _pump(here: _Socket, there: _Socket, seen: Callable[[str], None]) -> None:
-    """Hand on every frame, until one side closes. ``seen`` gets the texts."""
+async def _pump(
+    here: _Socket,
+    there: _Socket | None,
+    told: Callable[[str], Awaitable[None]] | None = None,
+    left: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Hand on every frame, until one side closes. ``there``: None if nobody is. ``told`` gets the texts, and hands them
+    on. ``left`` is called at the end."""
     async for message in here:
         match message.type:
+            case WSMsgType.TEXT if told is not None:
+                await told(message.data)
+            case WSMsgType.PING if there is None:
+                await here.pong(message.data)
+            case _ if there is None:
+                pass
             case WSMsgType.TEXT:
-                seen(message.data)
                 await there.send_str(message.data)
             case WSMsgType.BINARY:
                 await there.send_bytes(message.data)
@@ -540,8 +670,11 @@ async def _pump(here: _Socket, there: _Socket, seen: Callable[[str], None]) -> N
                 await there.ping(message.data)
             case WSMsgType.PONG:
                 await there.pong(message.data)
-    code = here.close_code
-    await there.close(code=code if code is not None and (code == 1000 or code >= 3000) else 1001)
+    if left is not None:
+        await left()
+    if there is not None:
+        code = here.close_code
+        await there.close(code=code if code is not None and (code == 1000 or code >= 3000) else 1001)
 
 
 _Socket = web.WebSocketResponse | ClientWebSocketResponse
@@ -732,8 +865,7 @@ def _words(fault: BaseException) -> str:
 
 def _error(status: int, message: str) -> web.Response:
     """An error of the workbench's own, in the form that clients of OpenAI and Anthropic read."""
-    told = {"message": f"workbench attach: {message}", "type": "workbench_error", "code": None, "param": None}
-    return web.json_response({"type": "error", "error": told}, status=status)
+    return web.Response(body=error_body(message), content_type=_JSON, status=status)
 
 
 async def _given(request: web.Request, made: Made) -> web.StreamResponse:
