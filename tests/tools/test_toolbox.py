@@ -7,6 +7,9 @@ import importlib
 import inspect
 import os
 import pkgutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -144,6 +147,34 @@ def test_a_tool_that_does_not_return_is_given_up_and_holds_nothing_up(box: Toolb
     assert call(box, "forever").text == "TimedOut: no result within 0.1 s"
     assert time.monotonic() - started < 30
     let_go.set()
+
+
+KEEPS = """
+import asyncio, signal, sys, time
+from workbench.tools.calling import call_function
+
+async def keep():
+    print("keeps", flush=True)
+    time.sleep(100)
+
+signal.signal(signal.SIGINT, lambda *_: None)
+asyncio.run(call_function(keep, {}, 0.1, "keep (mine.py:5)"))
+"""
+
+
+@pytest.mark.fault("F32")
+def test_a_function_that_keeps_python_is_named_and_ended_by_the_next_interrupt() -> None:
+    argv = [sys.executable, "-c", KEEPS]
+    with subprocess.Popen(argv, stdout=-1, stderr=-1, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "keeps\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr.readline() == "\n"
+        assert process.stderr.readline().startswith("keep (mine.py:5) keeps Python busy")
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(20) == -signal.SIGKILL
+        assert "ended, because keep (mine.py:5) kept Python busy" in process.stderr.read()
 
 
 def test_a_time_out_that_the_tool_raises_itself_keeps_its_words(box: Toolbox) -> None:

@@ -1,5 +1,6 @@
 """Calls a tool's function, plain or async, with a deadline: a plain one in a thread of its own, which cannot be ended
-from outside, but is told that its result is no longer wanted."""
+from outside, but is told that its result is no longer wanted. A function of the user's may keep the interpreter itself
+(a regular expression does), and with it every deadline and signal of this process: another process watches that."""
 
 from __future__ import annotations
 
@@ -7,9 +8,15 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
+import itertools
+import os
+import signal
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from workbench.tools.registry import Function
@@ -33,16 +40,19 @@ class TimedOut(TimeoutError):
     """A function that did not return in time. A thread cannot be ended: what it does may go on."""
 
 
-async def call_function(function: Function, arguments: Mapping[str, Any], timeout_s: float) -> Any:
+async def call_function(
+    function: Function, arguments: Mapping[str, Any], timeout_s: float, users: str | None = None
+) -> Any:
     """Returns the result of the function. Raises TimedOut, or the function's own exception; SystemExit becomes
-    RuntimeError.
+    RuntimeError. ``users`` says what a function that is not this program's is called; such a call is watched.
 
     A thread and not a pool: one that hangs must neither hold up the next call nor the end of the program.
     """
-    if inspect.iscoroutinefunction(function):
-        return await _awaited(function(**arguments), timeout_s)
-    result = await _in_thread(function, arguments, timeout_s)
-    return await _awaited(result, timeout_s) if inspect.isawaitable(result) else result
+    with _watched(users, timeout_s) if users is not None else contextlib.nullcontext():
+        if inspect.iscoroutinefunction(function):
+            return await _awaited(function(**arguments), timeout_s)
+        result = await _in_thread(function, arguments, timeout_s)
+        return await _awaited(result, timeout_s) if inspect.isawaitable(result) else result
 
 
 async def _awaited(waiting: Any, timeout_s: float) -> Any:
@@ -102,3 +112,73 @@ def _settle(done: asyncio.Future[Any], result: Any, fault: Exception | None) -> 
         done.set_exception(fault)
     else:
         done.set_result(result)
+
+
+# The process that watches this one while functions of the user's run.
+
+_WATCH = Path(__file__).with_name("outside.py")
+_BEAT_S = 0.5
+_calls = itertools.count(1)
+
+
+class _Watcher:
+    """The watching process; started for the first call, and again in a copy of this process. It ends with us."""
+
+    def __init__(self) -> None:
+        self._process, self._pipe = 0, -1
+
+    def tell(self, line: str) -> None:
+        """Write a line to it; where there can be none, the calls are not watched."""
+        if self._process != os.getpid():
+            self._process, self._pipe = os.getpid(), -1
+            with contextlib.suppress(OSError):
+                self._pipe = _started()
+        with contextlib.suppress(OSError):
+            os.write(self._pipe, f"{line}\n".encode(errors="replace"))
+
+
+def _started() -> int:
+    """Starts it in our group of processes, so that Ctrl+C reaches it too; its stdin."""
+    there, here = os.pipe()
+    try:
+        os.set_blocking(here, False)
+        argv = [sys.executable, "-I", "-S", "-B", str(_WATCH), str(os.getpid())]
+        actions = [(os.POSIX_SPAWN_DUP2, there, 0)]
+        os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsigmask=[signal.SIGINT])
+    except OSError:
+        os.close(here)
+        raise
+    finally:
+        os.close(there)
+    return here
+
+
+_watcher = _Watcher()
+
+
+@contextmanager
+def _watched(name: str, timeout_s: float) -> Iterator[None]:
+    """Have it known that Python goes on, while a call lasts. In the main thread that means that the loop does, where
+    signals arrive; under the app, which has them itself, any thread."""
+    identity, over = next(_calls), threading.Event()
+    _watcher.tell(f"+{identity} {timeout_s:g} {' '.join(name.split())}")
+
+    def beat() -> None:
+        if not over.is_set():
+            _watcher.tell(f"={identity}")
+            loop.call_later(_BEAT_S, beat)
+
+    def beats() -> None:
+        while not over.wait(_BEAT_S):
+            _watcher.tell(f"={identity}")
+
+    if threading.current_thread() is threading.main_thread():
+        loop = asyncio.get_running_loop()
+        loop.call_later(_BEAT_S, beat)
+    else:
+        threading.Thread(target=beats, name="beats", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        _watcher.tell(f"-{identity}")

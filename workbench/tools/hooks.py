@@ -32,7 +32,7 @@ class RegisteredHooks:
             return hook.function(event)
 
         try:
-            answer = await call_function(told, {}, self._timeout_s)
+            answer = await call_function(told, {}, self._timeout_s, f"hook {hook.name}")
         except Exception as fault:  # noqa: BLE001 - a hook may raise anything: it is a warning of the run
             return HookResult(hook.name, error=f"{type(fault).__name__}: {fault}")
         return read_answer(hook.name, answer)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -48,6 +49,13 @@ class Tool(Struct, frozen=True):
     """Why it may not run; empty when it may."""
     text: str = ""
     """Of the file that declares it, where that is what it is."""
+
+    @property
+    def users(self) -> str | None:
+        """Returns what a function of the user's is called, with its place; None for what this program brings."""
+        if self.kind not in (Kind.PYTHON, Kind.REGISTERED):
+            return None
+        return f"{self.name} ({Path(self.file).name}:{self.line})" if self.file else self.name
 
 
 class Registry:

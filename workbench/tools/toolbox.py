@@ -343,7 +343,7 @@ class Toolbox:
             refused = error_of(PermissionError(f"{name} may not run: {tool.refusal}"))
             return replace(refused, needs_trust=tool.refusal in _FOR_TRUST)
         taken = checked(arguments, tool.spec.schema)
-        value = await call_function(tool.function, taken, tool.timeout_s or self._timeout_s)
+        value = await call_function(tool.function, taken, tool.timeout_s or self._timeout_s, tool.users)
         return result_of(value, self.workspace)
 
     def holds(self, run_id: str) -> bool:

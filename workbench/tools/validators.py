@@ -63,7 +63,7 @@ class FunctionValidators:
         takes = inspect.signature(tool.function).parameters
         arguments = {key: value for key, value in given.items() if key in takes}
         try:
-            answer = await call_function(tool.function, arguments, tool.timeout_s or TIMEOUT_S)
+            answer = await call_function(tool.function, arguments, tool.timeout_s or TIMEOUT_S, tool.users)
         except Exception as fault:
             raise ValidatorFault(f"'{name}' raised {type(fault).__name__}: {fault}") from fault
         return read_verdict(name, answer)

@@ -179,7 +179,7 @@ class Judges:
         }
         takes = inspect.signature(tool.function).parameters
         arguments = {key: value for key, value in given.items() if key in takes}
-        return await call_function(tool.function, arguments, tool.timeout_s or TIMEOUT_S)
+        return await call_function(tool.function, arguments, tool.timeout_s or TIMEOUT_S, tool.users)
 
     async def _by_validator(self, one: Scorer, output: str, row: Row) -> Score:
         inline = self._inline.get(one.argument)
