@@ -320,7 +320,8 @@ def _work(
 async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
     reader, writer = await asyncio.open_connection(sock=theirs)
     project = Project(setup.root, setup.settings, setup.env, setup.folders)
-    link = _Link(writer)
+    # What is written down outlives this process, which code of the user's may end in the same step of the event loop.
+    link = _Link(writer, at_once=any(one.kind in ("python", "validator") for one in setup.batch.plan.scorers))
     cells = Cells(project, setup.batch, link, model=setup.model, budgeted=setup.budgeted, rerun_tools=setup.rerun_tools)
     running: set[asyncio.Task[None]] = set()
     async with cells.opened():
@@ -366,8 +367,9 @@ async def _run(cells: Cells, link: _Link, number: int, task: CellTask) -> None:
 class _Link:
     """The ledger of the cells of a worker process: the command's, over the socket."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
+    def __init__(self, writer: asyncio.StreamWriter, *, at_once: bool) -> None:
+        """``at_once``: what is written down is sent before anything else happens."""
+        self._writer, self._at_once = writer, at_once
         self._waiting: list[bytes] = []
         self._count = 0
         self._asked: dict[int, asyncio.Future[str]] = {}
@@ -385,9 +387,9 @@ class _Link:
             self._waiting.clear()
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """At once: what is written down outlives this process, which a scorer may end."""
         self.send("write", record)
-        self.flush()
+        if self._at_once:
+            self.flush()
 
     def answered(self, cell: str, place: str, cost: float | None, *, succeeded: bool, again: bool) -> None:
         self.send("answered", cell, place, cost, succeeded, again)
