@@ -1,4 +1,4 @@
-"""First steps of a process that works for another one of ours."""
+"""Processes that work for another one of ours: how many, their start, their first steps, and their end in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,30 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
+
+
+def cores() -> int:
+    """Returns how many processes run at a time on this machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Processes that start in this block inherit that SIGINT is blocked: Ctrl+C at a terminal reaches them too, before
+    they can say that they ignore it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def exit_words(code: int) -> str:
+    """Returns how a process ended: ``SIGKILL``, or ``exit code 3``."""
+    return signal.Signals(-code).name if -code in signal.valid_signals() else f"exit code {code}"
 
 
 def follow_parent() -> None:

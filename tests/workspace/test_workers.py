@@ -19,7 +19,7 @@ def test_a_lost_process_costs_what_it_had_not_done_and_an_item_that_ends_each_pr
     before, lost, *after = found[1]
     assert (before, after) == (12, [16, 18])
     assert isinstance(lost, Lost)
-    assert lost.reason == "the process that worked on it was ended by signal 9 (SIGKILL)"
+    assert lost.reason == "the process that worked on it ended (SIGKILL)"
     assert sum("another one does its share again" in one for one in told) >= 2
     assert [one for one in told if "left out" in one]
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from workbench.child_process import cores
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
 from workbench.extras import missing
 from workbench.views.numbers import plural, seconds
 from workbench.workspace.archive.table_file import ENDINGS
-from workbench.workspace.archive.workers import Here, Processes, WorkersFault, cores
+from workbench.workspace.archive.workers import Here, Processes, WorkersFault
 
 if TYPE_CHECKING:
     from workbench.workspace.archive.workers import ArchiveProgress, Workers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from workbench.child_process import deaf_to_interrupts
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.index.database import WRITES, Database, DatabaseError
 from workbench.store.index.run_ingest import (
@@ -314,12 +314,8 @@ class Follower:
                 future = pool.submit(encoded_runs, [run.folder for run in task], self._further)
                 begun.append((future, sum(run.size for run in task)))
 
-        # The processes inherit it: Ctrl+C at a terminal reaches them too, before they can say that they ignore it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with deaf_to_interrupts():
             begin(TASKS)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while begun and not self.stopping:
             read, size = list[EncodedRuns](), 0
             while begun and size < SEND_BYTES and not self.stopping:

@@ -22,6 +22,7 @@ import markupsafe
 from msgspec.structs import asdict
 
 import workbench
+from workbench.child_process import exit_words
 from workbench.language.templates.names import first_tag
 from workbench.language.templates.sandbox import packed
 from workbench.language.templates.template import Rendered, Renderer, TemplateFault, outline, plain
@@ -102,8 +103,8 @@ class ApartRenderer:
             return said
         if code == -signal.SIGXCPU:
             return self.limits.slow()
-        name = signal.Signals(-code).name if -code in signal.valid_signals() else f"exit code {code}"
-        return f"the process that rendered it ended ({name}); {self.limits.memory_bytes >> 20} MB of memory are allowed"
+        allowed = f"{self.limits.memory_bytes >> 20} MB of memory are allowed"
+        return f"the process that rendered it ended ({exit_words(code)}); {allowed}"
 
     def _end(self) -> int:
         """Returns how the worker ended, by itself or because it is killed now."""

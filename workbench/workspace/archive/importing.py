@@ -10,6 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BytesIO
@@ -294,30 +295,25 @@ class ArchiveImport:
         """``named``: what the person named, which tells this import from others. ``parts`` is asked when it begins, not
         when it goes on. ``nonce``: by chance unless it is given."""
         about = {"version": __version__, "named": named, "wanted": wanted, "model": model}
-        self._folder = WorkFolder(project.store.root, "import", about, ImportedPart)
-        self._project, self._parts, self._anew = project, parts, anew
-        self._wanted, self._model, self._nonce = wanted, model, nonce or secrets.token_hex(8)
+
+        def planned() -> _Plan:
+            now = time.time_ns() // 1_000_000
+            return _Plan(tuple(parts()), now, nonce or secrets.token_hex(8))
+
+        self._folder = WorkFolder(project.store.root, "import", about, _Plan, planned, ImportedPart, anew=anew)
+        self._project, self._wanted, self._model = project, wanted, model
 
     def __enter__(self) -> ArchiveImport:
         """Raises StoreBusy, StoreError, and what ``parts`` raises."""
-        self._folder.__enter__()
-        try:
-            if self._anew:
-                self._folder.clear()
-            plan = self._folder.plan()
-            if plan is None:
-                now = time.time_ns() // 1_000_000
-                plan = self._folder.begin(msgspec.to_builtins(_Plan(tuple(self._parts()), now, self._nonce)))
-            self.began = str(plan["began"])
-            self._plan = msgspec.convert(plan, _Plan)
+        with ExitStack() as opening:
+            self._plan = opening.enter_context(self._folder).plan
+            self.began = self._folder.began
             self._shares = split(self._plan.parts, MOST_SHARE, lambda part: part.bytes, SLICE)
             done = self._folder.done()
-            self.progress = ImportProgress(sum(part.bytes for part in self._plan.parts), "byte")
+            self.progress = ImportProgress(sum(part.bytes for part in self._plan.parts), noun="byte")
             for number in done:
                 self._done(self._shares[number], self._folder.results(number))
-        except BaseException:
-            self._folder.__exit__(None, None, None)
-            raise
+            opening.pop_all()
         self._left = [share for share in self._shares if share.number not in done]
         self.progress.earlier, self.progress.earlier_runs = self.progress.done, self.progress.runs
         return self

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -129,24 +130,17 @@ class ArchiveSweep:
     ) -> None:
         """``root`` is the store's that the work is kept in. ``about`` tells this command from others. ``select`` is
         asked for the runs when it begins, not when it goes on. ``seed``: of the sample, where it is one."""
-        self._folder = WorkFolder(root, "sweep", {"version": __version__, "seed": seed, **about}, RunTrials)
-        self._select, self._job_of, self._seed, self._anew = select, job, seed, anew
+        about = {"version": __version__, "seed": seed, **about}
+        self._folder = WorkFolder(root, "sweep", about, Selected, select, RunTrials, anew=anew)
+        self._job_of, self._seed = job, seed
 
     def __enter__(self) -> ArchiveSweep:
         """Raises StoreBusy, StoreError, and what ``select`` raises."""
-        self._folder.__enter__()
-        try:
-            if self._anew:
-                self._folder.clear()
-            plan = self._folder.plan()
-            if plan is None:
-                plan = self._folder.begin(msgspec.to_builtins(self._select()))
-            self.began = str(plan["began"])
-            self.selected = msgspec.convert(plan, Selected)
+        with ExitStack() as opening:
+            self.selected = opening.enter_context(self._folder).plan
+            self.began = self._folder.began
             self.job = self._job_of(self.selected)
-        except BaseException:
-            self._folder.__exit__(None, None, None)
-            raise
+            opening.pop_all()
         count = len(self.selected.run_ids)
         self._shares = split(self.selected.run_ids, min(MOST_SHARE, max(1, count // SHARES)))
         done = self._folder.done()

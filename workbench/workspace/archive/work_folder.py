@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,25 +19,42 @@ from workbench.store.faults import StoreError
 from workbench.store.journal.disk import LocalDisk, make_root, write_whole
 from workbench.store.journal.lock import FileLock
 
+P = TypeVar("P")
 R = TypeVar("R")
 
 
-class WorkFolder(Generic[R]):
+class WorkFolder(Generic[P, R]):
     """A folder for one command's work: its plan, and a file for each share that is done. A context manager that keeps
-    other processes out; the folder stays until ``clear``."""
+    other processes out and makes the plan, unless an earlier command made it; the folder stays until ``remove``."""
 
-    def __init__(self, root: Path, kind: str, about: Mapping[str, Any], result: type[R]) -> None:
+    plan: P
+    """The decisions that were made when the work began."""
+    began: str
+    """When that was, in UTC."""
+
+    def __init__(
+        self,
+        root: Path,
+        kind: str,
+        about: Mapping[str, Any],
+        plan: type[P],
+        made: Callable[[], P],
+        result: type[R],
+        *,
+        anew: bool = False,
+    ) -> None:
         """``root`` is the store's; ``about`` tells this work from other work of its kind: with another value it has
-        another folder. ``result`` is what a share gives for each of its items."""
+        another folder. ``made`` makes the plan. ``result`` is what a share gives for each of its items. ``anew``
+        forgets what earlier commands did."""
         told = json.dumps({"kind": kind, **about}, sort_keys=True, default=str)
         self._root = root
         self.path = root / "work" / f"{kind}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
         self._decoder = msgspec.msgpack.Decoder(list[result])  # type: ignore[valid-type]
-        self._kind = kind
+        self._kind, self._plan, self._made, self._anew = kind, plan, made, anew
         self._lock: FileLock | None = None
 
-    def __enter__(self) -> WorkFolder[R]:
-        """Raises StoreBusy where another process does this work, and StoreError."""
+    def __enter__(self) -> WorkFolder[P, R]:
+        """Raises StoreBusy where another process does this work, StoreError, and what making the plan raises."""
         try:
             if not self._root.is_dir():
                 make_root(self._root)
@@ -45,6 +62,18 @@ class WorkFolder(Generic[R]):
         except OSError as fault:
             raise StoreError(f"cannot write to {self._root}: {fault.strerror}") from fault
         self._lock = FileLock(self.path / "lock", f"this {self._kind} is already being done")
+        try:
+            if self._anew:
+                self._clear()
+            body = self._read()
+            if body is None:
+                self.began = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+                body = {"began": self.began, **msgspec.to_builtins(self._made())}
+                self._write(self.path / "plan.json", json.dumps(body).encode())
+            self.began, self.plan = str(body["began"]), msgspec.convert(body, self._plan)
+        except BaseException:
+            self._lock.release()
+            raise
         return self
 
     def __exit__(
@@ -57,9 +86,8 @@ class WorkFolder(Generic[R]):
     def _done(self) -> Path:
         return self.path / "done"
 
-    def plan(self) -> Any:
-        """Returns the decisions that were made when the work began; None if it has not begun. Raises StoreError where
-        they are damaged."""
+    def _read(self) -> Any:
+        """The plan as it was written; None if the work has not begun. Raises StoreError where it is damaged."""
         try:
             body = (self.path / "plan.json").read_bytes()
         except FileNotFoundError:
@@ -68,12 +96,6 @@ class WorkFolder(Generic[R]):
             return json.loads(body)
         except ValueError:
             raise StoreError(f"{self.path / 'plan.json'} is damaged: --anew begins the work again") from None
-
-    def begin(self, plan: Mapping[str, Any]) -> Any:
-        """Write the plan down; the plan as it will be read again."""
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self._write(self.path / "plan.json", json.dumps({"began": now, **plan}).encode())
-        return self.plan()
 
     def done(self) -> set[int]:
         """The numbers of the shares that are done."""
@@ -104,8 +126,8 @@ class WorkFolder(Generic[R]):
         for number in range(count):
             yield from self.results(number)
 
-    def clear(self) -> None:
-        """Forget everything: the work is over, or begins anew."""
+    def _clear(self) -> None:
+        """Forget everything."""
         for entry in self.path.iterdir():
             if entry.name == "lock":
                 continue

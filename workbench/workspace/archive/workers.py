@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,22 +14,24 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from workbench.analysis.shares import Share, halves
-from workbench.child_process import follow_parent
+from workbench.child_process import deaf_to_interrupts, exit_words, follow_parent
 
 
-class ArchiveProgress(Struct):
-    """Counts what is done."""
+class WorkProgress(Struct):
+    """Counts what is done of a piece of work that goes on over several commands."""
 
     total: int
-    noun: str = "run"
-    """The noun that is counted."""
     done: int = 0
     """With what earlier commands did."""
     earlier: int = 0
     """Done by earlier commands."""
-    lost: int = 0
-    """Workers that ended before their share was done."""
     began: float = field(default_factory=time.monotonic)
+    """This command, on the monotonic clock."""
+
+    @property
+    def left(self) -> int:
+        """Not done."""
+        return self.total - self.done
 
     @property
     def rate(self) -> float | None:
@@ -42,7 +42,14 @@ class ArchiveProgress(Struct):
     @property
     def remaining(self) -> float | None:
         """Seconds until the end at this rate."""
-        return None if self.rate is None else (self.total - self.done) / self.rate
+        return None if self.rate is None else self.left / self.rate
+
+
+class ArchiveProgress(WorkProgress):
+    """The progress of work over an archive."""
+
+    noun: str = "run"
+    """The noun that is counted."""
 
 
 T = TypeVar("T")
@@ -81,11 +88,6 @@ class Here:
     def results(self, work: Work[T, R], shares: Iterable[Share[T]]) -> Iterator[tuple[Share[T], list[R | Lost]]]:
         for share in shares:
             yield share, list(work(share.items))
-
-
-def cores() -> int:
-    """Returns how many processes run at a time on this machine."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Splitting(Generic[T, R]):
@@ -129,12 +131,8 @@ class _Worker:
     def __init__(self, work: Work[Any, Any]) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
         self.process = _SPAWN.Process(target=_work, args=(work, theirs), daemon=True)
-        # The process inherits it: Ctrl+C at a terminal reaches it, too, before it can say that it ignores it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with deaf_to_interrupts():
             self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.part: Part[Any] | None = None
 
@@ -232,7 +230,8 @@ class Processes:
     def _lost(self, worker: _Worker, part: Part[Any], again: deque[Part[Any]]) -> list[Lost] | None:
         """Have the share of a process done again; the result of an item that no process can do."""
         worker.process.join()
-        why = ended_words(worker.process.exitcode)
+        assert worker.process.exitcode is not None, "it was waited for"
+        why = f"ended ({exit_words(worker.process.exitcode)})"
         worker.pipe.close()
         self._losses += 1
         if self._losses > MOST_LOST:
@@ -244,11 +243,3 @@ class Processes:
         self._told(f"a process {why}: another one does its share again")
         again.extend(parts)
         return None
-
-
-def ended_words(code: int | None) -> str:
-    """Returns how a process ended: ``was ended by signal 9 (SIGKILL)``."""
-    if code is not None and code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
-        return f"was ended by signal {-code} ({name})"
-    return f"ended with code {code}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE, CellResult, Plan, folded
+from workbench.child_process import cores
 from workbench.dollars import money
 from workbench.engine.gate import RunStopped
+from workbench.workspace.archive.workers import WorkProgress
 from workbench.workspace.batch.cells import Cells, CellTask, MayCost, score_depends
 from workbench.workspace.batch.workers import WorkerLost, WorkerProcesses, WorkSetup
 
@@ -48,13 +49,9 @@ class BatchLimits(Struct, frozen=True):
     """Go on although the first rows all fail alike."""
 
 
-class BatchProgress(Struct):
-    """The progress of a batch, for displays."""
+class BatchProgress(WorkProgress):
+    """The progress of a batch, whose cells are counted, for displays."""
 
-    total: int
-    done: int = 0
-    """Cells that have ended, with those of earlier commands."""
-    earlier: int = 0
     failed: int = 0
     running: int = 0
     calls: int = 0
@@ -63,26 +60,8 @@ class BatchProgress(Struct):
     """US dollars that are known, with those of earlier commands, of runs that were repeated and of scores."""
     unknown_costs: int = 0
     """Answers of this command whose cost is not known."""
-    began: float = 0.0
-    """On the monotonic clock."""
     lost: str = ""
     """How the last process ended that was lost."""
-
-    @property
-    def left(self) -> int:
-        """Cells that have not ended."""
-        return self.total - self.done
-
-    @property
-    def rate(self) -> float | None:
-        """Cells a second of this command; None before the first."""
-        took, ended = time.monotonic() - self.began, self.done - self.earlier
-        return ended / took if took > 0 and ended else None
-
-    @property
-    def remaining(self) -> float | None:
-        """Seconds until the end at this rate."""
-        return None if self.rate is None else (self.total - self.done) / self.rate
 
 
 class Budget:
@@ -201,7 +180,7 @@ class BatchRun:
         """How many run the cells that are left."""
         if self._limits.processes == 1:
             return 1
-        most = self._limits.processes or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else "1")
+        most = self._limits.processes or cores()
         worth = most if self._limits.processes else len(self._open()) // _WORTH
         return max(1, min(most, worth, self._limits.concurrency))
 

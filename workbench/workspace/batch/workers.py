@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
 
+from workbench.child_process import deaf_to_interrupts, exit_words
 from workbench.engine.gate import RunStopped
 from workbench.models import calls
 from workbench.models.encodings import encodings
@@ -113,12 +114,8 @@ class WorkerProcesses:
         at_fork = [] if method == "spawn" else self._at_fork
         arguments = (theirs, self._setup, inherited, at_fork)
         process = (ForkProcess if method == "fork" else SpawnProcess)(target=_work, args=arguments)
-        # It inherits the mask: Ctrl+C at a terminal reaches it too, before it can say that it ignores it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with deaf_to_interrupts():
             process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         return Worker(process, ours, self._ledger)
 
@@ -272,11 +269,7 @@ class Worker:
     async def _gone(self) -> None:
         await asyncio.to_thread(self._process.join, _LAST_SECONDS)
         code = self._process.exitcode
-        how = f"exit code {code}"
-        if code is None:
-            how = "it does not answer any more"
-        elif -code in signal.valid_signals():
-            how = signal.Signals(-code).name
+        how = "it does not answer any more" if code is None else exit_words(code)
         self.lost = f"process {self.pid} of the batch ended ({how})"
         for waiting in list(self._ended.values()):
             if not waiting.done():
