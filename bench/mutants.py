@@ -197,6 +197,8 @@ class Tests:
         found = [self._record.of(mutant.path, *lines) for lines in mutant.lines]
         runs = any(found[:2])
         near = next(filter(None, found), None) or self._alike(words)
+        if near <= self._record.at_import(mutant.path):  # What is made at import shows wherever the module is used.
+            near |= self._record.of(mutant.path, 1, sys.maxsize)
         called = mutant.function.rpartition(".")[2].lstrip("_")
 
         def rank(test: str) -> tuple[int, float]:

@@ -130,11 +130,16 @@ class TestedLines:
         name = path.removeprefix("workbench/")
         then, contexts = _lines_then(self._folder, path), self._contexts(name)
         found: set[str] = set()
-        for line in range(first, last + 1):
-            for context in contexts.get(then.get(line, 0), ()):
+        for line in [line for line in then if first <= line <= last]:
+            for context in contexts.get(then[line], ()):
                 test = _plain(context)
                 found |= self._users[test] if "::@" in test else {test}
         return {test for test in found if test in self.seconds and (ROOT / test.partition("::")[0]).exists()}
+
+    def at_import(self, path: str) -> set[str]:
+        """The tests that were the first to import a module, each in its process: chance decides which."""
+        lines = self._contexts(path.removeprefix("workbench/"))
+        return {_plain(context) for context in lines[min(lines)]} if lines else set()
 
     @lru_cache(maxsize=64)  # noqa: B019 - it lives as long as the program
     def _contexts(self, name: str) -> Mapping[int, list[str]]:

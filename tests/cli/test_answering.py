@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,3 +174,19 @@ def test_a_call_that_was_under_way_at_a_stop_may_be_billed_twice() -> None:
     assert str(unanswered) == (
         "not in the sums: 1 call was under way at a stop and sent again: the provider may bill both"
     )
+
+
+def test_failed_tries_that_report_tokens_are_billed_beside_the_sums() -> None:
+    unanswered, place = Unanswered(), Place("", "p", 1, 1, 1, 1)
+
+    def fail(**data: Any) -> str:
+        unanswered.take(Event(1, "2026-01-01T00:00:00Z", "r", "call_failed", place, data))
+        return str(unanswered)
+
+    assert fail() == ""
+    usage = {"input": 1200, "output": 30}
+    assert fail(usage=usage, cost=0.02) == "not in the sums: 1 failed try: 1,200 tokens in, 30 out reported, ~$0.0200"
+    words = "not in the sums: 2 failed tries: 2,400 tokens in, 60 out reported, ~$0.0700"
+    assert fail(usage=usage, cost=0.05) == words
+    assert fail(usage=usage).endswith("3,600 tokens in, 90 out reported, unpriced")
+    assert unanswered.to_json() == {"tries": 3, "tokens_in": 3600, "tokens_out": 90, "cost": None, "again": 0}

@@ -11,7 +11,7 @@ import pytest
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, native, play, ports
 from workbench.context.assembly import Action
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, MoveMessage
-from workbench.context.message import Message
+from workbench.context.message import Message, TextPart, ToolCall
 from workbench.engine.edits import (
     Edit,
     SetAnswer,
@@ -255,15 +255,28 @@ def test_edits_go_to_json_and_back() -> None:
             assert from_json(to_json(one)) == one
 
 
-def test_secrets_in_what_a_person_writes_are_replaced_before_they_are_sent_or_journaled() -> None:
-    gate = EditAt(BEFORE, "look", 1, ChangeMessage(1, user("hunter2 and on")), AddMessage(2, user("also hunter2")))
-
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (BEFORE, ChangeMessage(1, user("hunter2 and on")), AddMessage(2, user("also hunter2"))),
+        (BEFORE, AddMessage(2, Message("user", (TextPart("hunter2 in a part"),)))),
+        (AFTER, SetAnswer(Message("assistant", "hunter2"))),
+        (AFTER, SetAnswer(Message("assistant", "", (ToolCall("c1", "search", '{"x": "hunter2"}'),)))),
+    ],
+    ids=["text", "part", "answer", "arguments"],
+)
+def test_secrets_in_what_a_person_writes_are_replaced_before_they_are_sent_or_journaled(
+    edits: tuple[StopKind, *tuple[Edit, ...]],
+) -> None:
     def hide(text: str) -> tuple[str, int]:
         return text.replace("hunter2", "[redacted]"), text.count("hunter2")
 
+    gate = EditAt(edits[0], "look", 1, *edits[1:])
     played = play(LOOK, list(REPLIES), tools={"search": lambda x: "hit"}, gate=gate, redact=hide)
-    assert "[redacted] and on" in texts(played, 0)
-    assert "hunter2" not in str([event.data for event in played.events])
+    assert len(played.of_kind("edited")) == len(edits) - 1
+    kept = str([event.data for event in played.events])
+    assert "hunter2" not in kept
+    assert "[redacted]" in kept
 
 
 CONTEST: dict[str, Any] = {

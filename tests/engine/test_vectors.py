@@ -124,7 +124,7 @@ def test_a_fault_that_passes_is_tried_again_and_one_that_stays_is_a_warning() ->
     assert run.outcome.status == "success"
     assert {code for _, code in sent(run)} <= {"alike"}
     words = "likeness is lexical: weather gave no embeddings: authentication: no key"
-    assert words in {event.data["message"] for event in run.of_kind("warning")}
+    assert ("embedding", words) in {(event.data["code"], event.data["message"]) for event in run.of_kind("warning")}
     assert any("no key; likeness is lexical" in note for note in run.state.calls[-1].notes)
     assert run.of_kind("embedded")[0].data["fault"]["kind"] == "authentication"
 

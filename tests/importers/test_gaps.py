@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.importers.examples import ANSWER, ASK, OPENAI, RESULT, SCHEMA, SYSTEM
+from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SCHEMA, SYSTEM
 from tests.importers.test_variants import read, said
 from workbench.context.assembly import Grade
 from workbench.context.message import Message, TextPart
@@ -31,6 +31,20 @@ from workbench.models.encodings import Encodings
 def test_an_answer_without_its_request_is_no_run(body: Any) -> None:
     with pytest.raises(Unreadable, match="an answer of a model, but the file does not hold its request"):
         list(read_file(json.dumps(body).encode()))
+
+
+def test_an_answer_from_a_cache_took_no_time() -> None:
+    def read_with(**response: Any) -> tuple[float | None, tuple[str, ...]]:
+        body = json.loads(json.dumps(EXAMPLES["promptfoo"]))
+        body["results"]["results"][0]["response"] |= response
+        (found,) = read_file(json.dumps(body).encode())
+        call = found.conversation.threads[0].said[-1].call
+        assert call is not None
+        return call.duration_s, found.conversation.notes
+
+    assert read_with(latencyMs=900) == (0.9, ())
+    said = "the answer came from promptfoo's own cache: no time was taken"
+    assert read_with(latencyMs=900, cached=True) == (None, (said,))
 
 
 def test_results_without_ids_answer_the_open_calls_before_them_by_name_and_then_by_order() -> None:

@@ -164,6 +164,27 @@ def test_what_is_named_at_a_place_and_where_it_is_defined(before: str, kind: str
     assert definition.line == line
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('a [workbench.tools="read_file, se|arch"]', ("tool", "search")),
+        ('a [workbench.tools="|read_file, search"]', ("tool", "read_file")),
+        ("a [llm_model=gp|t]", ("model", "gpt")),
+        ('a [prompt="@ta|sk.md"]', ("file", "task.md")),
+        ('a [prompt_file="ta|sk.md"]', ("file", "task.md")),
+        ('a [prompt="mail@ta|sk.md"]', None),
+        ('a [class="slow, fa|st"]', ("name", ".fast")),
+        ("a [la|bel=b]", None),
+        ("// a|", None),
+    ],
+)
+def test_what_stands_at_the_cursor(text: str, wanted: tuple[str, str] | None) -> None:
+    before, after = f"digraph g {{ {text} }}".split("|")
+    found = named_at(before + after, len(before), "dot")
+    assert (found and (found.kind, found.name)) == wanted
+    assert found is None or (before + after)[found.start : found.end].endswith(found.name.lstrip("."))
+
+
 def test_no_place_of_a_broken_text_breaks_the_search() -> None:
     for text in ("digraph g { a [", 'digraph { "a', "}", "", TEXT[:150]):
         assert all(named_at(text, at, "dot") or True for at in range(len(text) + 1))

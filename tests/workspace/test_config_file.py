@@ -66,7 +66,12 @@ def test_what_is_taken_out_leaves_the_rest(tmp_path: Path) -> None:
         unset_value(it, "timeout")
 
 
-@pytest.mark.parametrize("name", ["sandbox", "prices", "base_url", "redact", "data_dir"])
+SERVER = ["ca_cert", "cluster", "database", "host", "password", "port", "retention_days", "tls", "user"]
+OUTSIDE = ["allow_hosts", "base_url", "data_dir", "graph_dir", "machine", "prices", "redact", "sandbox", "user"]
+OUTSIDE += ["use_clickhouse_server", *(f"clickhouse_{name}" for name in SERVER)]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
 def test_what_could_act_outside_is_never_written_into_a_workspace(tmp_path: Path, name: str) -> None:
     it = project(tmp_path)
     with pytest.raises(SettingsError, match="cannot be set by a workspace"):

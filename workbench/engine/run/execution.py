@@ -345,8 +345,7 @@ class Execution:
             parts = message.content
             content = tuple(TextPart(redact(p.text)[0]) if isinstance(p, TextPart) else p for p in parts)
         calls = tuple(replace(call, arguments=redact(call.arguments)[0]) for call in message.tool_calls)
-        same = content == message.content and calls == message.tool_calls
-        return message if same else replace(message, content=content, tool_calls=calls)
+        return replace(message, content=content, tool_calls=calls)
 
     def edit_newest(self, stop: Stop, edit: Edit, kind: Kind, message: Message, *, is_error: bool) -> None:
         """Put a message in place of the newest of its kind at the stop's place: a model or a tool is taken to have
