@@ -124,6 +124,8 @@ def test_an_endpoint_that_is_away_is_said_once_and_changes_nothing(
     assert ended.code == 0
     assert ended.err.count(f"spans do not arrive at {gone}: Connection refused; check {ENDPOINT}\n") == 1
     assert Store(Path(".workbench")).summary(Store(Path(".workbench")).find("alone")).status == "success"
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name == "spans" or name.startswith("Otel")], "it is not tried for ever"
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ class SpanSender:
         self._say: Callable[[str], None] = lambda text: None
         self._said = False
         self._output: _Output | None = None
+        self._open_ended = True
         self._thread = threading.Thread(target=self._work, name="spans", daemon=True)
         self._thread.start()
 
@@ -138,11 +139,24 @@ class SpanSender:
         while not (self.fault or done.wait(_LOOK_SECONDS) or time.monotonic() > over):
             pass
 
+    def close(self, seconds: float) -> None:
+        """Wait like ``finish``; then end all threads, and with them what is still on its way or tried again."""
+        self.finish(seconds)
+        if self._output is not None:
+            self._output.give_up()
+        self._queue.put(self._end)
+        self._thread.join(seconds)
+
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while True:
+        while self._open_ended:
             self._queue.get()()
+
+    def _end(self) -> None:
+        self._open_ended = False
+        if self._output is not None:
+            self._output.close()
 
     def _take(
         self, event: Event, images: Images, earlier: Callable[[], Iterable[Event]], say: Callable[[str], None]
@@ -199,7 +213,8 @@ class _Output:
         export: Any = import_module("opentelemetry.sdk.trace.export")
         self._env = env
         # Its words come before it gives up, and are kept off the terminal.
-        logging.getLogger("opentelemetry").addHandler(_Words(failed))
+        self._words = _Words(failed)
+        logging.getLogger("opentelemetry").addHandler(self._words)
         succeeded = export.SpanExportResult.SUCCESS
 
         class ObservedExporter(export.SpanExporter):  # type: ignore[misc]  # Its base is loaded at run time.
@@ -207,6 +222,7 @@ class _Output:
 
             def __init__(self, exporter: Any) -> None:
                 self._exporter = exporter
+                self._is_shut = False
 
             def export(self, spans: Sequence[Any]) -> Any:
                 result = self._exporter.export(spans)
@@ -215,13 +231,16 @@ class _Output:
                 return result
 
             def shutdown(self) -> None:
-                self._exporter.shutdown()
+                if not self._is_shut:
+                    self._is_shut = True
+                    self._exporter.shutdown()
 
         given = {
             "schedule_delay_millis": None if env.get("OTEL_BSP_SCHEDULE_DELAY") else _DELAY_MS,
             "max_export_batch_size": None if env.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") else _BATCH,
         }
-        self._processor = export.BatchSpanProcessor(ObservedExporter(import_module(module).OTLPSpanExporter()), **given)
+        self._exporter = ObservedExporter(import_module(module).OTLPSpanExporter())
+        self._processor = export.BatchSpanProcessor(self._exporter, **given)
         self._ids = self._own_ids()
         self._tracers: dict[str, Any] = {}
         self._texts = env.get(_CONTENT, "").strip().lower() not in ("false", "no_content")
@@ -271,13 +290,26 @@ class _Output:
         """Send what waits."""
         self._processor.force_flush()
 
+    def give_up(self) -> None:
+        """End what is being sent and tried again, in whatever thread, without a word."""
+        self._words.muted = True
+        self._exporter.shutdown()
+
+    def close(self) -> None:
+        """End the thread of the queue."""
+        self.give_up()
+        self._processor.shutdown()
+        logging.getLogger("opentelemetry").removeHandler(self._words)
+
 
 class _Words(logging.Handler):
     """Passes on the warnings of the exporter."""
 
     def __init__(self, failed: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
+        self.muted = False
         self._failed = failed
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._failed(" ".join(record.getMessage().split())[:300])
+        if not self.muted:
+            self._failed(" ".join(record.getMessage().split())[:300])

@@ -31,8 +31,6 @@ def live_spans(
     key = frozenset((name, value) for name, value in env.items() if name.startswith("OTEL_"))
     sender = _senders.get(key)
     if sender is None:
-        if not _senders:
-            atexit.register(finish_spans)
         sender = _senders[key] = SpanSender(env)
 
     def say(text: str) -> None:
@@ -46,6 +44,9 @@ def live_spans(
 
 
 def finish_spans(seconds: float = FLUSH_SECONDS) -> None:
-    """Wait until all spans are sent, at most this many seconds; returns at once if none are sent."""
-    for sender in _senders.values():
-        sender.finish(seconds)
+    """Wait until all spans are sent, at most this many seconds, and send no more; returns at once if none are sent."""
+    while _senders:
+        _senders.popitem()[1].close(seconds)
+
+
+atexit.register(finish_spans)
