@@ -264,14 +264,16 @@ def test_what_a_tackle_folder_holds_and_does_not_count_is_told(cli: Cli, workspa
     (workspace / "tackle").mkdir()
     (workspace / "tackle" / "length.yaml").write_text(f"cascade_id: length_check\n{blind}")
     (workspace / "tackle" / "fetch.yaml").write_text("cascade_id: fetch_page\nphases: [{name: a, instructions: 3}]\n")
+    (workspace / "tackle" / "draw.py").write_text("def draw(): ...\n")
     ward = "wards: {post: [{validator: length_check}, {validator: fetch_page}]}"
     (workspace / "c.yaml").write_text(
-        f"cascade_id: c\nphases: [{{name: a, instructions: x, tackle: [fetch_page], {ward}}}]\n"
+        f"cascade_id: c\nphases: [{{name: a, instructions: x, tackle: [fetch_page, draw], {ward}}}]\n"
     )
     told = cli("check", "c.yaml", "--plain").out
     assert "validator 'length_check' is a function here; the cascade tackle/length.yaml is not asked" in told
     assert "[L505]" not in told
     assert told.count("it would be the cascade tackle/fetch.yaml, which has errors") == 2
+    assert "tackle/draw.py defines it, but functions are read from the folder tools/: move it there" in told
 
 
 BAD = CASCADE.replace("target: answer", "target: anwser").replace("Refuse.", "Refuse.\n    tackel: []", 1)
@@ -281,6 +283,8 @@ def test_strict_makes_a_warning_a_failure(cli: Cli, workspace: Path) -> None:
     (workspace / "warn.yaml").write_text(CASCADE.replace("instructions: Refuse.", "instructions: Refuse.\n    x_y: 1"))
     assert cli("check", "warn.yaml").code == 0
     assert cli("check", "warn.yaml", "--strict").code == 1
+    both = cli("check", ".", "warn.yaml", "--strict")
+    assert (both.code, both.out.count("warn.yaml")) == (1, 1), "a file that is named twice is checked once"
     assert cli("check", "greet.yaml", "--strict").code == 0
 
 

@@ -248,15 +248,17 @@ def test_answers_of_a_form_are_read_by_its_fields_and_what_was_not_asked_for_is_
     assert cli("show", "s", "--json").json["state"] == {"human_input": {"plan": {"team": "green", "days": 3}}}
     (warning,) = cli("show", "s", "--json").json["warnings"]
     assert warning["message"].startswith("answers: 'plam' is no phase of this cascade (did you mean 'plan'?)")
-    assert "answers.json: no question asked for 'plam'" in ended.err
+    assert "--answers: no question asked for 'plam'" in ended.err
 
 
 def test_an_answer_that_does_not_fit_stops_the_run_with_the_reason(cli: Cli, workspace: Path) -> None:
     (workspace / "ask.yaml").write_text(FORM)
     (workspace / "answers.json").write_text('{"plan": {"team": "red"}}')
-    ended = cli("run", "ask.yaml", "--answers", "answers.json", *PLACEHOLDERS)
-    assert ended.code == 1
-    assert "team: choose one of blue, green" in ended.err
+    for answers in ("answers.json", (workspace / "answers.json").read_text()):
+        ended = cli("run", "ask.yaml", "--answers", answers, *PLACEHOLDERS)
+        assert ended.code == 1
+        assert "team: choose one of blue, green" in ended.err
+    assert cli("run", "ask.yaml", "--answers", '{"plan": ').err.startswith("--answers:1:10: error: not valid JSON")
 
 
 def test_null_in_the_answers_is_nobody_who_answers_in_time(cli: Cli, workspace: Path) -> None:

@@ -86,8 +86,8 @@ def _is_file(value: str) -> bool:
         return False
 
 
-def read_json(value: str) -> Any:
-    """The JSON of an argument, or of a file: behind ``@``, or one that is there and is no JSON itself.
+def read_json(value: str, option: str = "--input") -> Any:
+    """The JSON of an option, or of a file: behind ``@``, or one that is there and is no JSON itself.
 
     Raises Failure with the place of the mistake."""
     text, file = value, ""
@@ -104,7 +104,7 @@ def read_json(value: str) -> Any:
     except ValueError as error:
         line, column = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        shown = file or "--input"
+        shown = file or option
         hint = "write a JSON object, or the name of a file that holds one" if not file else ""
         raise Failure(
             Exit.USAGE, f"not valid JSON: {reason}", hint=hint, file=shown, line=line, column=column
@@ -163,6 +163,10 @@ def read_run(project: StoredWorkspace, session: str | None, *, defined: bool = F
         talk(f"{name} is damaged, and shown as far as it can be read: {state.fault}", "warning")
     return state
 
+
+answers_option = click.option(
+    "--answers", metavar="JSON|FILE", help="Answers to questions: a JSON object by phase, or a list."
+)
 
 unscripted_option = click.option(
     "--unscripted",

@@ -132,13 +132,15 @@ def person(answers: str | None, progress: Progress, *, approve: bool = False) ->
         behind = FirstChoice(behind)
     if answers is None:
         return behind, None
-    given = read_json(f"@{answers}")
+    written = answers.lstrip()[:1] in ("{", "[")
+    file = "--answers" if written else answers
+    given = read_json(answers if written else f"@{answers.removeprefix('@')}", "--answers")
     if not isinstance(given, dict | list):
-        raise Failure(Exit.USAGE, "answers are an object by phase, or a list", file=answers)
+        raise Failure(Exit.USAGE, "answers are an object by phase, or a list", file=file)
     try:
         prepared = PreparedAnswers(given, behind)
     except BadAnswers as fault:
-        raise Failure(Exit.USAGE, str(fault), file=answers) from fault
+        raise Failure(Exit.USAGE, str(fault), file=file) from fault
     return prepared, prepared
 
 
@@ -335,7 +337,7 @@ def _driven(
     if until is not None and not until.reached:
         talk(f"{way.until} was not reached", "warning")
     for left in prepared.unused() if prepared is not None else ():
-        talk(f"{way.answers}: no question asked for '{left}'", "warning")
+        talk(f"--answers: no question asked for '{left}'", "warning")
     code = verdict.exit_code(outcome.status, until)
     unanswered = verdict.fault if outcome.status == "failed" else {}
     if not way.quiet:

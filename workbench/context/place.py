@@ -73,10 +73,15 @@ def _parsed(text: str) -> Place:
     return Place(branch, phase, visit, attempt, turn, call)
 
 
-def visit_named(text: str, phases: Container[str]) -> tuple[str, int]:
-    """Phase and visit of ``phase#visit``, as calls are named on the screen; visit 0 where none is named. A text that
-    is itself one of the ``phases`` is that phase."""
-    phase, _, visit = text.rpartition("#")
-    if text not in phases and phase in phases and visit.isdecimal() and int(visit):
-        return phase, int(visit)
-    return text, 0
+def visit_named(text: str, phases: Container[str]) -> tuple[str, str, int]:
+    """Branch, phase and visit of ``branch/phase#visit``, as calls are named on the screen; an empty branch and visit 0
+    where none is named. A text that is itself one of the ``phases`` is that phase."""
+    branch, slash, rest = text.rpartition("/")
+    phase, _, visit = rest.rpartition("#")
+    if text in phases:
+        return "", text, 0
+    if slash and rest in phases:
+        return branch, rest, 0
+    if phase in phases and visit.isdecimal() and int(visit):
+        return branch, phase, int(visit)
+    return "", text, 0

@@ -29,7 +29,8 @@ from workbench.tools.addresses import NetworkReach
 from workbench.tools.capabilities import BROWSER, Manifest, function_named, manifest, mcp_capabilities
 from workbench.tools.mcp_servers import McpServers
 from workbench.tools.paths import PathRefused, Workspace
-from workbench.tools.python_files import PythonFolder, python_folders
+from workbench.tools.python_files import FOLDER, PythonFolder, python_folders
+from workbench.tools.python_tools import outline
 from workbench.tools.rag.folder import folder_of
 from workbench.tools.sandbox import Sandbox
 from workbench.tools.templates.worker import apart
@@ -222,14 +223,23 @@ class Environment:
             self._libraries[folder] = library
         return self._libraries[folder]
 
-    def broken(self, folder: Path, name: str) -> str:
-        """The file of a cascade of the tackle folders that has this ``cascade_id`` and errors; empty if none has."""
+    def unusable(self, folder: Path, name: str) -> str:
+        """Why a file of the tackle folders does not offer this name: a cascade with errors, or a Python file that lies
+        beside the folder that is read; empty if no file would offer it.
+        """
         for directory in self._tackle_folders(folder):
-            for file in sorted(p for p in directory.iterdir() if _may_be_cascade(p))[:_MOST]:
+            files = sorted(directory.iterdir())
+            for file in [p for p in files if _may_be_cascade(p)][:_MOST]:
                 if _library_cascade(file) is None and name in (text := _text(file) or ""):
                     data = read_source(text, file.name)[0].data
                     if isinstance(data, dict) and data.get("cascade_id") == name:
-                        return self._project.shown(file)
+                        return f"it would be the cascade {self._project.shown(file)}, which has errors"
+            for file in [p for p in files if p.suffix == ".py"][:_MOST]:
+                if name in (text := _text(file) or ""):
+                    found, _ = outline(text.encode(), str(file))
+                    if any(tool == name for tool, _, _ in found):
+                        shown = self._project.shown(file)
+                        return f"{shown} defines it, but functions are read from the folder {FOLDER}/: move it there"
         return ""
 
     def forget(self) -> None:
@@ -300,7 +310,7 @@ class Environment:
             lambda directory: self._bad_folder(folder, directory),
             refused,
             toolbox.schemes.absent,
-            lambda name: self.broken(folder, name),
+            lambda name: self.unusable(folder, name),
             strategy_facts,
             self.prices.cached_from,
             servers=tuple(self.servers),

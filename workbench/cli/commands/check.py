@@ -76,9 +76,11 @@ def command(
             unreadable += 1
             continue
         for each in chosen:
+            if (shown := project.shown(each)) in by_file:  # It was named, and lies in a folder that was named.
+                continue
             try:
                 found = list(_problems(project, each, allow))
-                by_file[project.shown(each)] = found
+                by_file[shown] = found
                 problems += found
             except CannotOpen as fault:
                 _unreadable(fault, json)

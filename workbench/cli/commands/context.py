@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--phase", "-p", type=PhaseOfRun(), metavar="PHASE", help="Only calls of this phase (latest visit).")
 @click.option("--turn", "-t", type=click.IntRange(1), metavar="N", help="Only calls of this turn (last attempt).")
 @click.option(
-    "--at", type=PlaceOfRun(), metavar="PLACE", help="One call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
+    "--at", type=PlaceOfRun(), metavar="PLACE", help="One call: [BRANCH/]PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
 )
 @click.option("--strategy", "-s", metavar="SPEC", help="What-if: under this strategy instead; no call is made.")
 @click.option("--text", is_flag=True, help="Print what was sent below each entry, long messages once.")
@@ -90,11 +90,16 @@ def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None
     calls = state.calls
     if phase is not None:
         names = dict.fromkeys(visit.phase for visit in state.visits)
-        name, wanted = visit_named(phase, names)
-        visits = [visit.visit for visit in state.visits if visit.phase == name and wanted in (0, visit.visit)]
+        branch, name, wanted = visit_named(phase, names)
+        visits = [
+            visit
+            for visit in state.visits
+            if visit.phase == name and branch in ("", visit.branch) and wanted in (0, visit.visit)
+        ]
         if not visits:
             raise Failure(Exit.USAGE, f"phase '{phase}' did not run", hint=f"ran: {', '.join(names) or 'none'}")
-        calls = [call for call in calls if call.place.phase == name and call.place.visit == visits[-1]]
+        key = (name, visits[-1].visit)
+        calls = [call for call in calls if call.place[1:3] == key and branch in ("", call.place.branch)]
     if turn is not None:
         calls = [call for call in calls if call.place.turn == turn]
         last = {call.place.visit_key: call.place.attempt for call in calls}
@@ -105,7 +110,7 @@ def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None
 
 
 def _at(state: RunState, at: str) -> list[CallState]:
-    """``phase:turn`` (latest visit or that of ``phase#visit``, last attempt) or the full form of a place."""
+    """``[branch/]phase:turn`` (latest visit or that of ``phase#visit``, last attempt) or the full form of a place."""
     name, colon, number = at.rpartition(":")
     if colon and number.isdigit():
         return _chosen(state, name, int(number), None)

@@ -6,7 +6,7 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.fork_and_rerun import fork_run
-from workbench.cli.options import SANDBOXES, SessionName, plain, project_here, unscripted_option
+from workbench.cli.options import SANDBOXES, SessionName, answers_option, plain, project_here, unscripted_option
 from workbench.cli.running import RunOptions
 from workbench.cli.shell_completion import PlaceOfRun
 
@@ -17,7 +17,7 @@ from workbench.cli.shell_completion import PlaceOfRun
     "--at",
     type=PlaceOfRun(),
     metavar="PLACE",
-    help="phase, phase:turn, phase#visit:turn, or phase/visit/attempt/turn/call in full.",
+    help="[branch/]phase, phase:turn, phase#visit:turn, or phase/visit/attempt/turn/call in full.",
 )
 @click.option(
     "--stop",
@@ -38,7 +38,7 @@ from workbench.cli.shell_completion import PlaceOfRun
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
 @click.option("--session", "new_session", metavar="ID", help="Name of the new run.")
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
-@click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@answers_option
 @click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SANDBOXES, SessionName, plain, project_here, unscripted_option
+from workbench.cli.options import SANDBOXES, SessionName, answers_option, plain, project_here, unscripted_option
 from workbench.cli.running import RunOptions, resume_run
 
 
@@ -16,7 +16,7 @@ from workbench.cli.running import RunOptions, resume_run
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
 @click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was cut off.")
-@click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@answers_option
 @click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
 @click.option(
     "--resume-full",

@@ -13,6 +13,7 @@ from workbench.cli.fork_and_rerun import rerun_file
 from workbench.cli.options import (
     CascadeFile,
     SessionName,
+    answers_option,
     plain,
     project_here,
     starting,
@@ -28,7 +29,7 @@ from workbench.cli.running import RunOptions, run_file
 @click.option("--reuse", metavar="SESSION", type=SessionName(), help="Answer unchanged calls from this stored run.")
 @click.option("--live", is_flag=True, help="With --reuse: make the changed calls, instead of stopping at the first.")
 @click.option("--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: keep these answers in any case.")
-@click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@answers_option
 @click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
 @allow_option
 @unscripted_option

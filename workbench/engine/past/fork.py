@@ -34,29 +34,32 @@ class NoSuchPlace(Exception):
 
 def find_place(recording: Recording, text: str) -> Place:
     """The place that a person means: ``phase`` (its first call), ``phase:turn`` (last attempt), of the latest visit
-    or the one in ``phase#visit``, or in full ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
-    if "/" in text:
-        try:
-            place = Place.parse(text)
-        except ValueError as fault:
-            raise NoSuchPlace(str(fault)) from fault
-        if place in recording.calls or any(key[0] == place for key in recording.started):
-            return place
-        raise NoSuchPlace(f"{text} never ran")
-    return _named(recording.state, text, [place for place, _ in recording.started])
+    or the one in ``phase#visit``, each with its branch before it (``s0/phase:turn``), or in full
+    ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
+    place = _in_full(text)
+    if place is None:
+        return _named(recording.state, text, [place for place, _ in recording.started])
+    if place in recording.calls or any(key[0] == place for key in recording.started):
+        return place
+    raise NoSuchPlace(f"{text} never ran")
 
 
 def find_call(state: RunState, text: str) -> Place:
     """The place of the model call that a person means, written like that of a fork. Raises NoSuchPlace."""
-    if "/" not in text:
+    place = _in_full(text)
+    if place is None:
         return _named(state, text)
-    try:
-        place = Place.parse(text)
-    except ValueError as fault:
-        raise NoSuchPlace(str(fault)) from fault
     if state.call_at(place) is None:
         raise NoSuchPlace(f"{text} made no call in this run")
     return place
+
+
+def _in_full(text: str) -> Place | None:
+    """The place of the full form; None for the form that screens show."""
+    try:
+        return Place.parse(text)
+    except ValueError:
+        return None
 
 
 def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
@@ -66,12 +69,18 @@ def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
     named, _, turn = text.partition(":")
     if turn and not (turn.isdigit() and int(turn)):
         raise NoSuchPlace(f"'{text}' is no place; write phase or phase:turn, turns count from 1")
-    phase, wanted = visit_named(named, {place.phase for place in [*calls, *without]})
-    here = [place for place in calls if place.phase == phase]
+    branch, phase, wanted = visit_named(named, {place.phase for place in [*calls, *without]})
+    here = [place for place in calls if place.phase == phase and branch in ("", place.branch)]
     if not here:
-        alone = [place for place in without if place.phase == phase and wanted in (0, place.visit)]
+        alone = [
+            place
+            for place in without
+            if place.phase == phase and branch in ("", place.branch) and wanted in (0, place.visit)
+        ]
         if alone and not turn:
             return alone[0]
+        if "/" in text and not branch:
+            raise NoSuchPlace(f"'{text}' is no place; expected [branch/]phase:turn or phase/visit/attempt/turn/call")
         ran = ", ".join(dict.fromkeys(place.phase for place in calls)) or "no phase"
         raise NoSuchPlace(f"phase '{phase}' made no call in this run; {ran} did")
     here = [place for place in here if not place.branch] or here

@@ -169,7 +169,7 @@ _TOOLS = (
         E,
         "validator '{name}' is not known",
         "loop_until, wards, soundings, threshold, quality_metric",
-        "define it under 'validators', or as a cascade in a tackle folder",
+        "define it under 'validators', as a function in tools/NAME.py, or as a cascade in tackle/",
     ),
     Lint(
         "L503",

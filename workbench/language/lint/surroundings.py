@@ -81,8 +81,8 @@ class LintEnvironment(Struct, frozen=True):
     """For ``tool: python:…``, ``sql:…``, ``shell:…``: scheme, or the whole name -> why it is refused as things are."""
     absent: Callable[[str], str] = lambda name: ""
     """For ``tool: python:module.function``: why the module is missing; empty if it may exist."""
-    broken: Callable[[str], str] = lambda name: ""
-    """The file of a cascade of the tackle folders with this name and with errors; empty if there is none."""
+    unusable: Callable[[str], str] = lambda name: ""
+    """Why a file that is there does not offer the tool or validator of this name; empty if there is no such file."""
     strategy_facts: Callable[[str], StrategyFacts] = lambda spec: StrategyFacts()
     """How a strategy spec treats the fields of a phase; empty if it cannot be read."""
     cached_from: Callable[[str], int | None] = _unknown

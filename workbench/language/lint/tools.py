@@ -13,11 +13,14 @@ from workbench.language.lint.place import PhaseAt
 from workbench.language.lint.surroundings import ToolFacts
 from workbench.language.lint.texts import METHODS
 from workbench.language.load import load
+from workbench.language.model.candidates import Validator
 from workbench.language.model.cascade import PHASE_TOOLS, SCHEMES, Cascade, Soundings, Ward
 from workbench.language.model.mcp import bad_server_name, server_of
 from workbench.language.problem import Path
 from workbench.language.templates.template import names_used
 
+_PLACES = "a function in tools/NAME.py, or a cascade or .tool.json in tackle/"
+_ASKED = "until then a phase that asks it fails"
 RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
 RESEARCH_TOOLS = ("research_query", "research_execute")
 
@@ -40,13 +43,9 @@ def known_tools(facts: Facts) -> Iterator[Finding]:
             code, known = "L501", (*(facts.around.tools or ()), *(RAG_TOOLS if at.phase.rag else ()))
             if path[-1] == "tool":
                 code, known = "L511", (*known, *PHASE_TOOLS)
-            broken = facts.around.broken(name)
-            why = "register it, or put its file into a tackle folder"
-            if name in RAG_TOOLS:
-                why = "the phase has no 'rag'"
-            elif broken:
-                why = f"it would be the cascade {broken}, which has errors"
-            near = None if name in RAG_TOOLS or broken else facts.meant(name, known)
+            unusable = "the phase has no 'rag'" if name in RAG_TOOLS else facts.around.unusable(name)
+            why = unusable or f"a tool is {_PLACES}"
+            near = None if unusable else facts.meant(name, known)
             yield facts.report(code, path, name=name, instead=near, why=why)
     for at in facts.all_phases:
         if at.phase.tool is not None and (why := facts.around.absent(at.phase.tool)):
@@ -86,12 +85,17 @@ def refused_tools(facts: Facts) -> Iterator[Finding]:
         if tool.needs:
             yield facts.report("L507", path, name=name, needs=tool.needs)
         yield from _tool_file(facts, path, name, tool)
-    for path, written in _validators(facts):
+    for path, written in _named_validators(facts):
         name = written.removeprefix("validator:")
         tool = None if name in facts.cascade.validators else facts.around.tool(name)
         if tool is not None and tool.needs and name not in told:
             told.add(name)
-            yield facts.report("L507", path, name=name, needs=tool.needs, hint="until then a phase that asks it fails")
+            yield facts.report("L507", path, name=name, needs=tool.needs, hint=_ASKED)
+    for path, validator in _validators(facts):
+        name = "" if isinstance(validator, str) else validator.data_tool
+        if (tool := facts.around.tool(name)) is not None and tool.needs and name not in told:
+            told.add(name)
+            yield facts.report("L507", path, name=name, needs=tool.needs, hint=_ASKED)
     for at in facts.all_phases:
         tool_name = at.phase.tool or ""
         scheme, named, _ = tool_name.partition(":")
@@ -121,11 +125,17 @@ def _object(text: str) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _validators(facts: Facts) -> Iterator[tuple[Path, str]]:
+def _named_validators(facts: Facts) -> Iterator[tuple[Path, str]]:
     """Each place that names a validator."""
+    return ((path, validator) for path, validator in _validators(facts) if isinstance(validator, str))
+
+
+def _validators(facts: Facts) -> Iterator[tuple[Path, Validator]]:
+    """Each place that names a validator, or holds one."""
+    yield from ((("validators", name), inline) for name, inline in facts.cascade.validators.items())
     for at in facts.all_phases:
         rules, wards = at.phase.rules, at.phase.wards
-        if isinstance(rules.loop_until, str):
+        if rules.loop_until is not None:
             yield (*at.path, "rules", "loop_until"), rules.loop_until
         for when, listed in (("pre", wards.pre), ("post", wards.post), ("turn", wards.turn)):
             for i, ward in enumerate(listed):
@@ -134,15 +144,14 @@ def _validators(facts: Facts) -> Iterator[tuple[Path, str]]:
     yield from _of_soundings(("soundings",), facts.cascade.soundings)
 
 
-def _ward(path: Path, ward: Ward) -> Iterator[tuple[Path, str]]:
-    if isinstance(ward.validator, str):
-        yield (*path, "validator"), ward.validator
+def _ward(path: Path, ward: Ward) -> Iterator[tuple[Path, Validator]]:
+    yield (*path, "validator"), ward.validator
 
 
-def _of_soundings(path: Path, soundings: Soundings | None) -> Iterator[tuple[Path, str]]:
+def _of_soundings(path: Path, soundings: Soundings | None) -> Iterator[tuple[Path, Validator]]:
     if soundings is None:
         return
-    if isinstance(soundings.validator, str):
+    if soundings.validator is not None:
         yield (*path, "validator"), soundings.validator
     if soundings.reforge is not None and soundings.reforge.threshold is not None:
         yield from _ward((*path, "reforge", "threshold"), soundings.reforge.threshold)
@@ -157,14 +166,13 @@ def known_validators(facts: Facts) -> Iterator[Finding]:
     if facts.around.validators is None:
         return
     known = (*facts.cascade.validators, *facts.around.validators)
-    for path, written in _validators(facts):
+    for path, written in _named_validators(facts):
         prefix = "validator:" if path[-1] == "quality_metric" else ""
         name = written.removeprefix(prefix)
         if name not in known and name not in registered:
-            broken = facts.around.broken(name)
-            near = None if broken else facts.meant(name, known)
-            why = f"it would be the cascade {broken}, which has errors" if broken else None
-            yield facts.report("L502", path, name=name, instead=prefix + near if near else None, hint=why)
+            unusable = facts.around.unusable(name)
+            near = None if unusable else facts.meant(name, known)
+            yield facts.report("L502", path, name=name, instead=prefix + near if near else None, hint=unusable or None)
         elif name not in facts.cascade.validators and (found := facts.around.validator(name)) and found.hides:
             yield facts.report("L510", path, name=name, file=found.hides)
 
@@ -175,7 +183,7 @@ def blind_validators(facts: Facts) -> Iterator[Finding]:
         if inline.instructions is not None and not _reads_content(inline.instructions):
             yield facts.report("L505", ("validators", name, "instructions"), at_key=True, name=name)
     told = set(facts.cascade.validators)
-    for path, written in _validators(facts):
+    for path, written in _named_validators(facts):
         name = written.removeprefix("validator:")
         validator = facts.around.validator(name)
         if name in told or validator is None or validator.text is None:
@@ -215,7 +223,7 @@ def manifest(facts: Facts) -> Iterator[Finding]:
     """L508."""
     for at in facts.all_phases:
         if at.phase.manifest and facts.around.tools == {}:
-            advice = "register a tool, or put one into a tackle folder"
+            advice = f"a tool is {_PLACES}"
             yield facts.report("L508", (*at.path, "tackle"), what="tackle: manifest finds no tool", advice=advice)
         if not at.phase.manifest and "manifest_context" in at.phase.model_fields_set:
             what = "'manifest_context' has no effect without tackle: manifest"

@@ -85,6 +85,11 @@ class InlineValidator(Model):
         return next((name for name in CODE_LANGUAGES if getattr(self, name) is not None), "")
 
     @property
+    def data_tool(self) -> str:
+        """The data tool that can run its code; empty if a model judges."""
+        return next((tool for tool, language in _BY_TOOL.items() if language == self.language), "")
+
+    @property
     def code(self) -> str:
         """Its code; empty if a model judges."""
         return self._tool_code if self.tool is not None else getattr(self, self.language or "instructions") or ""

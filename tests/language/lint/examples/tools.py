@@ -10,6 +10,7 @@ WORLD = LintEnvironment(
         **BUILTIN_TOOLS,
         "read_file": ToolFacts("function", hides_builtin=True),
         "linux_shell": ToolFacts("builtin", needs="a sandbox: none is installed"),
+        "clojure_data": ToolFacts("builtin", needs="Babashka: bb is not installed"),
         "lookup": ToolFacts("function"),
         "strict": ToolFacts("function", needs="trust: the folder is not trusted"),
         "painter": ToolFacts("declarative", text='{"tool_id": "painter", "type": "gradio"}'),
@@ -109,6 +110,7 @@ TOOLS = (
     ),
     Example("L507", listed("«linux_shell"), listed("run_code"), WORLD),
     Example("L507", warded("«strict"), warded("keen"), WORLD, id="as a validator"),
+    Example("L507", warded("«{clojure: x}"), warded("{bash: x}"), WORLD, id="code of a validator"),
     Example("L507", "- {name: a, tool: «'python:m.f'}", "- {name: a, tool: create_chart}", WORLD, id="python"),
     Example(
         "L508",
