@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.engine.support import FlatPrices, Words
 from tests.engine.test_compare import Unknown, Writing, played
 from tests.importers.test_journal import imported
-from workbench.analysis.sweep import Dominant, Pricing, Subject, candidates, shared_strategies, sweep
+from workbench.analysis.sweep import Dominant, Pricing, Subject, candidates, shared_strategies, strategies_in, sweep
 from workbench.analysis.what_if import what_if
 from workbench.context.cache import Price
 from workbench.context.strategy import parse
@@ -97,6 +97,15 @@ def test_a_name_counts_only_where_every_file_means_the_same_by_it() -> None:
     second = type(one).of(first.source.text.replace("after=1", "after=2"))
     assert shared_strategies([first, second]) == {"n": "selective"}
     assert shared_strategies([first]) == {"m": "mask(after=1)", "n": "selective"}
+
+
+def test_the_strategy_that_files_set_is_spelled_out_where_it_is_one_or_two() -> None:
+    one = played().definition
+    again = type(one).of(one.source.text.replace('"c"', '"c", "strategy": "mask(after=7)"', 1))
+    found = strategies_in([again])
+    assert "mask(after=7" in found
+    assert strategies_in([again, again]) == found
+    assert strategies_in([one, again]) == ""
 
 
 OWN = [Pricing("recorded", FlatPrices())]

@@ -80,6 +80,7 @@ def test_good_files_are_imported_beside_bad_ones(folder: Path) -> None:
 def test_the_format_can_be_named(folder: Path) -> None:
     ended = run_cli("import", "--format", "openai", "mini-swe-agent.json", "--json")
     assert [run["format"] for run in ended.json] == ["openai"]
+    assert "from mini-swe-agent.json (openai)" in run_cli("runs", "--plain").out
     wrong = run_cli("import", "--format", "inspect", "openai.json")
     assert wrong.code == 2
     assert "looks like an Inspect log, but" in wrong.err

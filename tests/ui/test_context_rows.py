@@ -121,13 +121,15 @@ def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
 
 def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:
     rows = ContextRows(last_call(triage_story()), View())
-    lines = [line.text for line in rows.whole(6, 68)]
-    assert "turn 1" in lines[0]
-    assert "masked: age 2 > 1" in lines[0], "the reason is cut, and the numbers have room to spare"
-    assert lines[1].split() == ["read_log"]
-    assert lines[0].split()[-1] == "15"
-    assert {cell_len(line) for line in lines} == {cell_len(rows.row(6, 68).text)}
-    assert rows.whole(6, 200) == ()
+    assert rows.whole(6, 68) == (), "the turn stands in the row above, and nothing else is cut"
+    assert "masked: age 2 > 1" in rows.row(6, 68).text
+    assert " search_files " in rows.row(8, 68).text
+    lines = [line.text for line in rows.whole(1, 68)]
+    assert "context.include_ " in lines[0]
+    assert lines[1].split() == ["input"]
+    assert lines[0].split()[-1] == "13"
+    assert {cell_len(line) for line in lines} == {cell_len(rows.row(1, 68).text)}
+    assert rows.whole(1, 200) == ()
 
 
 @pytest.mark.parametrize("width", [60, 66, 68, 78])

@@ -223,7 +223,7 @@ async def test_a_checkpoint_folder_goes_on_in_the_app_where_it_stands(tmp_path: 
     assert opened_checkpoint(session.project, point) == run_id, "the same checkpoint is imported twice"
     async with bench(tmp_path, session=session, given={}) as it:
         await it.press("L")
-        await it.until(lambda: "imported from checkpoint" in it.text())
+        await it.until(lambda: "(checkpoint)" in it.text())
         await it.press("c")
         await paused(it, "before two:1")
         state = it.presenter.state.run

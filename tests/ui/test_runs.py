@@ -175,7 +175,7 @@ async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tm
         assert it.app.screen is it.screen
         notes = " ".join(note.message for note in it.app.notices.all)
         assert "A fork of the run, paused before dig:2: E edits, n steps." in notes
-        assert "The run itself stays open in its own tab: {." in notes
+        assert "The run itself stays open in its own tab: { shows it." in notes
         place = it.session.stepper.held.place if it.session.stepper.held else None
         assert place is not None
         assert (place.phase, place.turn) == ("dig", 2)

@@ -14,6 +14,7 @@ from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.state import STREAM_KEPT, BenchState, HeldRun
+from workbench.views.log import state_rows
 from workbench.views.words import words_of
 
 
@@ -25,6 +26,20 @@ def fed(events: Sequence[Event], notices: Sequence[Notice] = ()) -> BenchState:
 
 def held(place: Place, why: str = "step over") -> Notice:
     return Notice("held", place, {"stop": "before_call", "why": why, "tool": ""})
+
+
+def test_a_check_and_a_value_that_was_edited_are_named() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    stopped = Notice("held", place, {"stop": "after_check"})
+    assert fed(story.events, [stopped]).held_at == f"after a check of {place.phase}"
+    story.emit("check_finished", place, check="output_schema", index=1, name="is_short", valid=True, reason="")
+    for key, by in (("mine", "edit"), ("its", "set_state")):
+        story.emit("state_set", place, key=key, value=1, by=by)
+    state = fed(story.events, [stopped])
+    assert state.held_at == f"after check is_short of {place.phase}"
+    rows = {row.text.split()[0]: row.text for row in state_rows(state.run)}
+    assert [key for key in ("mine", "its") if "✎" in rows[key]] == ["mine"]
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=30))

@@ -50,6 +50,17 @@ def test_a_phase_with_a_call_that_was_edited_is_marked_and_small_costs_stand_apa
     assert not any("0$" in line or "2$" in line or "8$" in line for line in found)
 
 
+def test_the_time_of_a_recorded_answer_is_told_apart_from_that_of_the_run() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    assert not any("recorded" in line for line in lines(SummaryRows(run, {})))
+    run.calls[0].recorded, run.calls[0].duration_s = True, 64.2
+    (said,) = (line for line in lines(SummaryRows(run, {}), 160) if "recorded" in line)
+    assert said.endswith("⟲ 1 answer was recorded: their 1m 04s passed then, and count no more")
+    tree = TreeRows(run, TreeView(unfolded=True))
+    shown = [tree.row(index, 100).text for index in range(len(tree))]
+    assert sum("⟲1m 04s" in line for line in shown) == 1
+
+
 def test_the_dearest_call_is_the_one_that_cost_most() -> None:
     run = RunState.of(triage_story(finished=True).events)
     run.calls[1].cost = 7.0

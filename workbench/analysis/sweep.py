@@ -213,6 +213,8 @@ class Sweep(Struct, frozen=True):
     """The models that the calls of all runs were sent to."""
     sample: Sample | None = None
     """None where all runs that match are compared."""
+    file_says: str = ""
+    """The strategies that ``FILE`` stands for; empty where the files differ in them, or name many."""
 
     def with_lost(self, lost: Sequence[Excluded]) -> Sweep:
         """The same, with runs that could not even be read among those left out."""
@@ -293,6 +295,20 @@ def candidates_among(specs: Sequence[str], shared: Mapping[str, str]) -> tuple[C
     return tuple({candidate.label: candidate for candidate in found}.values())
 
 
+def strategies_in(definitions: Sequence[Definition]) -> str:
+    """Returns the strategy that the files set, as a spec, or by phase: ``investigate selective+mask(after=3), review
+    selective``; empty if they differ, or set more than two."""
+    found = {
+        tuple((one.name, str(Strategy.of(definition.cascade, one))) for one in definition.cascade.phases)
+        for definition in definitions
+    }
+    phases = dict(found.pop()) if len(found) == 1 else {}
+    specs = set(phases.values())
+    if len(specs) == 1:
+        return specs.pop()
+    return ", ".join(f"{name} {spec}" for name, spec in phases.items()) if len(phases) == 2 else ""
+
+
 def shared_strategies(definitions: Sequence[Definition]) -> dict[str, str]:
     """Returns the strategies that all these files name under ``strategies:``, with the same spec."""
     first, *others = [definition.cascade.strategies for definition in definitions] or [{}]
@@ -365,7 +381,8 @@ def sweep(
 ) -> Sweep:
     """Try every strategy on every run; ratios are to ``snowball`` on the same run. No model is called."""
     found = [tried_on(subject, tried, counter, pricings) for subject in subjects]
-    return summed(lambda: iter(found), tried, [pricing.label for pricing in pricings])
+    result = summed(lambda: iter(found), tried, [pricing.label for pricing in pricings])
+    return replace(result, file_says=strategies_in([subject.definition for subject in subjects]))
 
 
 def summed(
@@ -450,6 +467,7 @@ def sweeping(
     bases = [{s.name: _base(s, counter, pricing, pasts[s.name]) for s in subjects} for pricing in pricings]
     runs = [_looked(one.name, [mine[one.name] for mine in bases], pricings) for one in subjects]
     found = summed(lambda: iter(runs), (), [pricing.label for pricing in pricings])
+    found = replace(found, file_says=strategies_in([subject.definition for subject in subjects]))
     yield found
     names = {one.run for one in _Selected(lambda: iter(runs)).used()}
     used = [one for one in subjects if one.name in names]

@@ -64,6 +64,8 @@ class StateWrite(Struct, frozen=True):
     seq: int
     """Number of the event that says so."""
     place: Place = Place()
+    by: str = ""
+    """Who set it, as the event says: a tool, a rule of the phase, ``edit`` for a person."""
 
 
 class Summary(Struct, frozen=True):

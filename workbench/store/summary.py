@@ -121,6 +121,8 @@ class RunSummary(Struct, frozen=True):
     imported: bool = False
     source: str = ""
     """The format that it was imported from."""
+    source_file: str = ""
+    """The file that it was imported from, as it was named then."""
     seq: int = 0
     """Of the last event."""
     bytes: int = 0
@@ -219,7 +221,8 @@ class Summarizer(Struct):
                 source = str((data.get("ports") or {}).get("imported") or "")
                 self.values |= {name: str(data.get(name, "")) for name in _STARTED}
                 self.values |= {ours: str(parent.get(name) or "") for ours, name in _PARENT.items()}
-                self.values |= {"started": event.at, "imported": bool(source), "source": source}
+                origin = str((data.get("imported") or {}).get("file") or "")
+                self.values |= {"started": event.at, "imported": bool(source), "source": source, "source_file": origin}
                 self._excerpt("input", input_text(data.get("input")))
                 self.values["depth"] = int(parent.get("depth") or 0)
             case "run_resumed":

@@ -74,10 +74,10 @@ class Widths(Struct, frozen=True):
     @classmethod
     def of(cls, width: int) -> Widths:
         if width < 100:
-            return cls(13, 12, 2, 0)
+            return cls(16, 0, 2, 0)  # The mutation stands below; two words of it took the room of the output.
         if width < 160:
-            return cls(23, 25, 10, 0)
-        return cls(30, 44, 16, 8)
+            return cls(23, 16, 10, 0)
+        return cls(30, 40, 16, 8)
 
 
 UNLIMITED = 400
@@ -181,6 +181,11 @@ class CandidateRows(Rows):
         inside = self.held is not None and (self.held == branch or self.held.startswith(f"{branch}/"))
         return entrant.status == "running" and inside
 
+    @property
+    def _what_output_shows(self) -> str:
+        differ = any(text.startswith("…") for texts in self.previews for text in texts.values())
+        return "output, where it differs" if differ else "output"
+
     # -- how they look -----------------------------------------------------------------------------------------------
 
     def heads(self, width: int) -> Sequence[Row]:
@@ -189,7 +194,7 @@ class CandidateRows(Rows):
         checks = fit("checks" if at.checks > 5 else "", at.checks)
         text = (
             f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
-            f"{fit('tokens', 8, 'right')}{fit('cost', self._cost, 'right')}{time}  {checks}   output"
+            f"{fit('tokens', 8, 'right')}{fit('cost', self._cost, 'right')}{time}  {checks}   {self._what_output_shows}"
         )
         return (Row(crop(((text, "head"),), width)),)
 

@@ -15,12 +15,16 @@ TOKENS = 8
 WHY = 24
 """Cells that a reason gets before where its entry comes from gets more than ``SOURCE``: ``masked: age 12 > 10``."""
 SOURCE = 11
+LEAST_WHY = 18
+"""Cells that a reason keeps where names of tools would be cut otherwise: ``masked: age 6 > 3``."""
 
 
 class Needs(Struct, frozen=True):
     """Cells that the texts of some entries take."""
 
     source: int = 26
+    name: int = 0
+    """The same without the turn, which the row above tells, too."""
     why: int = 400
     tokens: int = TOKENS - 2
 
@@ -69,5 +73,6 @@ def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
     fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * tokens + 1
     flexible = max(12, width - fixed)
     share = max(min(flexible * 45 // 100, max(SOURCE, flexible - WHY)), flexible - needs.why - 1)
+    share = max(share, min(needs.name + 1, flexible - LEAST_WHY))
     source = max(7, min(27, needs.source + 1, share))
     return Columns(width, number, marked, source, flexible - source, tokens)

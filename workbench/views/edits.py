@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from workbench.context.reasons import origin
 from workbench.engine.gate import StopKind
 from workbench.views.cells import Row, Span, crop, fit, flat, justify
-from workbench.views.entry import ACTION_SIGN
+from workbench.views.entry import ACTION_SIGN, source_words
 from workbench.views.model import Rows
 from workbench.views.numbers import count, plural
 from workbench.views.requests import aligned
@@ -79,7 +78,7 @@ def _message(part: Part, row: MessageRow) -> Editable:
     """A message: its number, what was done to it, role, where it comes from, how it begins; how much of it is sent."""
     gone = row.mark == "dropped" or (row.entry is not None and row.entry.item.edited == "dropped")
     mark = sign(_MARK_SIGN[row.mark]) if row.mark else (" ", "plain")
-    source = "new" if row.entry is None else origin(row.entry).removeprefix("↪ ")
+    source = "new" if row.entry is None else source_words(row.entry, 15)
     role = row.message.role
     left = (
         (fit(str(part.at + 1), 3, "right"), "faint"),
@@ -128,12 +127,14 @@ class EditableRows(Rows):
 
     empty = ("Nothing can be edited here.",)
 
-    def __init__(self, draft: EditDraft, where: str) -> None:
-        """``where``: the stop, or the call, as the title names it."""
+    def __init__(self, draft: EditDraft, where: str, *, typing: bool = False) -> None:
+        """``where``: the stop, or the call, as the title names it. ``typing``: a text differs that is not taken yet."""
         self.found = editables(draft)
         edits = len(draft.edits)
         self.title = (("Edit", "title"), (f"  {flat(where)}", "name"))
-        self.title_right = ((plural(edits, "edit") if edits else "no edits yet", "changed" if edits else "dim"),)
+        words = plural(edits, "edit") if edits else "" if typing else "no edits yet"
+        words += (" · " if words else "") + "writing" if typing else ""
+        self.title_right = ((words, "changed" if edits or typing else "dim"),)
 
     def __len__(self) -> int:
         return len(self.found)

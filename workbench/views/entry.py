@@ -52,7 +52,7 @@ def entry_row(
     """One entry. ``change`` is ``new`` or ``altered`` compared with the call before, or empty."""
     base = "faint" if entry.sent is None else ""
     mark: list[Span] = [BLANK, sign(change) if change else BLANK] if columns.marked else []
-    source = _fit_without(("turn ",), origin(entry).removeprefix("↪ "), columns.source - 1) + " "
+    source = fit(source_words(entry, columns.source - 1), columns.source - 1) + " "
     left: list[Span] = [
         BLANK,
         (fit(str(index + 1), columns.number, "right"), "faint"),
@@ -81,9 +81,11 @@ def entry_lines(
     """The row of an entry, and below it the cut parts of its origin and its reason; none if they are not
     worth a line.
     """
-    text = f"✗ {broken[0].message}" if broken else reason
-    source, why = flat(origin(entry).removeprefix("↪ ")), flat(text)
     room = max(4, columns.source - 1), max(4, columns.why - 1)
+    source = source_words(entry, room[0])
+    why = flat(f"✗ {broken[0].message}") if broken else _without((f"{entry.action}: ", "calls "), flat(reason), room[1])
+    if cell_len(source) > room[0]:
+        source = flat(origin(entry).removeprefix("↪ "))
     fits = cell_len(source) <= room[0] and cell_len(why) <= room[1]
     if fits or columns.width - 2 * columns.tokens < NARROWEST:
         return ()
@@ -148,15 +150,30 @@ def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant
         return (fit(f"✗ {broken[0].message}", width - 1) + " ", "error")
     shortened = entry.sent is not None and entry.sent != entry.item.message and entry.action is not Action.INJECTED
     token = "faint" if entry.sent is None else "masked" if shortened else "dim"
-    return (_fit_without((f"{entry.action}: ", "calls "), reason, width - 1) + " ", token)
+    text = _without((f"{entry.action}: ", "calls "), reason, width - 1)
+    return (fit(text, width - 1) + " ", token)
 
 
-def _fit_without(words: Sequence[str], text: str, cells: int) -> str:
-    """A text in so many cells; one that does not fit begins behind one of the ``words``, which its sign or its role
+def _without(words: Sequence[str], text: str, cells: int) -> str:
+    """A text that does not fit into so many cells begins behind one of the ``words``, which its sign or its role
     tells, too."""
     if cell_len(text) > cells:
-        text = next((text.removeprefix(word) for word in words if text.startswith(word)), text)
-    return fit(text, cells)
+        return next((text.removeprefix(word) for word in words if text.startswith(word)), text)
+    return text
+
+
+def source_words(entry: Entry, cells: int) -> str:
+    """Returns where an entry comes from; with less room than ``turn 6 read_file`` takes, ``6 read_file``, and with
+    less than that the name of the tool."""
+    source = flat(origin(entry).removeprefix("↪ "))
+    if cell_len(source) > cells:
+        source = source.removeprefix("turn ")
+    return source if cell_len(source) <= cells else without_turn(source)
+
+
+def without_turn(source: str) -> str:
+    """Returns the origin of a result without its turn, which stands in the row of its call."""
+    return re.sub(r"^(turn )?\d+ (?=\S)", "", source)
 
 
 def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:

@@ -141,9 +141,10 @@ def _fields(event: Event, room: int) -> list[Span]:
 
 
 def state_rows(run: RunState | None) -> tuple[Row, ...]:
-    """``key = value`` with the phase that set it last."""
+    """``key = value`` with the phase that set it last, and the sign of an edit where a person did."""
     if run is None:
         return ()
+    by = {write.key: write.by for write in run.writes}
     setters = {key: visit.phase for visit in run.visits for key in visit.state_set}
     return tuple(
         Row(
@@ -151,6 +152,7 @@ def state_rows(run: RunState | None) -> tuple[Row, ...]:
                 (f" {fit(key, 24)} ", "code-key"),
                 (brief(value, 2000), "plain"),
                 (f"   ← {flat(setters[key])}" if key in setters else "", "faint"),
+                *(((" ", "plain"), sign("edited")) if by.get(key) == "edit" else ()),
             )
         )
         for key, value in run.state.items()

@@ -74,14 +74,14 @@ def took_words(took: float | None, paused: float = 0.0) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """``1.9s``; below a tenth of a second ``38 ms``; from two minutes on ``2m 05s``."""
+    """``1.9s``; below a tenth of a second ``38 ms``; from one minute on ``2m 05s``."""
     if value is None:
         return UNKNOWN
     if value < 0.0005:
         return "<1 ms"
     if value < 0.0995:
         return f"{value * 1000:.0f} ms"
-    if value < 120:
+    if value < 59.95:
         return f"{value:.1f}s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes}m {rest:02}s"

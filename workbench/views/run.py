@@ -30,9 +30,13 @@ _INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
 
 
 def origin_words(run: RunSummary, *, named: bool = True) -> str:
-    """``fork of log_triage-7f3a at triage:2``; without the name if the list shows it below its parent."""
+    """``fork of log_triage-7f3a at triage:2``, ``from a.traj (swe-agent)``; without the name if the list shows it below
+    its parent."""
     if run.imported:
-        return f"imported from {run.source}" if run.source else "imported"
+        file = flat(run.source_file.rpartition("/")[2])
+        if file and run.source:
+            return f"from {file} ({run.source})"
+        return f"imported from {file or run.source}" if file or run.source else "imported"
     if not run.parent_run:
         return ""
     kind = {"fork": "fork", "replay": "replay", "rerun": "re-run"}.get(run.parent_kind)

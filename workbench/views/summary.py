@@ -105,7 +105,7 @@ class SummaryRows(Rows):
         names = [visit_name(visit) + "  " * is_candidate(visit) for visit in self.run.visits]
         names += ["↳ " + (flat(one.cascade_id) or flat(one.session_id)) for one in self.children.values()]
         longest = max(map(cell_len, names), default=0) + INDENT
-        return max(label_width(longest, width, whole=True), min(longest + 1, NAME))
+        return max(label_width(longest, width), min(longest + 1, NAME))
 
     def _visit(
         self, visit: VisitState, together: Sequence[VisitState], name: str, room: int, width: int
@@ -169,10 +169,11 @@ class SummaryRows(Rows):
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None
         waits = [seconds_between(wait.asked, wait.answered) or 0.0 for wait in run.people]
-        if run.seconds is not None and (run.paused or sum(waits) >= START):
+        recorded = [call.duration_s or 0.0 for call in run.calls if call.recorded]
+        if run.seconds is not None and (run.paused or recorded or sum(waits) >= START):
             waited = seconds(min(sum(waits), run.seconds))  # Waits of parallel branches overlap.
             most = f", {waited} of it waiting for you" if sum(waits) >= START else ""
-            yield "time", ((took_words(run.seconds, run.paused) + most, "plain"),), None
+            yield "time", ((took_words(run.seconds, run.paused) + most, "plain"), *_replayed(recorded)), None
         before = seconds_between(run.started, run.visits[0].started) if run.visits else None
         if before is not None and before >= START:
             yield "start", ((f"{seconds(before)} before the first phase", "plain"),), None
@@ -194,3 +195,13 @@ class SummaryRows(Rows):
             key=lambda call: (self.run.figures_of_calls([call]).spent.total or 0.0, call.tokens_in),
             default=None,
         )
+
+
+def _replayed(recorded: Sequence[float]) -> Iterator[Span]:
+    """Says what the rows of recorded answers show, in seconds: the time that they took when they were recorded."""
+    if recorded:
+        was = "were" if len(recorded) > 1 else "was"
+        took = seconds(sum(recorded))
+        yield "   ", "plain"
+        yield sign("recorded")
+        yield f" {plural(len(recorded), 'answer')} {was} recorded: their {took} passed then, and count no more", "dim"

@@ -383,9 +383,9 @@ SAME = 0.005
 """Below it a share is shown as no difference."""
 
 
-def _meaning(tried: StrategyResult) -> str:
+def _meaning(sweep: Sweep, tried: StrategyResult) -> str:
     """What a label stands for, to be written behind it; empty where it says so itself."""
-    meant = "as each phase sets it" if tried.label == FILE else tried.spec
+    meant = (sweep.file_says or "as each phase sets it") if tried.label == FILE else tried.spec
     return f": {meant}" if meant not in ("", tried.label) else ""
 
 
@@ -397,7 +397,7 @@ def _fields(sweep: Sweep, tried: StrategyResult, mark: str) -> Mapping[str, Cell
     token = "error" if tried.invalid else "bold" if tried.on_front else "plain"
     return {
         "★": Cell((mark if tried.on_front else "") + (CHEAPEST if tried.is_cheapest else ""), "ok"),
-        "strategy": Cell(tried.label + _meaning(tried), token),
+        "strategy": Cell(tried.label + _meaning(sweep, tried), token),
         "provider": Cell("as recorded" if tried.pricing == RECORDED else tried.pricing),
         "tokens": Cell(median(tried.tokens), _tone(tried.tokens)),
         "tokens spread": Cell(spread_words(tried.tokens), "dim"),
@@ -662,7 +662,7 @@ class SweepRows(Rows):
         return DrawnRows(draw, title, picture if found else None)
 
     def _named(self, tried: StrategyResult) -> str:
-        return named(self.sweep, tried) + _meaning(tried)
+        return named(self.sweep, tried) + _meaning(self.sweep, tried)
 
 
 _LEGEND = Row(

@@ -32,13 +32,13 @@ WIDE = 77
 ROOMY = 93
 """Cells from which on it has all of them."""
 COLUMNS = {"calls": 6, "in": 9, "cached": 9, "out": 8, "cost": 11, "time": 8}
-NARROW = {"in": 8, "cost": 10, "time": 7}
+NARROW = {"in": 8, "cost": 9, "time": 7}
 """The same in a tree that is not wide."""
 LEAVES = "cached"
 """The column that a narrow tree leaves out."""
 GAP = 4
 """Cells between the longest name and the first column."""
-LEAST_BAR, MOST_BAR = 6, 48
+LEAST_BAR, MOST_BAR = 4, 48
 """Width of the bars that show when each call ran; with less room there are none."""
 LONG = 12
 """Calls of one visit from which on those in the middle are folded."""
@@ -46,13 +46,13 @@ ENDS = 2
 """Calls that show at both ends of a folded list, and on both sides of the selected one."""
 
 
-def label_width(longest: int, width: int, *, whole: bool = False) -> int:
-    """Cells of the names: as many as the longest one takes, so that the numbers stand near it. ``whole``: rather than
-    be cut, names take the cells of the bars of a narrow tree."""
+def label_width(longest: int, width: int) -> int:
+    """Cells of the names: as many as the longest one takes, so that the numbers stand near it. Rather than be cut,
+    names take the cells of the bars of a narrow tree."""
     least, most = 20 if width >= WIDE else 18, width - _room(width) - 1
     beside_bars = most - (LEAST_BAR + 2 if width < WIDE else 0)
     wanted = min(longest + GAP, beside_bars)
-    return max(least, min(longest + 1, most) if whole and wanted < longest + 1 else wanted)
+    return max(least, min(longest + 1, most) if wanted < longest + 1 else wanted)
 
 
 def bar_width(label: int, width: int) -> int:
@@ -115,6 +115,15 @@ def figures(node: Node, width: int) -> list[Span]:
     return sum_cells(node.sums, calls, node.took, width, token, several=node.several)
 
 
+def _time(passed: float | None, token: str, width: int, *, recorded: bool) -> Span:
+    """The time of a row. That of a recorded answer passed when it was recorded, and is no time of this run."""
+    text = seconds(passed) if passed is not None else ""
+    if not recorded or not text:
+        return text, token
+    told = sign("recorded")[0] + text
+    return (told if len(told) < _columns(width)["time"] else text), "faint"
+
+
 def sum_cells(
     took: Figures | None,
     calls: Sequence[CallState],
@@ -125,7 +134,7 @@ def sum_cells(
     several: bool = True,
 ) -> list[Span]:
     """The columns for what some calls and the runs that they started took, in so many seconds."""
-    texts: dict[str, Span] = {"time": (seconds(passed) if passed is not None else "", token)}
+    texts = {"time": _time(passed, token, width, recorded=not several and any(call.recorded for call in calls))}
     if took is not None:
         cached = [call.usage.cached for call in calls if call.answer is not None]
         texts["calls"] = (f"{took.calls:,}" if several and took.calls else "", "dim")
@@ -758,9 +767,7 @@ class TreeRows(Rows):
         return any(node.calls for node in self.nodes)
 
     def _label(self, width: int) -> int:
-        # The kind of a node stands behind its name.
-        whole = any(phase.kind not in ("llm", "tool") for phase in self.view.outline)
-        return label_width(self._longest if width >= WIDE else self._briefest, width, whole=whole)
+        return label_width(self._longest if width >= WIDE else self._briefest, width)
 
     def _bar(self, node: Node, cells: int) -> tuple[Span, ...]:
         """When it ran, within the time of its phase; of a phase the tokens of its calls, one after the other."""
@@ -832,7 +839,7 @@ def _left(node: Node) -> tuple[Span, ...]:
 
 def _brief(node: Node) -> tuple[Span, ...]:
     """The name, shortened for a tree with columns."""
-    fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
+    fold = "▾ " if node.unfolded else "▸ " if node.branches else " " if node.depth else "  "
     indent = (" " * (node.depth + 1), "plain")
     return (indent, (fold, "faint"), *(node.brief or node.left))
 

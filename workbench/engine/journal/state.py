@@ -282,8 +282,9 @@ class RunState:
 
     def _went_on(self, event: Event) -> None:
         """Nothing that is open has run since the event before, which is of a fork's recorded past or ended the run."""
-        if (seconds_between(self._last_at, event.at) or 0.0) > 0:
-            self.gaps.append((self._last_at, event.at))
+        until = event.at if event.kind == "run_resumed" else self.started
+        if (seconds_between(self._last_at, until) or 0.0) > 0:
+            self.gaps.append((self._last_at, until))
         if event.kind != "run_resumed":
             return  # The recorded past is no time of what is open: it began with the run.
         away = seconds_between(self._time_since(self._last_at), event.at) or 0.0
@@ -354,7 +355,7 @@ class RunState:
             visit.evaluations.append(data)
 
     def _state_set(self, event: Event, data: Mapping[str, Any]) -> None:
-        self.writes.append(StateWrite(data["key"], data["value"], event.seq, event.place))
+        self.writes.append(StateWrite(data["key"], data["value"], event.seq, event.place, str(data.get("by", ""))))
         if not event.place.branch:
             self.state[data["key"]] = data["value"]
         if (visit := self.visit_of(event.place)) is not None:

@@ -101,7 +101,7 @@ class Editing:
         selected = presenter.state.call
         call = selected if selected is not None else next(reversed(run.calls), None)
         if call is None:
-            say(told("There is no call yet: {run.over} runs to the first one."))
+            say(presenter.no_call)
             return
         key = (run.run_id, str(call.place))
         try:
@@ -168,7 +168,7 @@ class Editing:
         session.fork(run_id, place, Mode.OVER, kind=StopKind(stop), edits=edits)
         where = stop.partition("_")[0]
         words = f"A fork of the run, paused {where} {{place}}: {{run.edit}} edits, {{run.over}} steps. "
-        back = "The run itself stays open in its own tab: {tabs.previous}."
+        back = "The run itself stays open in its own tab: {tabs.previous} shows it."
         self._stage.services.say(told(words + back, place=said))
         self._running.begun()
 

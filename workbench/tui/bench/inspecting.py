@@ -49,9 +49,6 @@ def graph_of(run: RunState) -> Graph:
     return Definition.of(run.cascade_text, run.cascade_file).graph
 
 
-NO_CALL = "There is no call yet: {run.over} runs to the first one."
-
-
 class Inspecting:
     """The actions of the keys of the group "Look", and of enter in each pane."""
 
@@ -71,7 +68,7 @@ class Inspecting:
             return
         if not presenter.state.move(step):
             calls = presenter.state.shown.calls
-            self._say(f"This is the {'first' if step < 0 else 'last'} call." if calls else told(NO_CALL))
+            self._say(f"This is the {'first' if step < 0 else 'last'} call." if calls else presenter.no_call)
             return
         selected = presenter.state.selected
         if selected is not None:
@@ -86,7 +83,7 @@ class Inspecting:
         if mode == "ways" and not self._has_ways(presenter):
             return
         if mode == "wire" and presenter.state.call is None:
-            self._say(told(NO_CALL))
+            self._say(presenter.no_call)
             return
         self._leave_summary(presenter)
         before = self._detail_text(presenter)
@@ -152,7 +149,7 @@ class Inspecting:
         if (presenter := self._stage.presenter) is None:
             return
         if presenter.state.call is None:
-            self._say(told(NO_CALL))
+            self._say(presenter.no_call)
             return
         self._leave_summary(presenter)
         state = presenter.state

@@ -254,12 +254,21 @@ class Presenter:
         given = None if self.state.alive else self.given
         return CardRows(cascade, phase, self._hint(), self.model, source=self._card_source(), given=given)
 
+    @property
+    def no_call(self) -> str:
+        """What is said to a person who asks for a call where there is none."""
+        if "imported" in self.state.run.ports:
+            return "This run has no call."
+        return told("There is no call yet: {run.over} runs to the first one.")
+
     def _hint(self) -> str:
         """Returns the advice where a phase has not run."""
         if self.state.alive:
             return "This phase has not run yet."
         if self.state.failure and not self.state.started:
             return f"The run did not start: {self.state.failure}"
+        if "imported" in self.state.run.ports:
+            return "The program made no call in this phase."
         if self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
             return told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         if self.file is not None and self.file.graph is not None and self.file.graph.format != "cascade":
@@ -527,7 +536,7 @@ class Presenter:
             good=file.good if file else True,
             model=_model_of(state.run) if watched else own,
             base_url="" if watched else self.base_url,
-            held=_pause_words(state.held, now) if state.held else "",
+            held=_pause_words(state.held, state.held_at, now) if state.held else "",
             at=_running_at(state),
             question=state.current_question() is not None,
             waiting=awaited,
@@ -553,11 +562,11 @@ class Presenter:
         return "done" if state.started else "idle"
 
 
-def _pause_words(held: HeldRun, now: float) -> str:
+def _pause_words(held: HeldRun, where: str, now: float) -> str:
     """Returns where it is paused, and at which breakpoint if that says more; how long its client has waited for it."""
     word, _, point = held.why.partition(" ")
     here = (held.place.phase, f"{held.place.phase}:{held.place.turn}", place_words(held.place))
-    words = f"{held.where} ({held.why})" if word == "breakpoint" and point not in here else held.where
+    words = f"{where} ({held.why})" if word == "breakpoint" and point not in here else where
     waits = held.waits(now)
     return f"{words}, client waits {waits}" if waits else words
 

@@ -14,6 +14,7 @@ from workbench.engine.journal.candidate_rounds import VisitKey
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
+from workbench.views.cells import flat
 from workbench.views.log import LogLine, LogRows, log_line
 from workbench.views.timeline import place_words
 from workbench.views.tree import NodeId
@@ -151,6 +152,17 @@ class BenchState(Struct):
     def started(self) -> bool:
         """Whether there is a run to show."""
         return bool(self.run.run_id)
+
+    @property
+    def held_at(self) -> str:
+        """Where the run is held, after a check with its name; empty while it is not."""
+        held = self.held
+        visit = self.run_by_id(self.held_run).visit_of(held.place) if held is not None else None
+        if held is None or held.kind != "after_check" or visit is None or not visit.checks:
+            return held.where if held is not None else ""
+        check = visit.checks[-1]
+        name = flat(str(check.get("name") or check.get("check", "")), 40)
+        return f"after check {name} of {held.place.phase}"
 
     @property
     def alive(self) -> bool:

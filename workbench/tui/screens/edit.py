@@ -128,6 +128,8 @@ class EditScreen(WorkbenchScreen[bool]):
         """Where a message that is being written will stand; None while there is none."""
         self._loaded = ""
         """The text as the text area took it: what is not touched stays as it is, whatever its line ends."""
+        self._told_typing = False
+        """Whether the title says that a text is being written."""
         self._busy = False
         self._fault = ""
         """Why the text was not taken the last time that it was not."""
@@ -160,7 +162,7 @@ class EditScreen(WorkbenchScreen[bool]):
 
     def _show(self, key: str, *, load: bool = True) -> None:
         """Draw the list with its cursor on a key, and take that into the text area."""
-        rows = EditableRows(self.draft, self._making.where)
+        rows = EditableRows(self.draft, self._making.where, typing=self._is_typing)
         self.view.show(rows, rows.index_of(key))
         if load:
             self._load(rows.found[rows.index_of(key)].key)
@@ -214,7 +216,18 @@ class EditScreen(WorkbenchScreen[bool]):
         words = {"call": "arguments of", "answer-call": "arguments of", "state": "state", "skip": "result instead of"}
         return ((f" {words.get(name, name)} ", "bold"), (flat(part.name), "name"))
 
+    @property
+    def _is_typing(self) -> bool:
+        """Whether the text area holds a text that is not taken yet."""
+        return not self.area.read_only and self.area.plain_text != self._loaded
+
     @on(TextArea.Changed, "#text")
+    def _typed(self) -> None:
+        if self._is_typing != self._told_typing:
+            self._told_typing = self._is_typing
+            self._show(self._key, load=False)
+        self._check_text()
+
     def _check_text(self) -> None:
         """Whether what is written is JSON, where it must be."""
         part = self._part()
@@ -252,10 +265,7 @@ class EditScreen(WorkbenchScreen[bool]):
 
     def commit(self) -> bool:
         """Take what is written; False where it cannot be taken, and it stays in the text area."""
-        if self.area.read_only or self.area.plain_text == self._loaded:
-            return True
-        text = self.area.plain_text
-        return self._take(text)
+        return self._take(self.area.plain_text) if self._is_typing else True
 
     def _take(self, text: str) -> bool:
         try:
