@@ -132,7 +132,7 @@ async def filter_shows_only_rows_that_hold_the_text_and_keeps_their_numbers(it: 
     pane = it.pane("context")
     assert "filter 'tool'" in pane
     assert "assistant" not in pane
-    assert re.search(r"turn 1 .*masked: age 2", pane)
+    assert re.search(r" 1 read_log .*masked: age 2", pane)
     await it.press("g", "p")
     assert "Why" in it.pane("detail")
     await it.press("p", "f")
@@ -433,11 +433,11 @@ async def test_a_cursor_that_was_moved_stays_while_an_answer_comes_in(tmp_path: 
     async with bench(tmp_path, events=story.events) as it:
         await it.press("k", "k")
         await it.feed(notices=[Notice("waiting", place, {"try": 1}), Notice("text", place, {"text": "The first "})])
-        assert "turn 1 " in cursor_line(it)
+        assert " 1 read_log " in cursor_line(it)
         start = len(story.events)
         story.answer(place, "The first failure is the queue.")
         await it.feed(story.events[start:])
-        assert "turn 1 " in cursor_line(it)
+        assert " 1 read_log " in cursor_line(it)
 
 
 async def test_a_plain_note_takes_the_place_of_the_one_before_but_not_of_a_fault(tmp_path: Path) -> None:

@@ -213,8 +213,8 @@ class Sweep(Struct, frozen=True):
     """The models that the calls of all runs were sent to."""
     sample: Sample | None = None
     """None where all runs that match are compared."""
-    file_says: str = ""
-    """The strategies that ``FILE`` stands for; empty where the files differ in them, or name many."""
+    file_says: tuple[str, ...] = ()
+    """The strategies that ``FILE`` stands for; none where the files differ in them, or name many."""
 
     def with_lost(self, lost: Sequence[Excluded]) -> Sweep:
         """The same, with runs that could not even be read among those left out."""
@@ -295,9 +295,9 @@ def candidates_among(specs: Sequence[str], shared: Mapping[str, str]) -> tuple[C
     return tuple({candidate.label: candidate for candidate in found}.values())
 
 
-def strategies_in(definitions: Sequence[Definition]) -> str:
-    """Returns the strategy that the files set, as a spec, or by phase: ``investigate selective+mask(after=3), review
-    selective``; empty if they differ, or set more than two."""
+def strategies_in(definitions: Sequence[Definition]) -> tuple[str, ...]:
+    """Returns the spec of the strategy that the files set, or two with their phases: ``investigate mask(after=3)``,
+    ``review selective``; none if they differ, or set more."""
     found = {
         tuple((one.name, str(Strategy.of(definition.cascade, one))) for one in definition.cascade.phases)
         for definition in definitions
@@ -305,8 +305,8 @@ def strategies_in(definitions: Sequence[Definition]) -> str:
     phases = dict(found.pop()) if len(found) == 1 else {}
     specs = set(phases.values())
     if len(specs) == 1:
-        return specs.pop()
-    return ", ".join(f"{name} {spec}" for name, spec in phases.items()) if len(phases) == 2 else ""
+        return (specs.pop(),)
+    return tuple(f"{name} {spec}" for name, spec in phases.items()) if len(phases) == 2 else ()
 
 
 def shared_strategies(definitions: Sequence[Definition]) -> dict[str, str]:

@@ -102,6 +102,8 @@ def sentences(sweep: Sweep) -> Iterator[SweepNote]:
         yield SweepNote(text, "warning")
     if text := never_live_words(sweep):
         yield SweepNote(text, "warning")
+    if len(sweep.file_says) > 1:
+        yield SweepNote(f"'{FILE}' is {', '.join(sweep.file_says)}", "note")
     yield from (SweepNote(text, "note") for text in model_lines(sweep))
 
 
@@ -385,7 +387,8 @@ SAME = 0.005
 
 def _meaning(sweep: Sweep, tried: StrategyResult) -> str:
     """What a label stands for, to be written behind it; empty where it says so itself."""
-    meant = (sweep.file_says or "as each phase sets it") if tried.label == FILE else tried.spec
+    each = sweep.file_says[0] if len(sweep.file_says) == 1 else "as each phase sets it"
+    meant = each if tried.label == FILE else tried.spec
     return f": {meant}" if meant not in ("", tried.label) else ""
 
 
@@ -438,9 +441,8 @@ class SweepView(View):
             yield self._strategies(providers=at_many)
         yield BLANK
         over = f"medians over {plural(sweep.count, 'run')}, " if several else ""
-        yield (
-            Cell(f"{over}relative to {BASELINE}; cost of the input, predicted; '{FILE}' is what the file says", "dim"),
-        )
+        file = "" if sweep.file_says else f"; '{FILE}' is what the file says"
+        yield (Cell(f"{over}relative to {BASELINE}; cost of the input, predicted{file}", "dim"),)
         if not at_many:
             told = ": no other valid strategy sends fewer tokens for the same money or less"
             yield (Cell(f"★{told}", "dim", f"letters{told}"),)
