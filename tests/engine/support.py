@@ -204,6 +204,9 @@ class Words:
     def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
         return 0, 0
 
+    def recounts(self, model: str) -> bool:
+        return True
+
     def text(self, text: str, model: str) -> int:
         return len(text.split())
 

@@ -119,6 +119,12 @@ def test_reasoning_behind_the_signature_of_a_call_goes_back_where_the_server_cou
     asked = Conversation().task("word " * 13).items[0].message
     person = replace(second, entries=(*entries, second.entries[0]._replace(sent=asked, tokens_sent=20, tokens_full=20)))
     assert calibration.expect(person, "same", SHARE).tokens in (plain + 19, plain + 20), "it counts none"
+    calibration = Calibration(recounts=False)
+    learn(calibration, first, Usage(first.tokens_sent, 10))
+    calibration.said(signed, Usage(first.tokens_sent, 70, reasoning=60))
+    again = calibration.expect(replace(second, entries=entries), "same", SHARE)
+    assert again.high is not None
+    assert (again.tokens, again.high > plain + 60) == (found.tokens - 60, True), "known from the model, and bounded"
 
 
 def test_reasoning_behind_the_signature_of_a_call_counts_until_a_person_writes_again() -> None:

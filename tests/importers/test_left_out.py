@@ -356,6 +356,15 @@ def test_a_file_that_stands_in_the_message_with_its_path_is_no_reference() -> No
     assert json.loads(asked.text) == part
 
 
+def test_fields_of_steps_that_no_message_holds_are_said() -> None:
+    body = copy.deepcopy(EXAMPLES["atif"])
+    step = next(one for one in body["steps"] if one["source"] == "agent")
+    step |= {"reasoning_effort": "high", "extra": {"branch": "b"}, "odd": [], "metrics": {"logprobs": [0.5]}}
+    found = read({**body, "odd": 7}, "atif")
+    assert [note.split("'")[1] for note in found.notes] == ["reasoning_effort", "branch", "logprobs"]
+    assert found.kept["odd"] == 7
+
+
 def test_a_sub_agent_of_atif_that_is_in_another_file_is_said() -> None:
     body = copy.deepcopy(EXAMPLES["atif"])
     step = next(one for one in body["steps"] if one.get("observation"))

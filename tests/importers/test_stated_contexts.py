@@ -13,6 +13,7 @@ import pytest
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT, SCHEMA, SYSTEM
 from tests.importers.test_variants import read
 from tests.support.command import run_cli
+from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, Thread
 
 ELIDED = "Old environment output: (2 lines omitted)"
@@ -228,6 +229,26 @@ def test_a_compaction_of_adk_stands_in_the_place_of_what_it_compacts() -> None:
     events += [{"author": "user", "timestamp": 3.0, "actions": {"compaction": compaction}}]
     events += [event(4.0, "user", "And?"), event(5.0, "agent", "Yes.")]
     assert contexts(read({"app_name": "x", "events": events}, "adk")) == [[ASK], [SUMMARY, "And?"]]
+
+
+def test_the_log_of_an_adk_session_states_the_requests_and_what_they_took() -> None:
+    user, agent = ({"role": role, "parts": [{"text": text}]} for role, text in (("user", ASK), ("model", ANSWER)))
+    config = {"system_instruction": SYSTEM, "tools": [{"function_declarations": [{"name": "look"}]}]}
+    counts = {"prompt_token_count": 32, "candidates_token_count": 13}
+    response = {"candidates": [{"content": agent}], "model_version": "gemini-1.5-flash-001", "usage_metadata": counts}
+    request = {"model": "gemini-1.5-flash", "contents": [user], "config": config}
+    log = {"event_id": "b", "model_request": request, "model_response": response}
+    events = [{"id": "a", "author": "user", "content": user}, {"id": "b", "author": "x", "content": agent}]
+    found = read({"id": "s", "events": events, "event_logs": [log]}, "adk")
+    assert contexts(found) == [[SYSTEM, ASK]]
+    (thread,) = found.threads
+    assert (thread.model, [tool["function"]["name"] for tool in thread.tools]) == ("gemini-1.5-flash", ["look"])
+    assert thread.said[-1].call is not None
+    assert thread.said[-1].call.usage == Usage(32, 13)
+    late = {"id": "c", "author": "user", "content": user}
+    partly = read({"id": "s", "events": [*events, late], "event_logs": [log]}, "adk")
+    assert contexts(partly) == [[ASK]]
+    assert "a request of the session's log, which does not reach its end, is left out" in partly.notes
 
 
 def test_a_compaction_of_atif_that_replaces_begins_a_context_with_the_systems_words_and_the_summary() -> None:

@@ -337,7 +337,10 @@ def test_definitions_that_name_themselves_or_double_each_other_end() -> None:
 
 @pytest.mark.parametrize(
     ("model", "tokens"),
-    [("gpt-4o", 8), ("gpt-5", 7), ("gpt-3.5-turbo-instruct", 1), ("claude-sonnet-4-5", 8), ("gemini-2.5-flash", 2)],
+    [
+        *(("gpt-4o", 8), ("gpt-5", 7), ("gpt-3.5-turbo-instruct", 1), ("claude-sonnet-4-5", 8)),
+        *(("gemini-2.5-flash", 2), ("openai.gpt-oss-120b-1:0", 68), ("xai/grok-4-fast", 163), ("grok-3-mini", 8)),
+    ],
 )
 def test_a_request_of_one_word_has_the_tokens_that_providers_reported(model: str, tokens: int) -> None:
     hello = Message("user", "Hello")
@@ -349,6 +352,14 @@ def test_a_request_of_one_word_has_the_tokens_that_providers_reported(model: str
 )
 def test_a_budget_for_reasoning_has_the_tokens_that_its_provider_reported(model: str, tokens: int) -> None:
     assert COUNTER.overhead(model, thinking=True) - COUNTER.overhead(model) == tokens
+
+
+@pytest.mark.parametrize(
+    ("model", "counted"),
+    [("gemini-2.5-flash", False), ("gemini/gemini-3-flash", True), ("vertex_ai/gemini-3-pro", False), ("claude", True)],
+)
+def test_the_model_tells_whether_reasoning_that_goes_back_is_counted(model: str, counted: bool) -> None:
+    assert COUNTER.recounts(model) == counted
 
 
 def test_a_schema_of_the_answer_has_the_tokens_of_its_provider() -> None:

@@ -450,8 +450,10 @@ def is_forced(choice: object) -> bool:
 def has_to_think(parameters: Mapping[str, Any]) -> bool:
     """Returns whether a request gives the model a budget for reasoning; a model that decides for itself (``adaptive``)
     is not told about it."""
-    asked = parameters.get("thinking")
+    asked, gateway = parameters.get("thinking"), parameters.get("reasoning")  # OpenRouter's form, for every model
     effort = parameters.get("reasoning_effort")
+    if isinstance(gateway, Mapping):
+        effort = effort or gateway.get("effort") or gateway.get("max_tokens") or gateway.get("enabled") is True or None
     return (isinstance(asked, Mapping) and asked.get("type") == "enabled") or effort not in (None, "", "none")
 
 

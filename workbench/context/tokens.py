@@ -83,6 +83,11 @@ class Counter(Protocol):
         these included."""
         ...
 
+    def recounts(self, model: str) -> bool:
+        """Returns whether the reasoning that goes back with an answer counts while its tools run, as far as the model
+        tells."""
+        ...
+
     def text(self, text: str, model: str) -> int:
         """Tokens of a bare text, for budgets."""
         ...

@@ -93,7 +93,7 @@ class Forecaster:
         self._counter = counter
         self._prices = prices
         self._cache = PrefixCache(marks)
-        self._calibration = Calibration()
+        self._calibration = Calibration(recounts=counter.recounts(model))
         self._largest = 0
         """Input tokens of the largest request that was answered."""
 
@@ -343,7 +343,8 @@ class Calibration:
     What is beside the messages (tools, a prompt that no record shows) is the same in both requests and cancels out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, recounts: bool = True) -> None:
+        """``recounts``: reasoning that goes back is taken to be counted until the provider's counts tell otherwise."""
         self._entries: tuple[Entry, ...] = ()
         """The context that the sums below are of."""
         self._known: list[float] = [0.0]
@@ -363,7 +364,7 @@ class Calibration:
         """Stated tokens of reasoning that goes back with an answer, by ``body_hash``."""
         self._signed: dict[str, None] = {}
         """Answers whose reasoning counts until a person writes again: Google's."""
-        self._recounts = True
+        self._recounts = recounts
         """Whether the server counts reasoning that goes back. Not every server of a model does."""
         self._uncounted: dict[str, int] = {}
         """The same of reasoning that goes back and is expected not to be counted."""

@@ -3,7 +3,7 @@ each call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -180,6 +180,12 @@ class Remarks:
     def left_out(self, what: str, where: str = "", *, count: int = 1, kept: bool = False) -> None:
         """Note a part that becomes no message: ``what`` names its kind, ``where`` its place in the file."""
         self._count(what, True, kept, count, (where,) if where else ())
+
+    def unread(self, body: Mapping[str, Any], read: Container[str], what: str, where: str = "") -> None:
+        """Note the fields of ``body`` that hold something and are not among those that are ``read``."""
+        for name, value in body.items():
+            if value and name not in read:
+                self.left_out(f"the field {name[:40]!r} of {what}", where)
 
     def _count(self, text: str, left_out: bool, kept: bool, count: int, where: tuple[str, ...]) -> None:
         key = (text, left_out, kept)

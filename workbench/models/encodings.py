@@ -111,6 +111,9 @@ class Encodings:
         kind = family(model)
         return (kind.fewer if tools else 0) if kind.measured else beside, kind.unseen[tools > 0]
 
+    def recounts(self, model: str) -> bool:
+        return family(model).recounts and not model.startswith("vertex_ai/")
+
     def text(self, text: str, model: str) -> int:
         kind = family(model)
         return round(kind.scale * self._encoded(text, kind)[0])

@@ -155,6 +155,8 @@ class Family(Struct, frozen=True):
     """Whether its tools and schemas are known to be counted; others may not be counted at all."""
     fewer: int = 0
     """Tokens by which the prompt for tools may be smaller than ``tools`` says: providers change it within a model."""
+    recounts: bool = True
+    """Whether reasoning that goes back with an answer is counted while its tools run."""
     unseen: tuple[int, int] = (80, 350)
     """Tokens that a provider may add to a first request without and with tools, and does not show: a prompt of its own,
     a date, how to call tools. Up to so many were found on recordings of Bedrock, Cohere and DeepSeek.
@@ -220,13 +222,24 @@ _SIGNATURES = ("gemini-1", "gemini-2.0")
 def _gemini(prefix: str, image: Formula) -> Family:
     """A model of Google, whose tokenizer is not at hand. Measured on recordings: about as many tokens as o200k has, and
     one for each message, as its roles are no tokens of the prompt; a schema of the answer is not counted. Vertex AI
-    counts no tools either, which the name of a model does not tell."""
+    counts no tools either, which the name of a model does not tell. Reasoning that goes back is counted from Gemini 3
+    on, but not at Vertex AI."""
     shown = signature_tokens if prefix in _SIGNATURES else declaration_tokens
     counts: dict[str, Any] = {"system": 1, "schema": None, "shown": shown, "unseen": (8, 24)}
+    counts["recounts"] = prefix == "gemini-3"
     return Family(prefix, "o200k_base", False, image, 1.0, (0.85, 1.2), 1, 0, 5, **counts)
 
 
+GPT_OSS = Family("gpt-oss", "o200k_base", request=63, notation=Notation(26, 26), unseen=(8, 350))
+"""OpenAI's open models: their chat format begins with a system message of 60 tokens, which every server adds (OpenAI's
+cookbook, "OpenAI harmony response format")."""
+GROK_4 = Family("grok-4", "o200k_base", request=158, notation=Notation(160, 160), unseen=(80, 350))
+"""xAI's models from Grok 4 on: measured on recordings, xAI adds a prompt of some 155 tokens, and with tools as many
+again."""
+
 FAMILIES: tuple[Family, ...] = (
+    GPT_OSS,
+    GROK_4,
     _openai("gpt-4o-mini", tiles(2833, 5667)),
     _openai("gpt-4o", tiles(85, 170)),
     _openai("chatgpt-4o", tiles(85, 170)),

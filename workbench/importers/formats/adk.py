@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
-from workbench.importers.exchanges import system_said
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable
+from workbench.importers.exchanges import Exchanges, system_said
 from workbench.importers.messages import read_message
 from workbench.importers.parts import tool_call
-from workbench.importers.threads import as_given, linear
+from workbench.importers.threads import ObservedCall, as_given, attempted, linear, threads_of
 from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, mapping, moment, number, string
 
@@ -115,14 +116,41 @@ def _session(outer: Mapping[str, Any]) -> Conversation:
         events.append((number(event.get("timestamp")) or 0.0, found))
     if len(authors) > 1:
         remarks.add(f"answers of several agents ({', '.join(authors)[:80]}) stand in one context")
+    if logged := _logged(outer, remarks):
+        return _conversation(outer, logged, remarks)
     contexts = [one for one in (*closed, said) if any(message.call is not None for message in one)] or [said]
     if len(authors) == 1:
         contexts = [[replace(one, name="") if one.role == "assistant" else one for one in said] for said in contexts]
     models = [one.call.model for context in contexts for one in context if one.call is not None and one.call.model]
     threads = tuple(linear(one, model=next(iter(models), ""), made=False) for one in contexts)
+    return _conversation(outer, threads, remarks)
+
+
+def _conversation(outer: Mapping[str, Any], threads: tuple[Thread, ...], remarks: Remarks) -> Conversation:
     title = string(outer.get("app_name") or outer.get("appName")) or string(outer.get("id"))
     kept = {key: value for key, value in outer.items() if key not in ("events", "event_logs")}
     return Conversation(threads, title, remarks=remarks.all, kept=kept)
+
+
+def _logged(outer: Mapping[str, Any], remarks: Remarks) -> tuple[Thread, ...]:
+    """The calls as the log of ADK's first releases states them, each with its whole request and its usage; empty
+    without a log, or if it does not reach the end of the session.
+    """
+    logs = [mapping(one) for one in array(outer.get("event_logs"))]
+    times = {as_text(one.get("id")): moment(one.get("timestamp")) for one in map(mapping, array(outer.get("events")))}
+    asked = [one for one in logs if mapping(one.get("model_request")) and mapping(one.get("model_response"))]
+    if not asked:
+        return ()
+    if as_text(asked[-1].get("event_id")) != next(reversed(times), ""):
+        remarks.left_out("a request of the session's log, which does not reach its end,", count=len(asked))
+        return ()
+    exchanges, found = Exchanges(remarks), list[ObservedCall | None]()
+    for one in asked:
+        response = mapping(one["model_response"])
+        told = {"usageMetadata": response.get("usage_metadata"), "modelVersion": response.get("model_version")}
+        at = Call(at=times.get(as_text(one.get("event_id")), ""))
+        found.append(attempted(partial(exchanges.read, one["model_request"], {**response, **told}, at), remarks))
+    return threads_of([one for one in found if one is not None], remarks)
 
 
 def _named(author: str) -> str:

@@ -14,6 +14,13 @@ from workbench.importers.messages import read_message, tool_schemas
 from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, count, mapping, moment, number, string
 
+_STEP = (
+    *("step_id", "timestamp", "source", "model_name", "message", "reasoning_content", "tool_calls", "observation"),
+    *("metrics", "is_copied_context", "llm_call_count", "extra"),
+)
+_METRICS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "extra")
+_TAKEN = ("steps", "subagent_trajectories", "continued_trajectory_ref")
+_INNER = (*_TAKEN, "agent", "session_id", "trajectory_id", "schema_version")
 _DEEPEST = 20
 """Sub-agents in one another."""
 
@@ -33,7 +40,7 @@ def read_atif(body: Any) -> list[Conversation]:
         raise Unreadable("none of its steps holds a message")
     if reference := as_text(outer.get("continued_trajectory_ref")):
         remarks.left_out(f"what goes on in another file ({reference[:80]})")
-    kept = {key: outer[key] for key in ("session_id", "agent", "notes", "final_metrics", "extra") if key in outer}
+    kept = {key: value for key, value in outer.items() if key not in _TAKEN}
     title, stated = string(outer.get("session_id")), _totals(mapping(outer.get("final_metrics")))
     return [Conversation(tuple(threads), title, remarks=remarks.all, kept=kept, stated=stated)]
 
@@ -54,7 +61,11 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
     known = {as_text(one.get(key)) for one in inner for key in ("trajectory_id", "session_id") if one.get(key)}
     contexts = [said]
     for step in map(mapping, array(outer.get("steps"))):
-        managed = mapping(mapping(step.get("extra")).get("context_management"))
+        extra = mapping(step.get("extra"))
+        managed = mapping(extra.get("context_management"))
+        remarks.unread(step, _STEP, "a step", _where(step))
+        remarks.unread(extra, ("context_management",), "what a step has beside (extra)", _where(step))
+        remarks.unread(mapping(step.get("metrics")), _METRICS, "the metrics of a step", _where(step))
         if step.get("source") != "agent" and managed.get("boundary") == "replace":
             remarks.add(
                 "a compaction begins a context of its own, with the summary in the place of what was said before"
@@ -72,6 +83,7 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
         yield Thread(tuple(context), model, tools)
     if depth < _DEEPEST:
         for one in inner:
+            remarks.unread(one, _INNER, "a sub-agent's trajectory")
             yield from _threads(one, remarks, depth + 1)
 
 

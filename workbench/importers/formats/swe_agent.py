@@ -17,6 +17,8 @@ from workbench.importers.threads import ObservedCall, linear, threads_of
 from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, count, decoded, mapping, moment, number, string
 
+_READ = ("history", "trajectory", "environment", "info")
+
 
 def is_swe_agent(body: Any) -> bool:
     """A history beside the steps, or several attempts that have both."""
@@ -57,6 +59,7 @@ def _trajectory(outer: Mapping[str, Any], title: str) -> Conversation:
     calls = sum(thread.calls for thread in threads)
     if stated.calls is not None and stated.calls > calls:
         remarks.left_out("a model call that the file counts and does not hold", count=stated.calls - calls)
+    remarks.unread(outer, _READ, "the trajectory")
     kept = {key: outer[key] for key in ("environment", "info") if key in outer}
     exit_status = string(info.get("exit_status"))
     failed = "exit_" in exit_status or "error" in exit_status
