@@ -13,6 +13,7 @@ from tests.store.examples import RUN, Writer, plain_run, rich_run
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.store.catalog import Catalog
 from workbench.store.run_filter import RunMatch, find_runs, parse_filter
 from workbench.store.store import Store
@@ -126,6 +127,17 @@ def test_the_list_and_the_run_itself_tell_the_same_cost(tmp_path: Path, events: 
     saved(store, events)
     run_id = events[0].run_id
     assert store.summary(run_id).spent == store.state(run_id).figures().spent
+
+
+def test_sums_that_are_kept_follow_every_event() -> None:
+    state, seen = RunState(), list[Event]()
+    for event in rich_run():
+        seen.append(event)
+        state.read(event)
+        fresh = RunState.of(seen)
+        assert state.figures() == fresh.figures(), event.kind
+        for visit, same in zip(state.visits, fresh.visits, strict=True):
+            assert state.figures_of([visit]) == fresh.figures_of([same]), event.kind
 
 
 @pytest.mark.parametrize(("price", "words"), [(0.5, "~$1.0000"), (None, "~$0.5000, 1 unpriced"), (0.0, "~$0.5000")])

@@ -59,7 +59,7 @@ class Grade(StrEnum):
     @classmethod
     def of_sum(cls, parts: Iterable[str]) -> Grade:
         """The grade of a sum: that of its worst part, exact without any; an unknown one counts as an estimate."""
-        grades = {_GRADES.get(str(part), cls.ESTIMATE) for part in parts}
+        grades = {_GRADES.get(str(part), cls.ESTIMATE) for part in set(parts)}
         return max(grades, key=list(cls).index, default=cls.EXACT)
 
 

@@ -5,6 +5,7 @@ embeddings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import fsum
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -58,14 +59,15 @@ class CostSum(Struct, frozen=True):
 
     @classmethod
     def sum(cls, paid: Iterable[CallCost], embeddings: Embeddings | None = None) -> CostSum:
-        """The sum over calls, and over embeddings, for which no prediction exists."""
+        """The sum over calls, and over embeddings, for which no prediction exists. It is the same in whatever order
+        they come."""
         calls = list(paid)
         made = embeddings is not None and bool(embeddings.texts)
         cost = embeddings.cost if embeddings is not None and made else 0.0
         unbilled = [call.predicted for call in calls if call.billed is None]
         return cls(
-            sum(call.billed for call in calls if call.billed is not None) + (cost or 0.0),
-            sum(cost for cost in unbilled if cost is not None),
+            fsum(call.billed for call in calls if call.billed is not None) + (cost or 0.0),
+            fsum(cost for cost in unbilled if cost is not None),
             not unbilled and cost is not None and all(call.grade in EXACT for call in calls),
             sum(1 for cost in unbilled if cost is None) + (cost is None),
             len(unbilled) + (cost is None),
