@@ -19,7 +19,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import Answer
 from workbench.models.destinations import located
 from workbench.models.litellm import LiteLLM
-from workbench.models.names import resolve
+from workbench.models.names import NoKey, resolve
 from workbench.models.prices import PriceTable
 
 KEY = "key-of-the-provider-0123456789"
@@ -36,6 +36,12 @@ def ask(model: str, env: Mapping[str, str], *, stream: bool = True) -> Answer:
             await llm.aclose()
 
     return asyncio.run(call())
+
+
+def test_a_provider_that_only_completes_texts_says_so_with_and_without_a_key() -> None:
+    for env in ({}, {"OPENAI_API_KEY": KEY}):
+        with pytest.raises(NoKey, match="completes texts, and cannot be given a conversation"):
+            asyncio.run(located(resolve("text-completion-openai/m", "", env), env))
 
 
 @pytest.mark.parametrize("stream", [True, False])

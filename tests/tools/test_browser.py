@@ -147,6 +147,10 @@ class _Site(BaseHTTPRequestHandler):
             target = self.path.removeprefix("/parts/")
             script = f"fetch('{target}', {{mode: 'no-cors'}}).finally(() => document.title = 'done')"
             text = f"<title>Parts</title><img src='{target}'><iframe src='{target}'></iframe><script>{script}</script>"
+        if self.path.startswith("/meta/"):
+            text = f"<meta http-equiv=refresh content='0; url={self.path.removeprefix('/meta/')}'>"
+        if self.path.startswith("/script/"):
+            text = f"<script>location = '{self.path.removeprefix('/script/')}'</script>"
         if self.path == "/stuck":
             text = "<title>Stuck</title><script>setTimeout(() => { while (true) {} }, 300)</script>"
         self.send_response(200)
@@ -318,7 +322,13 @@ def test_no_hop_and_no_part_of_a_page_leads_to_an_address_that_nobody_opened(
 ) -> None:
     url, asked = inner
     surfer.at(site)
-    for to in (f"{url}/direct", f"{site}/to/{url}/hop", f"{site}/to/{site}/to/{url}/twice"):
+    hops = (
+        f"{site}/to/{url}/hop",
+        f"{site}/to/{site}/to/{url}/twice",
+        f"{site}/meta/{url}/x",
+        f"{site}/script/{url}/x",
+    )
+    for to in (f"{url}/direct", *hops):
         refused = surfer.do(":url", to)
         assert "'127.0.0.2' is 127.0.0.2, which is not in the public network; the setting 'allow_hosts'" in refused.text
     for target in (f"{url}/part", "http://169.254.169.254/latest/meta-data/"):

@@ -26,6 +26,7 @@ _PROVIDERS_OWN = re.compile(
 )
 """Variables in which litellm looks for keys and addresses."""
 
+ONLY_TEXTS = "this way to the provider completes texts, and cannot be given a conversation"
 _OURS = ("max_retries", "stream_options")
 """Arguments that no cascade sets."""
 
@@ -195,7 +196,7 @@ async def completion(env: Mapping[str, str], tape: Tape, *, direct: bool = True,
             response = await _sent({name: value for name, value in asked.items() if name not in refused})
         if arguments.get("stream"):
             if not hasattr(response, "completion_stream"):  # It would send later, and nobody would note it.
-                raise ValueError("this way to the provider completes texts, and cannot be given a conversation")
+                raise ValueError(ONLY_TEXTS)
             if response.completion_stream is None:
                 await response.fetch_stream()
         return response

@@ -189,7 +189,7 @@ def _missing(resolved: Resolved, env: Mapping[str, str], words: str) -> str:
     base = f"{_stem(resolved.provider.id)}_API_BASE"
     if not absent and _ASKS_FOR_BASE.search(words) and not env.get(base):
         absent = [base]
-    if not absent:
+    if not absent or words == calls.ONLY_TEXTS:
         return f"'{resolved.name}' cannot be asked: {_first_sentence(words) or 'litellm has no way to it'}"
     one_will_do = all(name.endswith(("_KEY", "_TOKEN")) for name in absent) and "AWS_ACCESS_KEY_ID" not in absent
     setting = (" or " if one_will_do else " and ").join(absent)

@@ -45,6 +45,7 @@ FLAGS = (
 )
 _SCRIPT = Path(__file__).with_name("page.js")
 _SCHEMES = ("http", "https")
+_ERROR_PAGE = "chrome-error:"
 _INNER = ("data", "blob", "about")
 """Schemes that a page may use for its own parts."""
 
@@ -116,6 +117,8 @@ class BrowserSession:
         self._browser: Browser | None = None
         self._context: BrowserContext | None = None
         self._page: Page | None = None
+        self._refusals = 0
+        """Of the gate, until the page that shows had loaded."""
         self.actions = 0
         self.closed = False
 
@@ -218,6 +221,7 @@ class BrowserSession:
         """Takes a picture of the visible page. Asked again for a moment: while a page gives way to the next there is no
         picture."""
         for left in range(SHOTS, 0, -1):
+            await self._arrived()
             shot = self.page.screenshot(type="jpeg", quality=QUALITY, animations="disabled", caret="hide")
             try:
                 data = await self._within(shot, STEP_S, "no picture was taken")
@@ -230,6 +234,7 @@ class BrowserSession:
 
     async def extract(self) -> Extract:
         """Text and controls of the page."""
+        await self._arrived()
         script = _SCRIPT.read_text("utf-8")
         said = await self._within(
             self.page.evaluate(script, [MAX_TEXT, MAX_CONTROLS]), STEP_S, "the page did not answer"
@@ -298,7 +303,7 @@ class BrowserSession:
     """Position of the mouse."""
 
     async def _open(self, address: str) -> None:
-        before = self._gate.refusals
+        self._refusals = self._gate.refusals
         going = self.page.goto(address, timeout=PAGE_S * 1000, wait_until="domcontentloaded")
         try:
             await self._within(going, PAGE_S, f"{address[:200]} did not load")
@@ -306,18 +311,36 @@ class BrowserSession:
             if self.closed:
                 raise
             await self._leave()
-            if self._gate.refusals > before:
-                raise BrowserError(f"{address[:200]} did not load: {self._gate.refused[-1]}") from None
+            if refusal := self._refusal():
+                raise BrowserError(f"{address[:200]} did not load: {refusal}") from None
             raise
         await self._settle()
 
+    async def _settle(self) -> None:
+        """Wait until the page is quiet. Raises BrowserError where it has led to one that did not load."""
+        await self._rest()
+        await self._arrived()
+
+    async def _arrived(self) -> None:
+        """Raises BrowserError, and shows an empty page, where a link, a script or a page that goes on by itself has led
+        to one that did not load."""
+        lost, refusal = self.page.url.startswith(_ERROR_PAGE), self._refusal()
+        self._refusals = self._gate.refusals
+        if lost:
+            await self._leave()
+            raise BrowserError(f"the page went on to another, which did not load: {refusal or 'no answer'}")
+
+    def _refusal(self) -> str:
+        """Returns what the gate has refused since the page that shows had loaded; empty if nothing."""
+        return self._gate.refused[-1] if self._gate.refusals > self._refusals else ""
+
     async def _leave(self) -> None:
         """An empty page in place of the browser's own page of an error, of which it takes no picture at times."""
-        await self._settle()
+        await self._rest()
         with contextlib.suppress(library().Error):
             await self.page.goto("about:blank", timeout=STEP_S * 1000)
 
-    async def _settle(self) -> None:
+    async def _rest(self) -> None:
         """Give the page a moment to load and draw what a command set off; a page that never rests is looked at so."""
         try:
             await self.page.wait_for_load_state("load", timeout=SETTLE_MS)
