@@ -1,10 +1,11 @@
 """Damages a stored run, again and again, and looks whether each command tells it.
 
 ``python -m bench.damage [N] [SEED]`` flips a bit in the journal, in a body of its own file and in ``summary.json``,
-exchanges two lines, and gives a value another type behind a right checksum: N times each. A command that shows a run
-must either show what it showed before or say that the run is damaged, with the place; an error that is not a sentence
-of ours counts as a fault of its own. It prints a line for each kind of damage, and exits 1 where something was shown
-as true that was not.
+exchanges two lines, and gives a value another type behind a right checksum of its line: N times each, in a journal of
+today, whose lines hold the checksum of the one before, and in one of 0.1.0, whose lines do not. A command that shows a
+run must either show what it showed before or say that the run is damaged, with the place; an error that is not a
+sentence of ours counts as a fault of its own. It prints a line for each kind of damage, and exits 1 where something was
+shown as true that was not.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ COMMANDS = (
 )
 TOLD = ("damaged", "missing", "altered", "its journal is empty", "does not hold", "cannot be read", "torn", "no run")
 VALUES: tuple[Any, ...] = (None, True, 7, -1, 1.5, "text", [], ["x"], {}, {"a": 1}, "\ud800", 10**30)
+FREE = "another type, as of 0.1.0"
 LONG = "a body that lies in a file of its own " * 2000
 
 
@@ -116,19 +118,22 @@ def exchange(path: Path, chance: random.Random) -> None:
     path.write_bytes(b"".join(lines))
 
 
-def retype(path: Path, chance: random.Random) -> None:
-    """Give one value another type, with right checksums, in a journal without a chain, as release 0.1.0 wrote them."""
+def retype(path: Path, chance: random.Random, *, chained: bool) -> None:
+    """Give one value another type behind a right checksum; the last line, which no other tells of, stays."""
     bodies = [json.loads(line) for line in path.read_bytes().splitlines()]
-    for body in bodies:
+    last = bodies.pop()
+    for body in () if chained else (*bodies, last):
         body.pop("prev", None)
-    spots = [(number, way) for number, body in enumerate(bodies) for way in _ways(body) if way[0] not in ("v", "crc")]
+    spots = [
+        (number, way) for number, body in enumerate(bodies) for way in _ways(body) if way[0] not in ("v", "crc", "prev")
+    ]
     number, way = chance.choice(spots)
     at = bodies[number]
     for step in way[:-1]:
         at = at[step]
     before = at[way[-1]]
     at[way[-1]] = chance.choice([value for value in VALUES if type(value) is not type(before)])
-    path.write_bytes(b"".join(_line(body) for body in bodies))
+    path.write_bytes(b"".join(_line(body) for body in (*bodies, last)))
 
 
 def _ways(value: Any) -> list[tuple[Any, ...]]:
@@ -153,7 +158,8 @@ def run(count: int, seed: int) -> int:
             "bit of a body in a file": lambda: flip(sorted((stored.folder / "blobs").iterdir())[0], chance),
             "bit of the summary": lambda: flip(stored.folder / "summary.json", chance),
             "two lines exchanged": lambda: exchange(segment, chance),
-            "another type": lambda: retype(segment, chance),
+            "another type": lambda: retype(segment, chance, chained=True),
+            FREE: lambda: retype(segment, chance, chained=False),
         }
         for name, harm in harms.items():
             if "body" in name and not (stored.folder / "blobs").is_dir():
@@ -161,10 +167,10 @@ def run(count: int, seed: int) -> int:
             found: Counter[str] = Counter()
             for _ in range(count):
                 found += stored.judge(harm)
-            # What a run may say freely, a state or an input, is of any type; only the chain tells that it was another.
-            right = {"told", "as before", *(["shown as true"] if harm is harms["another type"] else [])}
+            # What may be unknown may be null, and an input is of any type; only the chain tells that it was another.
+            right = {"told", "as before", *(["shown as true"] if name == FREE else [])}
             wrong += sum(number for word, number in found.items() if word not in right)
-            print(f"{name:26} {count:5} times  " + "  ".join(f"{w} {n}" for w, n in sorted(found.items())), flush=True)
+            print(f"{name:27} {count:5} times  " + "  ".join(f"{w} {n}" for w, n in sorted(found.items())), flush=True)
         os.chdir("/")
     return 1 if wrong else 0
 

@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 import workbench
 from workbench.context.cache import Forecast
 from workbench.context.place import Place
+from workbench.engine.definition import Options
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.shapes import problem_of
 from workbench.engine.journal.usage import Usage
@@ -61,10 +62,18 @@ def test_a_part_of_a_wrong_type_is_told(name: str, type_: type[Struct]) -> None:
         assert f"has a '{part}' that is true or false" in problem_of(event)
 
 
+def test_every_option_of_a_run_has_a_type() -> None:
+    body = Options("s", "m").to_json()
+    for name in body:
+        event = Event(1, "2026-01-01T00:00:00.000000Z", "r", "run_started", data={"options": body | {name: [7]}})
+        assert f"has a '{name}' that is a list" in problem_of(event)
+
+
 ENTRY = {"m": "h", "kind": "task", "place": "main/a/0/0/0/0", "action": "kept", "reason": ["kept"], "rule": "default"}
 COUNTS = {"line": 0, "full": 1, "sent": 1, "grade": "exact"}
 
 
+BOUNDS = {"tokens": 1, "low": 1, "high": 2, "cost_low": 0.1, "cost_high": 0.2}
 FORECAST = {"cached": 0, "fresh": 1, "written": 0, "cost": 0.1, "break_at": -1}
 
 
@@ -85,7 +94,24 @@ def spliced(**changed: Any) -> dict[str, Any]:
         ("evaluation_finished", {"costs": {"0": "x"}}, "has a value that is text and not a number"),
         ("context_assembled", {"tokens_full": None}, "'tokens_full' of context_assembled is null"),
         ("context_assembled", {"forecast": {**FORECAST, "cost": -1}}, "has a 'cost' that is less than 0"),
+        ("context_assembled", {"forecast": FORECAST}, ""),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS}}, ""),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "cached": 1}}, "'tokens' that are not the sum"),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "low": None}}, "'tokens' that are not the sum"),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "low": 3}}, "'tokens' outside of their bounds"),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "high": 0}}, "'tokens' outside of their bounds"),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "cost_low": None}}, "'cost' outside of its bounds"),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "cost": None}}, "'cost' outside of its bounds"),
+        ("context_assembled", {"forecast": {**FORECAST, **BOUNDS, "cost": 700}}, "'cost' outside of its bounds"),
+        ("context_assembled", {"price": {"input": 7}}, "has a 'input' that is larger than any such number"),
+        ("call_finished", {"duration_s": -0.5}, "'duration_s' of call_finished is less than 0"),
+        ("call_finished", {"usage": {"cached": -1}}, "has a 'cached' that is less than 0"),
+        ("run_started", {"options": {"max_cost": "x"}}, "has a 'max_cost' that is text and not a number"),
+        ("run_started", {"ports": {"model": 7}}, "has a value that is a number and not text"),
+        ("run_started", {"parent": {}}, "'parent' of run_started has no 'run_id'"),
         ("context_assembled", spliced(), ""),
+        ("context_assembled", spliced(s=None, sent=0), ""),
+        ("context_assembled", spliced(s=None), "has an 's' that says nothing was sent, and tokens of it"),
         ("context_assembled", spliced(unknown={"a": 1}), ""),
         ("context_assembled", spliced(grade=...), "has an element 1 that has no 'grade'"),
         ("context_assembled", spliced(grade="sure"), "that has a 'grade' that is 'sure', which is no such word"),
@@ -93,6 +119,7 @@ def spliced(**changed: Any) -> dict[str, Any]:
         ("context_assembled", spliced(reason=[3]), "has an element 1 that has a 'reason' without a word"),
         ("context_assembled", spliced(reason=["a", {}]), "has an element 2 that is an object and not a plain value"),
         ("blob", {"kind": "message", "body": {"role": "user"}}, "'body' of blob has no 'content'"),
+        ("blob", {"kind": "message", "body": {"role": "user", "content": []}}, "'body' of blob has a 'content' that"),
         ("blob", {"kind": "wire", "body": ["{"]}, "'body' of blob is a list and not text"),
         ("state_set", {"key": "k", "value": {"\ud800": 1}}, ""),
         ("of_a_later_program", {"message": 12}, ""),

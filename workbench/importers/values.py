@@ -39,8 +39,8 @@ def count(value: object) -> int | None:
 
 
 def number(value: object) -> float | None:
-    """A finite number from 0 on; None for other values."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e300:
+    """A number from 0 on that a quantity can be; None for other values."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
         return None
     return float(value)
 

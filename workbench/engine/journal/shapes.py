@@ -9,12 +9,12 @@ programs write other fields.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert, defstruct
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, defstruct
 
 from workbench.context.assembly import Action, Grade, Kind
 from workbench.engine.journal.event import KINDS, Event
@@ -25,8 +25,11 @@ Seq = _Count
 """Of a record."""
 Index = Annotated[int, Meta(ge=0, lt=2**31)]
 """Of a place: visit, attempt, turn or call."""
+_Amount = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Number = int | float
-_Dollars = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
+_Quantity = Annotated[float, Meta(ge=0, le=1e15)]
+"""Seconds or US dollars. A whole number is one, too."""
+_Price_of_token = Annotated[float, Meta(ge=0, le=1)]
 _Scalar = str | int | float | bool | None
 _Object = dict[Any, Any]
 _Place = Annotated[str, Meta(pattern=r"/\d+/\d+/\d+/\d+\Z")]
@@ -60,13 +63,13 @@ class _Entry(Struct, kw_only=True):
     kind: Kind
     place: _Place
     action: Action
-    reason: Annotated[list[_Scalar], Meta(min_length=1)]
+    reason: Annotated[list[str | int | float], Meta(min_length=1)]
     rule: str
     line: _Count
     full: _Count
     sent: _Count
     grade: Grade
-    s: str | None = None
+    s: str | UnsetType | None = UNSET
     tool: str = ""
     is_error: bool = False
     source: str = ""
@@ -78,6 +81,8 @@ class _Entry(Struct, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.reason[0], str):
             raise ValueError("has a 'reason' without a word")
+        if self.s is None and self.sent:
+            raise ValueError("has an 's' that says nothing was sent, and tokens of it")
 
 
 class _Splice(Struct):
@@ -108,7 +113,7 @@ class _Call(Struct):
 
 class _Message(Struct):
     role: str
-    content: str | list[_Part]
+    content: str | Annotated[list[_Part], Meta(min_length=1)]
     tool_calls: list[_Call] = []
     tool_call_id: str = ""
     name: str = ""
@@ -116,19 +121,19 @@ class _Message(Struct):
 
 
 class _Usage(Struct):
-    input: _Count | None = None
-    output: _Count | None = None
-    cached: _Count | None = None
-    written: _Count | None = None
-    reasoning: _Count | None = None
-    written_hour: _Count | None = None
+    input: _Amount | None = None
+    output: _Amount | None = None
+    cached: _Amount | None = None
+    written: _Amount | None = None
+    reasoning: _Amount | None = None
+    written_hour: _Amount | None = None
 
 
 class _Fault(Struct):
     kind: str = ""
     message: str = ""
     status: _Count | None = None
-    retry_after: _Number | None = None
+    retry_after: _Quantity | None = None
     body: str = ""
     partial: str = ""
 
@@ -136,8 +141,8 @@ class _Fault(Struct):
 class _Embedding(Struct):
     texts: _Number | None = None
     by: str = ""
-    tokens: _Count | None = None
-    cost: _Number | None = None
+    tokens: _Amount | None = None
+    cost: _Quantity | None = None
 
 
 class _Wire(Struct):
@@ -158,27 +163,45 @@ class _Request(Struct):
 
 
 class _Forecast(Struct):
-    cached: _Count
-    fresh: _Count
-    written: _Count
-    cost: _Dollars | None
+    cached: _Amount
+    fresh: _Amount
+    written: _Amount
+    cost: _Quantity | None
     break_at: _Count
     reason: str = ""
-    tokens: _Count | None = None
-    low: _Count | None = None
-    high: _Count | None = None
-    cost_low: _Dollars | None = None
-    cost_high: _Dollars | None = None
+    tokens: _Amount | None = None
+    low: _Amount | None = None
+    high: _Amount | None = None
+    cost_low: _Quantity | None = None
+    cost_high: _Quantity | None = None
+
+    def __post_init__(self) -> None:
+        if self.tokens is None and self.low is None:  # Of 0.1.0.
+            return
+        low, tokens, high = self.low, self.tokens, self.high
+        if low is None or tokens is None or tokens != self.cached + self.fresh + self.written:
+            raise ValueError("has 'tokens' that are not the sum of their parts")
+        if low > max(tokens, 1) or (high is not None and high < tokens):
+            raise ValueError("has 'tokens' outside of their bounds")
+        costs = self.cost_low, self.cost, self.cost_high if high is not None else self.cost
+        missing = {cost is None for cost in costs}
+        if len(missing) > 1 or (high is None and self.cost_high is not None) or not _near(costs):
+            raise ValueError("has a 'cost' outside of its bounds")
+
+
+def _near(costs: Sequence[float | None]) -> bool:
+    """Returns whether a cost and its bounds are of the same order: a cached token may cost a hundredth."""
+    known = [cost for cost in costs if cost is not None]
+    return not known or max(known) <= max(1000 * min(known), 1e-3) or 0.0 in known
 
 
 class _Price(Struct):
     source: str = ""
     grade: str = ""
-    input: _Number | None = None
-    output: _Number | None = None
-    cache_read: _Number | None = None
-    cache_write: _Number | None = None
-    cache_write_hour: _Number | None = None
+    input: _Price_of_token | None = None
+    output: _Price_of_token | None = None
+    cache_read: _Price_of_token | None = None
+    cache_write: _Price_of_token | None = None
 
 
 class _Whole(Struct):
@@ -195,7 +218,7 @@ class _Plan(Struct):
 
 
 class _Parent(Struct):
-    run_id: str = ""
+    run_id: str
     session_id: str = ""
     kind: str = ""
     depth: _Count = 0
@@ -225,6 +248,17 @@ def _all(names: str, type_: Any) -> dict[str, Any]:
     return dict.fromkeys(names.split(), type_)
 
 
+_OPTIONS: dict[str, Any] = {
+    **_all("session_id default_model rewrite_model embedding_model card_model start folder strategy", str),
+    **_all("tries max_visits max_depth restarts", _Amount),
+    **_all("keep_recent_images max_calls max_tokens", _Amount | None),
+    **_all("max_cost max_seconds", _Quantity | None),
+    "backoff": _Quantity,
+    "done": bool,
+    "context": _Object,
+}
+"""Of ``run_started``, each as ``engine.definition.Options`` has it."""
+
 _FIELDS: dict[str, Any] = {
     **_all(
         "action arguments bank body_hash branch by call_id cascade_file cascade_id cascade_sha256 "
@@ -249,18 +283,19 @@ _FIELDS: dict[str, Any] = {
         _Count | None,
     ),
     **_all(
-        "cost drawn duration_s evaluator_pick first_token_s residual retry_in scale score timeout tokens tokens_in "
-        "tokens_out winner",
+        "drawn evaluator_pick residual score tokens tokens_in tokens_out winner",
         _Number | None,
     ),
+    **_all("cost duration_s first_token_s retry_in scale timeout", _Quantity | None),
     "draws": list[_Number],
     **_all("assumed_costs assumed_scores compared frontier picked", list[_Number] | None),
     **_all("costs dominated qualities scores", dict[str, _Number | None] | None),
     **_all("keys notes of tools vectors", list[str]),
     "remarks": list[str] | None,
-    **_all("conditions edit includes input ports state", _Object),
+    **_all("conditions edit includes input state", _Object),
+    "ports": dict[str, str],
     **_all("imported judged outputs took", _Object | None),
-    "seconds": _Number,
+    "seconds": _Quantity,
     "edge": _Count | None,
     "verdicts": list[_Verdict] | None,
     "outcome": _Object | None,
@@ -295,18 +330,18 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     "what_if": {
         **_all("strategy invalid", str),
         **_all("tokens cached sent_tokens all_tokens all_sent_tokens", _Count),
-        **_all("cost sent_cost all_cost all_sent_cost", _Number | None),
+        **_all("cost sent_cost all_cost all_sent_cost", _Quantity | None),
     },
     "exchange": {
         **_all("provider path sha256 alike content_type body by fault", str),
         "status": _Count,
-        "first_byte_s": _Number | None,
+        "first_byte_s": _Quantity | None,
     },
     "hook": {"error": str | None, "index": Any, "number": _Count | None, "text": str | None},
     "route_chosen": {"to": str | None, "candidates": list[str]},
     "run_resumed": {"after": _Count},
     "context_assembled": _all("after overhead_tokens tokens_full tokens_sent tools_tokens", _Count),
-    "run_started": {"options": _Object},
+    "run_started": {"options": defstruct("_Options", [(name, type_, None) for name, type_ in _OPTIONS.items()])},
     "tool_finished": {"tool": str, "index": _Count},
     "tool_started": {"tool": str, "index": _Count},
     "tools_listed": {
@@ -396,9 +431,9 @@ _EXPECTED = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
 _MISSING = re.compile(r"Object missing required field `([^`]+)`")
 _NO_WORD = re.compile(r"Invalid enum value ('.*')", re.DOTALL)
 _WANTED = {
-    **{"str": "text", "bool": "true or false", "int": "a whole number", "int | float": "a number"},
+    **{"str": "text", "bool": "true or false", "int": "a whole number", "float": "a number", "int | float": "a number"},
     **{"array": "a list", "object": "an object", "str | array": "text or a list"},
-    "bool | int | float | str": "a plain value",
+    "int | float | str": "a plain value",
 }
 _GIVEN = {"str": "text", "bool": "true or false", "int": "a number", "float": "a number", "array": "a list"}
 
@@ -431,6 +466,10 @@ def _wrong(what: str) -> str:
         return "is less than 0"
     if what.startswith(("Expected `int` <=", "Expected `int` >=")):
         return "is larger than any count"
+    if what.startswith("Expected `float` <="):
+        return "is larger than any such number"
+    if what.startswith("Expected `array` of length"):
+        return "is empty"
     if what.startswith("Expected `str` matching regex"):
         return "is no place in a run"
     return clean_line(what, 80)
