@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.store.examples import RUN, Writer, plain_run, rich_run
+from tests.store.examples import RUN, Writer, candidate_run, plain_run, rich_run
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
@@ -131,7 +131,7 @@ def test_the_list_and_the_run_itself_tell_the_same_cost(tmp_path: Path, events: 
 
 def test_sums_that_are_kept_follow_every_event() -> None:
     state, seen = RunState(), list[Event]()
-    for event in rich_run():
+    for event in candidate_run():
         seen.append(event)
         state.read(event)
         fresh = RunState.of(seen)
