@@ -21,8 +21,11 @@ TIME_LIMIT = 120
 """Seconds until a test is ended with the stack of what it waits for. On an idle machine the slowest takes a tenth."""
 SLOW = {"e2e": 300, "terminal": 300}
 """Folders whose tests start many processes, each of which may take long on a busy machine."""
-FIRST = ("terminal", "e2e", "ui", "cli", "tools")
+FIRST = ("ui", "cli", "attach")
 """Folders with the longest files, which several workers take first: so that none of them is left alone with one."""
+WAITING = ("terminal", "e2e", "tools")
+"""Folders whose tests wait for terminals, browsers and commands most of the time. One in four files is of these: four
+workers that wait at once leave both processors idle, which took 20 seconds of the whole suite."""
 
 settings.register_profile(
     "suite",
@@ -59,12 +62,23 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put long files first, and give each test its time limit (pytest-timeout enforces it); a mark of its own wins."""
+    """Give each test its time limit (pytest-timeout enforces it; a mark of its own wins), and put the files into the
+    order in which workers take them."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(SLOW.get(item.path.parent.name, TIME_LIMIT)))
+    by_file: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        by_file.setdefault(item.path, []).append(item)
+    waiting = [file for folder in WAITING for file in by_file if file.parent.name == folder]
     order = {name: at for at, name in enumerate(FIRST)}
-    items.sort(key=lambda item: order.get(item.path.parent.name, len(FIRST)))
+    working = sorted(
+        (file for file in by_file if file.parent.name not in WAITING),
+        key=lambda file: order.get(file.parent.name, len(FIRST)),
+    )
+    places = {file: 4 * at + 3 for at, file in enumerate(waiting)}
+    places |= {file: at + at // 3 for at, file in enumerate(working)}
+    items[:] = [item for file in sorted(by_file, key=places.__getitem__) for item in by_file[file]]
 
 
 def pytest_collection_finish() -> None:

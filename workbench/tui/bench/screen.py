@@ -70,6 +70,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.set_class(True, "-idle", update=False)  # A class that comes later lays out everything anew.
         self.panes = Panes(lambda: self.services.given)
         self.tree_pane, self.context_pane, self.detail_pane, self.dock_pane = self.panes.all
         self.presenter: Presenter | None = None
@@ -115,14 +116,13 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.redraw()
 
     def open(self, presenter: Presenter, controllers: Controllers) -> None:
-        """Show a session that was just opened; ``controllers`` drive it."""
+        """Take a session that was just opened; ``controllers`` drive it. It is drawn when its view is restored."""
         self._exchange(presenter, controllers)
         self.panes.begin_anew()
         controllers.pictures.hang(enabled=self.draws_pictures)
         if not presenter.phase and presenter.outline:
             presenter.phase = presenter.outline[0].name
         self.controllers.running.show_stored()
-        self.redraw()
 
     def _exchange(self, presenter: Presenter, controllers: Controllers) -> None:
         """Stores the text in the prompt for the session that was shown until now."""
