@@ -380,6 +380,30 @@ def test_prices_and_the_providers_rule_can_be_others_and_unknown_is_never_nothin
     assert cost("--prices", "p.yaml")["totals"]["cost"] == pytest.approx(10 * cost()["totals"]["cost"])
 
 
+@pytest.mark.parametrize(("model", "cached"), [("anthropic/claude-sonnet-4-5", False), ("openai/gpt-4.1", True)])
+def test_requests_without_marks_break_no_cache_that_they_did_not_have(
+    cli: Cli, workspace: Path, model: str, cached: bool
+) -> None:
+    """At the provider that answered; at another one, requests are marked as the workbench would mark them."""
+    said: list[Any] = [{"role": "user", "content": "Read it. " * 900}]
+    for i in range(5):
+        call = {"id": f"c{i}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        said += [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{i}", "content": "word " * 400},
+        ]
+    (workspace / "chat.json").write_text(json.dumps([*said, {"role": "assistant", "content": "Done."}]))
+    (run,) = cli("import", "chat.json", "--model", model, "--json").json
+    options = (run["session_id"], "--strategies", "file", "mask(after=1)", "--json")
+    found = cli("diff", *options).json
+    assert [found[side]["totals"]["cached"] > 0 for side in "ab"] == [cached, cached]
+    broken = [call["b"]["break_even"]["rewritten"] for call in found["calls"] if call["b"]["break_even"]]
+    assert broken
+    assert all((tokens > 0) == cached for tokens in broken)
+    supposed = cli("diff", *options, "--provider", "anthropic").json["a"]["totals"]
+    assert (supposed["cached"] > 0) == cached
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -421,5 +445,6 @@ def test_the_lifetime_of_the_cache_can_be_varied_and_the_gaps_are_the_records(du
 
     assert cached("--cache-ttl", "1h") == cached() > 0
     assert cached("--cache-ttl", "0s") < cached()
+    assert "kept for 90 seconds" in dug("diff", "--strategies", "whole", "masked", "--cache-ttl", "90s").out
     refused = dug("diff", "--strategies", "whole", "masked", "--cache-ttl", "soon")
     assert (refused.code, "'soon' is no time: write 90s, 5m or 1h" in refused.err) == (2, True)

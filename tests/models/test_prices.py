@@ -230,6 +230,10 @@ def test_what_is_no_map_is_a_value_error(text: str) -> None:
         ("litellm_proxy/gpt-4o", "gpt-4o"),
         ("us.anthropic.claude-sonnet-4-5-20250929-v1%3A0", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
         ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        ("claude-sonnet-4-0", "vercel_ai_gateway/anthropic/claude-sonnet-4"),
+        ("anthropic/claude-3-5-haiku-latest", "vercel_ai_gateway/anthropic/claude-3.5-haiku"),
+        ("anthropic.claude-3-haiku-20240307-v1:0", "vercel_ai_gateway/anthropic/claude-3-haiku"),
+        ("arn:aws:bedrock:eu-west-1:1:profile/eu.anthropic.claude-haiku-4-5-20251001-v1", "claude-haiku-4-5-20251001"),
     ],
 )
 def test_a_name_behind_a_proxy_or_escaped_has_the_models_price_and_rule(name: str, key: str) -> None:
@@ -239,6 +243,11 @@ def test_a_name_behind_a_proxy_or_escaped_has_the_models_price_and_rule(name: st
     assert price.source == f"litellm map, as {key}"
     assert price.rule.provider == ("openai" if "gpt" in name else "anthropic")
     assert price.rule.opt_in == ("claude" in name)
+
+
+@pytest.mark.parametrize("name", ["llama3-0", "my-server/claude-sonnet-4-0", "ollama/gemma3:latest", "claude-1-0"])
+def test_a_name_of_nobody_has_no_price(name: str) -> None:
+    assert PriceTable().price(name).input is None
 
 
 @pytest.mark.parametrize("name", ["gpt-4", "gpt-4-turbo", "gpt-3.5-turbo", "gpt-4o-2024-05-13", "openai/gpt-4"])

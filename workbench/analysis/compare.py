@@ -318,7 +318,7 @@ def under(
             factor = expected / assembly.tokens_sent if assembly.tokens_sent else 1.0
             held = _CachedBefore(earlier[2], waited)
             breach = _breach(earlier[0], assembly, step, prediction, held, factor, left[call.place])
-        before[visit] = (assembly, call.at, expected)
+        before[visit] = (assembly, call.at, expected if one.kept else 0)
         seen.append(
             AssembledCall(
                 call,

@@ -39,6 +39,8 @@ class Reassembled(Struct, frozen=True):
     low: Forecast
     high: Forecast
     """The forecasts where the provider counts as few, and as many, tokens for what is a guess as it may."""
+    kept: bool = True
+    """Whether the provider is expected to keep the request in its cache."""
 
 
 def what_if(
@@ -123,10 +125,13 @@ class _Outlook:
         self._own = counted_as == model
         """Whether the record's counts are of the model that is priced."""
         self._past = past if self._own else PastCalls((), imported=False)
+        price = prices.price(model)
+        supposed = PastCalls((), imported=False) if price.supposed else self._past
         self._share = counter.range(counted_as)
         self._counter, self._counted_as = counter, counted_as
         self._window = prices.window(counted_as)
-        self._caches = [self._past.cache(model, prices.price(model).rule) for _ in self._LEANS]
+        # Of another provider's cache the record tells nothing, not even what would be marked.
+        self._caches = [supposed.cache(model, price.rule) for _ in self._LEANS]
 
     def branched(self) -> _Outlook:
         """Another that knows what this one knows."""
@@ -147,15 +152,16 @@ class _Outlook:
         middle, low, high = (
             cache.forecast(assembly, price, now, each) for cache, each in zip(self._caches, found, strict=True)
         )
+        kept = self._caches[0].keeps(price.rule, middle)
         if call.answer is not None and expected.tokens:
-            as_recorded = self._own and assembly.request.digest == call.digest
+            as_recorded = self._own and not price.supposed and assembly.request.digest == call.digest
             for cache in self._caches:
                 cache.sent(assembly, now)
                 if as_recorded:
                     cache.answered(assembly, call.usage.cached, call.usage.written)
         answered = past.largest(self._model)
         return Reassembled(
-            call, assembly, predicted(assembly, expected, middle, price, self._window, answered), low, high
+            call, assembly, predicted(assembly, expected, middle, price, self._window, answered), low, high, kept
         )
 
 

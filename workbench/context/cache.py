@@ -232,6 +232,11 @@ class PrefixCache:
         if marks and written:
             remember(self._held, assembly.prefix_digests[marks[-1].position], cached + written, _MOST_MARKED)
 
+    def keeps(self, rule: CacheRule, forecast: Forecast) -> bool:
+        """Returns whether the provider is expected to keep a request, of which this is the forecast, for later ones."""
+        marked = not rule.opt_in or forecast.cached + forecast.written > 0
+        return rule.provider != "none" and self._misses < _MISSES and marked
+
     def rule(self, price: Price) -> CacheRule:
         """The rule in force. A statement of the provider wins over a rule that knows of no cache."""
         if price.rule.provider != "none" or not self._stated:
@@ -265,7 +270,7 @@ class PrefixCache:
                 until = expected.prefix(len(assembly.request.messages))
             kept = min(until, expected.tokens) if until >= rule.minimum else 0
             written = max(kept - cached, 0)
-        hour = bool(marks) and marks[-1].seconds > FIVE_MINUTES
+        hour = bool(marks) and (marks[-1].seconds if given is None else given) > FIVE_MINUTES
         cold, least = self._cold and shared > 0, max(rule.minimum if rule.seen is None else rule.seen, 1)
         if not rule.opt_in and rule.provider != "none":
             if not cold and expected.tokens >= least:

@@ -28,6 +28,8 @@ MILLION = 1_000_000
 _THRESHOLD = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _EDITION = re.compile(r"(?:-v\d+)?(?:@.*)?$")
 """End of a name at Bedrock and at Vertex AI."""
+_DATE = re.compile(r"-(?:20\d{6}|\d{3}|latest|0)$")
+"""End of a name that pins an edition, or asks for the newest."""
 _FIELDS = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -184,14 +186,23 @@ class PriceTable:
 
     def _sold(self, name: str) -> Entry | None:
         """A reseller's entry for a model that its maker's own list has no more, since it is retired there."""
-        provider, model = split(unescaped(name).removeprefix("litellm_proxy/").removeprefix("openrouter/"))
+        plain = unescaped(name).removeprefix("litellm_proxy/").removeprefix("openrouter/")
+        provider, model = split(plain)
+        if provider is None and ("/" not in plain or plain.startswith("arn:")):
+            provider, model = split(bare_name(plain))  # An id of Bedrock.
         if provider is None or not provider.families or name.endswith(":free"):
             return None
         if self._sellers is None:
             self._sellers = dict[str, str]()
-            for key in sorted(self._loaded(), key=lambda key: (key.count("."), len(key)), reverse=True):
-                self._sellers[_EDITION.sub("", bare_name(key))] = key
-        key = self._sellers.get(bare_name(model), "")
+            table, cached = self._loaded(), _FIELDS["cache_read"]
+            priced = [key for key, facts in table.items() if facts.get(_FIELDS["input"])]
+            order = sorted(priced, key=lambda key: (not table[key].get(cached), key.count("."), len(key)), reverse=True)
+            self._sellers = {_EDITION.sub("", bare_name(key)): key for key in order}
+            for known, key in list(self._sellers.items()):
+                if table[key].get(cached):  # Without it, cached tokens would cost what fresh ones do.
+                    self._sellers.setdefault(_DATE.sub("", known), key)
+        bare = _EDITION.sub("", bare_name(model))
+        key = self._sellers.get(bare) or self._sellers.get(_DATE.sub("", bare), "")
         return Entry(key, self._loaded()[key], provider, False) if key else None
 
     def _loaded(self) -> Mapping[str, Mapping[str, Any]]:

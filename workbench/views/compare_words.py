@@ -293,11 +293,15 @@ def price_words(model: str, price: Price) -> tuple[str, str]:
     rule, uncached = price.rule, "none: every token costs the full price" if price.input else "unknown"
     source = f" ({price.source})" if price.source else ""
     step = f"in steps of {rule.step:,}" if rule.step > 1 else "at message boundaries"
-    cached = f"as by {rule.provider}: from {rule.minimum:,} tokens, {step}, kept for {rule.lifetime / 60:,.0f} minutes"
+    cached = f"as by {rule.provider}: from {rule.minimum:,} tokens, {step}, kept for {_lifetime(rule.lifetime)}"
     return (
         f"{model or 'no model named'}: {', '.join(numbers)} per million tokens{source}",
         f"prompt cache {uncached if rule.provider == 'none' else cached}",
     )
+
+
+def _lifetime(seconds: float) -> str:
+    return plural(round(seconds), "second") if seconds % 60 else plural(round(seconds / 60), "minute")
 
 
 def _per_million(price: float | None) -> str:
