@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.engine.effect_cases import CASES, NAMED
 from tests.engine.effects import Case, proved
+from tests.support.stored import check_stored
 from workbench.engine.past.recording import comparable
 from workbench.language.model.cascade import Cascade, Model
 from workbench.language.model.shape import shape
@@ -46,6 +48,9 @@ def test_a_test_that_is_named_exists_and_writes_the_field(field: str) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.document()["cascade_id"])
 def test_each_field_of_a_row_shows_in_the_run(case: Case) -> None:
     before = case.run(case.document())
+    told = re.sub(r"[0-9a-f]{56}\b", "…", re.sub(r'"version": "[^"]*"', '"version": "…"', before))
+    lines = [line for line in told.splitlines() if not line.startswith("blob ")]
+    check_stored(Path(__file__).parent / "stored" / f"{case.document()['cascade_id']}.txt", "\n".join(lines) + "\n")
     for row in case.rows:
         path, value, words = row
         after = case.run(case.changed(row))

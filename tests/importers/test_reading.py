@@ -11,6 +11,7 @@ import json
 import pkgutil
 import tracemalloc
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,21 @@ import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from pyarrow import parquet
 
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT, SYSTEM, inspect_zip
+from tests.support.stored import check_stored
 from workbench.importers import formats
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
 from workbench.importers.formats.table import BY_NAME, FORMATS, detect
 from workbench.importers.messages import read_message
-from workbench.importers.reading import read_file
+from workbench.importers.reading import FoundConversation, read_file
 from workbench.importers.source import rows, unpacked
 from workbench.importers.usage import usage_of
 from workbench.importers.values import moment
 
+STORED = Path(__file__).parent / "stored"
 SINGLE = ("llm-log", "promptfoo")
 """Formats whose files hold one call."""
 
@@ -49,6 +53,26 @@ def test_each_example_is_told_to_be_its_own_format(name: str) -> None:
 
 def test_every_format_has_an_example() -> None:
     assert {*EXAMPLES, "adk"} == set(BY_NAME)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_conversation_is_the_stored_one(name: str) -> None:
+    found = [told(one) for one in read_file(json.dumps(EXAMPLES[name]).encode())]
+    check_stored(STORED / f"{name}.json", json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def told(value: Any) -> Any:
+    """A value as JSON, without fields that are empty."""
+    if isinstance(value, FoundConversation):
+        return told([value.evidence, value.also, value.conversation])
+    if isinstance(value, Struct):
+        fields = ((name, told(getattr(value, name))) for name in value.__struct_fields__)
+        return {name: field for name, field in fields if field not in ("", None, [], {}, False)}
+    if isinstance(value, Mapping):
+        return {str(key): told(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

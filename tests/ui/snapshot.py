@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 
+from tests.support.stored import UPDATE, check_stored
 from tests.ui.bench import Bench, screen_text
 from workbench.tui.app import WorkbenchApp
 
 FOLDER = Path(__file__).parent / "snapshots"
-UPDATE = "WORKBENCH_UPDATE_SNAPSHOTS"
-"""Set in the environment, pictures are written instead of compared; review the .txt files before they are kept."""
-
 SIZES = {"80x24": (80, 24), "200x50": (200, 50), "120x40": (120, 40)}
 """The terminals at which every screen is looked at; the last one is that of most tests."""
 
@@ -57,9 +53,6 @@ SCREENS: Mapping[str, str] = {
 }
 """The picture that is there of every class of screen, at each of the sizes."""
 
-SHOWN_LINES = 40
-"""Lines of a difference that a failing test shows."""
-
 LAID_OUT = 10.0
 """Seconds that a busy machine may take to lay out a screen anew; an idle one takes a hundredth of one."""
 
@@ -82,26 +75,7 @@ def check(app: WorkbenchApp, name: str, *, picture: bool = False) -> None:
         found["svg"] = normalised(app.export_screenshot())
     for ending, content in found.items():
         file = FOLDER / f"{name}.{ending}"
-        if os.environ.get(UPDATE):
-            FOLDER.mkdir(exist_ok=True)
-            file.write_text(content)
-            continue
-        stored = file.read_text() if file.exists() else ""
-        if content != stored:
-            raise AssertionError(_told(file, stored, content))
-
-
-def _told(file: Path, stored: str, content: str) -> str:
-    """What differs, and the command that writes it anew."""
-    lines = difflib.unified_diff(
-        stored.splitlines(), content.splitlines(), f"stored {file.name}", "now", lineterm="", n=1
-    )
-    shown = list(islice(lines, SHOWN_LINES + 1))
-    if len(shown) > SHOWN_LINES:
-        shown[SHOWN_LINES:] = ["…"]
-    test = os.environ.get("PYTEST_CURRENT_TEST", "tests/ui").rpartition(" ")[0] or "tests/ui"
-    anew = f"if this is what you meant: {UPDATE}=1 .venv/bin/python -m pytest -q '{test}'"
-    return "\n".join([f"{file.name} is not what it was" if stored else f"there is no {file.name} yet", *shown, anew])
+        check_stored(file, content)
 
 
 async def check_at_rest(it: Bench, name: str, *, picture: bool = False) -> None:

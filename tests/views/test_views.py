@@ -22,6 +22,7 @@ import workbench.cli
 import workbench.views
 from tests.engine.support import play
 from tests.support.command import run_cli
+from tests.support.stored import check_stored
 from tests.support.workspaces import CASCADE, REPLIES, alone
 from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, PlannedVariant
 from workbench.analysis.batch.rows import Row
@@ -363,6 +364,22 @@ EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
 }
 
 
+MOVING = (HealthView, LinksView, MemoriesView, PlaygroundView, RunsView, TimelineView)
+"""Views of disks, random keys and days, and those whose columns follow from how long a call took."""
+TIMED = (CallView, CandidatesView, RunView)
+"""Views whose screens have columns as wide as the times in them."""
+STORED = Path(__file__).parent / "stored"
+CHANGING = (
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>"),
+    (r"\b[0-9a-f]{32,64}\b", "<hash>"),
+    (r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?)?", "<time>"),
+    (r"(<1|\b\d+) ms\b|\b\d+(\.\d+)?s\b", "<a moment>"),
+    (r"(duration_s|seconds|\w+_at|took)\": [\d.e-]+", r'\1": <seconds>'),
+    (r" {2,}", "  "),
+    (r"─+", "─"),
+)
+
+
 def state_of(project: Project, session: str) -> Any:
     return project.store.state(next(one.run_id for one in project.store.runs() if one.name == session))
 
@@ -411,6 +428,27 @@ def test_a_screen_says_every_field_of_its_view(kind: type[View], project: Projec
             for column, piece in zip(table.columns, row, strict=True):
                 text = (piece if isinstance(piece, str) else piece.text).replace("$0.", "$.")
                 assert column.title in elsewhere or text.removeprefix("↪ ") in screen, (column.title, text)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EXAMPLES if kind not in MOVING], ids=lambda kind: kind.__name__)
+def test_a_view_is_the_stored_one(kind: type[View], project: Project) -> None:
+    view, rows, _ = EXAMPLES[kind](project)
+    stream = io.StringIO()
+    Printer(plain=True, stream=stream).show(view.blocks())
+    parts = [stream.getvalue(), json.dumps(view.json(), indent=1, ensure_ascii=False)]
+    for width in (60, 120):
+        if rows is not None and kind not in TIMED:
+            rows.lay_out(width)
+            parts.append("\n".join(rows.row(index, width).text.rstrip() for index in range(len(rows))))
+    check_stored(STORED / f"{kind.__name__}.txt", still("\n\n".join(parts), project) + "\n")
+
+
+def still(text: str, project: Project) -> str:
+    """Without what another run of the tests has otherwise: folders, ids, times."""
+    text = text.replace(str(project.root), "<folder>").replace(str(project.root.parent), "<home>")
+    for pattern, word in CHANGING:
+        text = re.sub(pattern, word, text)
+    return text
 
 
 @pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.__name__)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.language.lint.examples import EXAMPLES, Example
 from tests.language.lint.examples.example import MARK, whole
+from tests.support.stored import check_stored
 from workbench.language.lint.catalogue import CATALOGUE
 from workbench.language.lint.linter import check
 from workbench.language.load import load
@@ -42,6 +44,17 @@ def test_putting_the_fix_at_the_span_removes_the_finding(example: Example) -> No
     line = lines[span.line - 1]
     lines[span.line - 1] = line[: span.column - 1] + problem.fix + line[span.end_column - 1 :]
     assert found("\n".join(lines), example) == []
+
+
+def test_all_that_is_said_of_the_examples_is_as_it_is_stored() -> None:
+    lines = []
+    for example in EXAMPLES:
+        lines.append(f"== {example.name}")
+        for one in check(load(example.text, example.file), example.around):
+            at = f"{one.span.line}:{one.span.column}-{one.span.end_line}:{one.span.end_column}"
+            lines += [f"{at} {one.severity} {one.code} {one.message}", *([f"  {one.hint}"] if one.hint else [])]
+            lines += [f"  fix {one.fix!r}"] if one.fix is not None else []
+    check_stored(Path(__file__).parent / "stored.txt", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
