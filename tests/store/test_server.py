@@ -11,8 +11,10 @@ from tests.store.conftest import Observed
 from tests.support.command import run_cli
 from tests.support.workspaces import GREETING, filled
 from workbench.store.index.ddl import TABLES
+from workbench.store.server.connection import fault_of
 from workbench.store.store import Store
 from workbench.store.summary import RunSummary
+from workbench.store.team_server import TeamServer
 from workbench.workspace.project import Project
 from workbench.workspace.team import with_team
 
@@ -81,6 +83,21 @@ def test_nothing_is_lost_or_counted_twice_when_the_server_dies(seen: Observed) -
 )
 def test_a_sentence_says_what_to_do(seen: Observed, fault: str, words: str) -> None:
     assert words in seen["faults"][fault]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("193, e.displayText() = DB::Exception: Wrong password for user default", "refuses user 'default': Wrong"),
+        ("47, e.displayText() = DB::Exception: Unknown identifier: readonly", "too old, 23.3 or later is needed"),
+        ("47. DB::Exception: Unknown identifier x", "Unknown identifier x"),
+    ],
+)
+def test_faults_of_old_servers_are_read_too(said: str, words: str) -> None:
+    """As ClickHouse 18.16.1 says them."""
+    fault = fault_of(Exception(f"HTTP status 404, server response: Code: {said}, e.what() = x"), TeamServer("db"))
+    assert words in str(fault)
+    assert "e.what" not in str(fault)
 
 
 def test_tables_of_another_version_are_read_and_upgraded_when_asked(seen: Observed) -> None:

@@ -64,8 +64,11 @@ _FEWER = (
     "context_hashes, request_bodies and full_request_json of each call hold its whole context"
 )
 
-_CODE = re.compile(r"Code: (\d+)\. DB::Exception: ")
-_NOISE = re.compile(r"(: )?In scope SELECT formatQuerySingleLine\(.*| \([A-Z_]+\) \(version [\d.]+\)\.", re.DOTALL)
+_CODE = re.compile(r"Code: (\d+)(?:\.|, e\.displayText\(\) =) DB::Exception: ")
+"""The second form is that of servers until 21."""
+_NOISE = re.compile(
+    r"(: )?In scope SELECT formatQuerySingleLine\(.*| \([A-Z_]+\) \(version [\d.]+\)\.|, e\.what\(\) = .*", re.DOTALL
+)
 
 
 class DatabaseError(StoreError):

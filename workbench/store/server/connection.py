@@ -233,7 +233,10 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
         told = f"{found.args[0]}; set WORKBENCH_CLICKHOUSE_CLUSTER to one that system.clusters of {server.url} names"
         return DatabaseError(told, found.code)
     if found.code:
-        return found
+        old = (
+            f"the ClickHouse of {server.url} is too old, 23.3 or later is needed: " if "e.displayText()" in said else ""
+        )
+        return DatabaseError(f"{old}{found.args[0]}", found.code)
     if "CERTIFICATE" in said.upper():
         hint = "WORKBENCH_CLICKHOUSE_CA_CERT names a file with the certificates to trust"
         return DatabaseError(f"the certificate of {server.url} cannot be trusted; {hint}")
