@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.support.workers import Doubling
+from tests.support.workers import Doubling, own_pids
 from workbench.analysis.shares import split
 from workbench.workspace.archive.workers import Here, Lost, Processes
 
@@ -27,6 +28,12 @@ def test_a_lost_process_costs_what_it_had_not_done_and_an_item_that_ends_each_pr
 def test_what_the_work_raises_ends_the_processes_and_reaches_who_asked(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="3 is refused"):
         list(Processes(1).results(Doubling(tmp_path, refuses=True), split([1, 2, 3], 1)))
+
+
+def test_a_process_stays_for_further_work() -> None:
+    processes = Processes(1)
+    first, second = ([found for _, found in processes.results(own_pids, split([1, 2], 1))] for _ in range(2))
+    assert first == second != [[os.getpid()], [os.getpid()]]
 
 
 def test_this_process_does_the_same(tmp_path: Path) -> None:
