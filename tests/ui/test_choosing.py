@@ -34,7 +34,7 @@ def choosing(human_eval: dict[str, Any], outputs: list[str], at: int) -> tuple[s
     doc.lay_out(80)
     below = [doc.row(i, 80).text for i in range(len(doc))]
     title = "".join(text for text, _ in doc.title)
-    return "\n".join(rows.row(i, 120).text for i in range(len(rows))), "\n".join([title, *below])
+    return "\n".join(rows.row(i, 160).text for i in range(len(rows))), "\n".join([title, *below])
 
 
 def test_candidates_are_shown_as_the_file_says_while_a_person_chooses() -> None:
