@@ -211,6 +211,7 @@ def test_queries_are_kept_and_come_back(seen: dict[str, Any]) -> None:
         ("SELECT é b c", "Syntax error: failed at position 13 (c): c.", (1, 12)),
         ("SELECT (1", "Unmatched parentheses: '(' at position 8 is never closed", (1, 8)),
         ("SELECT\n nofun(1)", "function 'nofun' is not allowed", (2, 2)),
+        ("SELECT RANDOM()", "function 'RANDOM' is not allowed (ClickHouse has rand())", (1, 8)),
         ("SELECT 'x", "line 1: ' is not closed", (1, 1)),
         ("DROP", "only SELECT is allowed", (0, 0)),
     ],

@@ -106,6 +106,8 @@ def read_json(value: str, option: str = "--input") -> Any:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         shown = file or option
         hint = "write a JSON object, or the name of a file that holds one" if not file else ""
+        if not file and text.strip()[:1] not in ("{", "[", '"'):
+            raise Failure(Exit.USAGE, f"{option}: {text[:200]!a} is neither a file nor JSON", hint=hint) from None
         raise Failure(
             Exit.USAGE, f"not valid JSON: {reason}", hint=hint, file=shown, line=line, column=column
         ) from None

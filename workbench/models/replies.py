@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,7 +16,7 @@ from workbench.context.place import Place
 from workbench.language.clean import clean_line
 from workbench.language.diagnose import mistyped, name_of
 from workbench.language.nearest import nearest
-from workbench.language.problem import Problem, Severity
+from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source
 
@@ -83,12 +83,14 @@ class Reply(_Strict):
     branch: str | None = Field(
         default=None,
         description="This entry and those after it answer the candidates of this name, from turn 1 of attempt 1: s0, "
-        "s1, r1.0 for the first of a reforge step; * and ? match. They win over entries without branch.",
+        "s1, r1.0 for the first of a reforge step; * and ? match. They win over entries without branch. With aside, it "
+        "means the calls outside turns of this branch, and this entry alone.",
     )
     aside: int | None = Field(
         default=None,
         ge=1,
-        description="This entry answers the call of this number outside turns: of an evaluator, a selector, a rewrite.",
+        description="This entry answers the call of this number outside turns: of an evaluator, a selector, a rewrite. "
+        "The evaluator of whole walks of the cascade asks at its first phase, without a branch.",
     )
     when: str | None = Field(
         default=None,
@@ -149,7 +151,9 @@ class Replies(Struct, frozen=True):
         """The entry that answers a call, or None if nothing is scripted."""
         entries = self.by_phase.get(f"{place.phase}#{place.visit}") or self.by_phase.get(place.phase, ())
         if place.turn == 0:
-            return next((entry for entry in entries if entry.aside == place.call and _fits(entry, asked)), None)
+            beside = [entry for entry in entries if entry.aside == place.call and _fits(entry, asked)]
+            own = (one for one in beside if one.branch is not None and fnmatchcase(place.branch, one.branch))
+            return next(own, None) or next((one for one in beside if one.branch is None), None)
         branch, attempt, turn, same_turn = "", 1, 0, False
         found: dict[str, Reply] = {}
         for entry in entries:
@@ -180,20 +184,36 @@ class ReadReplies(Struct, frozen=True):
 
 
 def read_replies(text: str | bytes, file: str = "") -> ReadReplies:
-    """The replies, the problems of the file, and its text. If a problem is an error, there are no replies."""
+    """The replies, the problems of the file, and its text. Entries with errors say nothing, and are there so that the
+    others can be checked: a file with errors answers no call."""
     source, problems = read_source(text, file or SUFFIX)
-    none = Replies(file=file)
-    if source.data is None:
-        return ReadReplies(none, tuple(problems), source)
+    data = source.data
     try:
-        parsed = RepliesFile.model_validate(source.data)
+        parsed = RepliesFile.model_validate({} if data is None else data)
     except ValidationError as fault:
         found = fault.errors(include_url=False, include_context=True)
-        return ReadReplies(none, (*problems, *(_problem(error, source) for error in found)), source)
-    if any(problem.severity is Severity.ERROR for problem in problems):
-        return ReadReplies(none, tuple(problems), source)
+        problems = [*problems, *(_problem(error, source) for error in found)]
+        parsed = _without(data, [error["loc"] for error in found])
     replies = {phase: tuple(entries) for phase, entries in parsed.replies.items()}
     return ReadReplies(Replies(replies, parsed.defaults.latency, file), tuple(problems), source)
+
+
+def _without(data: Any, faults: Sequence[Path]) -> RepliesFile:
+    """What is left where an entry with a fault is one that says nothing, and anything else with a fault is left out."""
+    replies = data.get("replies") if isinstance(data, dict) else None
+    if not isinstance(replies, dict):
+        return RepliesFile()
+    left: dict[str, Any] = {str(phase): [*said] for phase, said in replies.items() if isinstance(said, list)}
+    for path in faults:
+        if len(path) > 2 and path[0] == "replies" and path[1] in left and isinstance(path[2], int):
+            left[str(path[1])][path[2]] = {"text": "", **_valid_place(replies[path[1]][path[2]], faults, path[:3])}
+    return RepliesFile.model_validate({"replies": left})
+
+
+def _valid_place(entry: Any, faults: Sequence[Path], path: Path) -> dict[str, Any]:
+    """Where an entry with a fault belongs, as far as that itself has none."""
+    keys = ("attempt", "branch", "aside", "when") if isinstance(entry, dict) else ()
+    return {key: entry[key] for key in keys if key in entry and (*path, key) not in faults}
 
 
 def json_schema() -> dict[str, Any]:

@@ -130,6 +130,8 @@ ColumnsReplaceTransformer::Replacement OrderByElement InterpolateElement WindowD
 WithElement Set QueryParameter Explain DescribeQuery
 """
 _NODES = frozenset(_NODE_NAMES.split())
+_OWN = {"random": "rand()"}
+"""Functions of other dialects that published queries for these tables use."""
 _LINE = re.compile(r"( *)([A-Za-z:]+)(?: (\S+))?")
 
 
@@ -156,7 +158,8 @@ def _check_tree(tree: str) -> None:
             raise BadSql("the statement has a part that is not known to be harmless")
         indent, node, name = match[1], match[2], match[3] or ""
         if node == "Function" and not is_allowed(name):
-            raise BadSql(f"function {name[:60]!a} is not allowed")
+            own = f" (ClickHouse has {_OWN[name.lower()]})" if name.lower() in _OWN else ""
+            raise BadSql(f"function {name[:60]!a} is not allowed{own}")
         if node not in _NODES:
             raise BadSql(f"{node} is not allowed")
         if len(indent) == 1 and node in ("Identifier", "Literal") and not root.startswith(("Show", "Describe")):
