@@ -13,9 +13,11 @@ import pytest
 
 from tests.exporters.test_export import exported, seen
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
+from tests.importers.test_journal import imported
 from tests.importers.test_variants import read
 from tests.support.command import run_cli
 from workbench.engine.journal.usage import Usage
+from workbench.exporters.otel import spans_of_run
 from workbench.importers.conversation import Conversation, Remarks
 
 
@@ -257,6 +259,17 @@ def test_all_counts_survive_the_round_trip_through_spans(hour: int) -> None:
     before, (again,) = exported(log, "otel")
     assert [call.usage for call in before.calls] == [Usage(20, 9, 0, hour, 7, hour or None)]
     assert [call.usage for call in again.calls] == [call.usage for call in before.calls]
+
+
+def test_a_cost_that_was_worked_out_comes_back_from_spans_as_an_estimate() -> None:
+    log = {"request": {"messages": OPENAI[:2]}, "response": {"choices": [{"message": OPENAI[4]}]}, "cost": 0.5}
+    state, events = imported(log)
+    grades = []
+    for state.calls[0].cost_grade in ("exact", "estimate"):
+        (call,) = imported(spans_of_run(state, events, {}))[0].calls
+        assert call.cost == 0.5
+        grades.append(call.cost_grade)
+    assert grades == ["exact", "estimate"]
 
 
 def test_trailing_answers_of_several_agents_stay_apart() -> None:

@@ -198,6 +198,7 @@ class RunSpans(Struct):
             "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
             "workbench.usage.written_hour": usage.written_hour,
             "workbench.cost": call.cost,
+            "workbench.cost_grade": None if call.cost is None else call.cost_grade,
             "gen_ai.system_instructions": _json(system),
             "gen_ai.input.messages": _json([self._message(message) for message in sent]),
             "workbench.input.after": before,

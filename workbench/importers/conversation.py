@@ -43,6 +43,8 @@ class Call(Struct, frozen=True):
     """The cache marks of the request; None if it has none, or the source does not say."""
     fault: str = ""
     """Why the file holds no answer to it; empty for a call that was answered. The message of such a call is empty."""
+    cost_grade: str = "exact"
+    """``estimate`` if the source says that it worked the cost out itself."""
 
 
 class ImportedMessage(Struct, frozen=True):

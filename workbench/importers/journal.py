@@ -677,7 +677,7 @@ class ContextWriter:
             finish_reason=call.finish_reason,
             usage=call.usage,
             cost=cost,
-            cost_grade="exact" if stated else price.grade if cost is not None else "unknown",
+            cost_grade=call.cost_grade if stated else price.grade if cost is not None else "unknown",
             model=call.model,
             provider=call.provider,
             duration_s=call.duration_s,

@@ -367,6 +367,7 @@ def _gen_ai_call(span: Span, reported: Any) -> Call:
         string(names.get("gen_ai.response.model")) or string(names.get("gen_ai.request.model")),
         provider_of(string(names.get("gen_ai.provider.name")) or string(names.get("gen_ai.system"))),
         as_text(next(iter(array(reasons)), "")),
+        cost_grade="estimate" if names.get("workbench.cost_grade") == "estimate" else "exact",
     )
 
 
