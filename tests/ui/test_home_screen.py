@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.ui.bench import Bench, screen_text
 from tests.ui.pace import running
@@ -230,12 +231,17 @@ async def test_inputs_are_changed_where_a_file_has_them_already_at_home_and_in_t
         await it.until(lambda: it.app.given.get("reader") == "Ada", "it opens with other inputs")
         await it.press("I")
         await it.until(lambda: isinstance(it.app.screen, InputForm), "no inputs were shown")
-        it.app.screen.query(LineInput)[1].value = "Grace"
+        entry = it.app.screen.query(LineInput)[1]
+        entry.value = ""
+        entry.post_message(events.Paste("y" * 200_000))
+        await it.until(lambda: "200,000 characters" in screen_text(it.app), "nothing said that it is too long")
+        entry.post_message(events.Paste("Grace\r\nHopper"))
+        await it.until(lambda: entry.value, "the lines were not taken")
         await it.press("enter", "enter")
-        assert it.app.given["reader"] == reader() == "Grace"
+        assert it.app.given["reader"] == reader() == "Grace\nHopper"
         assert not it.presenter.state.run.run_id, "nothing was started"
         await it.press("I", "escape")
-        assert reader() == "Grace"
+        assert reader() == "Grace\nHopper"
 
 
 async def test_a_file_that_is_not_there_is_offered_to_be_made(tmp_path: Path) -> None:

@@ -5,15 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from textual import on
+from textual import events, on
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from workbench.language.clean import clean, clean_line
+from workbench.tui.contracts import services_of
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
 from workbench.workspace.input_file import as_line, from_line
+
+LONGEST = 100_000
+"""Characters that a line of the form takes at once; more would make each key slow."""
+
+
+class ValueInput(LineInput):
+    """The line of one input. A text of several lines that is pasted is taken whole, as JSON."""
+
+    async def on_paste(self, event: events.Paste) -> None:
+        lines = event.text.splitlines()
+        if len(lines) < 2 and len(event.text) <= LONGEST:
+            return
+        event.stop()
+        event.prevent_default()
+        if len(event.text) > LONGEST:
+            services_of(self).say(
+                f"{len(event.text):,} characters are too many for a line: write them into the .input.json file", "error"
+            )
+            return
+        value = "" if self.selected_text == self.value else from_line(self.value)
+        self.value = as_line((value if isinstance(value, str) else self.value) + "\n".join(lines))
 
 
 class InputForm(Dialog[Mapping[str, Any]]):
@@ -36,7 +58,7 @@ class InputForm(Dialog[Mapping[str, Any]]):
         for number, (name, description) in enumerate(self._declared.items()):
             parts.append(Static(plain(name), classes="label"))
             value = as_line(self._given[name]) if name in self._given else ""
-            parts.append(LineInput(value, placeholder=clean(description), id=f"input-{number}"))
+            parts.append(ValueInput(value, placeholder=clean(description), id=f"input-{number}"))
         parts.append(Static(plain("JSON is taken as JSON, everything else as text."), classes="muted"))
         parts.append(
             Button(
