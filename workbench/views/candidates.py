@@ -184,7 +184,7 @@ class CandidateRows(Rows):
     @property
     def _what_output_shows(self) -> str:
         differ = any(text.startswith("…") for texts in self.previews for text in texts.values())
-        return "output, where it differs" if differ else "output"
+        return "differing output" if differ else "output"
 
     # -- how they look -----------------------------------------------------------------------------------------------
 
