@@ -236,10 +236,13 @@ cookbook, "OpenAI harmony response format")."""
 GROK_4 = Family("grok-4", "o200k_base", request=158, notation=Notation(160, 160), unseen=(80, 350))
 """xAI's models from Grok 4 on: measured on recordings, xAI adds a prompt of some 155 tokens, and with tools as many
 again."""
+COMMAND = Family("command", "o200k_base", message=0, request=0, system=0)
+"""Cohere's models: it bills the texts alone, not what it puts around them ("How does Cohere pricing work?")."""
 
 FAMILIES: tuple[Family, ...] = (
     GPT_OSS,
     GROK_4,
+    COMMAND,
     _openai("gpt-4o-mini", tiles(2833, 5667)),
     _openai("gpt-4o", tiles(85, 170)),
     _openai("chatgpt-4o", tiles(85, 170)),
