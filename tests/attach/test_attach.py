@@ -130,6 +130,9 @@ def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbe
     assert gone.status_code == 502
     assert gone.json()["error"]["message"].startswith("workbench attach: openai gave no answer: ")
     assert alone.state().calls[0].status == "failed"
+    (visit,) = attached.state().visits
+    assert visit.status == "failed"
+    assert visit.finished < attached.state().finished, "a context has ended with its last call"
 
 
 @pytest.mark.parametrize(

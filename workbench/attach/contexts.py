@@ -35,6 +35,10 @@ class OpenContext(Struct, eq=False):
     growing: Growing
     other: Assembly | None = None
     """The request that it waits for under the strategy that is priced beside it."""
+    status: str = "success"
+    """Of its last call that has ended."""
+    ended: str = ""
+    """When that was."""
 
 
 def own_parameters(asked: AskedCall) -> tuple[str, dict[str, Any]]:
@@ -81,6 +85,7 @@ class OpenContexts:
         writer = context.writer
         sent, prediction, other = writer.assembly, writer.prediction, context.other
         usage = writer.answered(answer, call, recorded=recorded)
+        self._over(context, "success")
         if self._other is not None and usage.input != 0:  # A call that a person answered was not sent.
             assert sent is not None
             assert prediction is not None
@@ -93,6 +98,11 @@ class OpenContexts:
         """Write that no answer came to the call that a context waits for."""
         self._contexts.answered(context.growing, None)
         context.writer.failed(call, *kind)
+        self._over(context, "failed")
+
+    def _over(self, context: OpenContext, status: str) -> None:
+        """A call of a context has ended."""
+        context.status, context.ended = status, self._run.clock.now()
 
     def holding(self, asked: AskedCall, answer: ImportedMessage) -> OpenContext | None:
         """The open context that begins with the messages of a call and its answer, and holds more: the call comes late,
@@ -136,7 +146,8 @@ class OpenContexts:
             self._end(self._open.pop(growing))
 
     def _end(self, context: OpenContext) -> None:
-        self.output = context.writer.end("success") or self.output
+        ended = {"ended": context.ended} if context.ended else {}
+        self.output = context.writer.end(context.status, **ended) or self.output
         if self._other is not None:
             self._other.forget(context.writer)
 

@@ -16,8 +16,11 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientConnectorError,
     ClientError,
     ClientPayloadError,
+    ClientProxyConnectionError,
     ClientResponse,
     ClientSession,
     ClientTimeout,
@@ -857,9 +860,16 @@ def _readable(accepted: str) -> str:
 
 def _words(fault: BaseException) -> str:
     if isinstance(fault, TimeoutError):
-        return "it does not answer in time"
+        return "the provider does not answer in time"
     if isinstance(fault, ClientPayloadError | ServerDisconnectedError):
-        return "it closed the connection before its answer was whole"
+        return "the provider closed the connection before its answer was whole"
+    if isinstance(fault, ClientConnectorCertificateError):
+        why = getattr(fault.certificate_error, "verify_message", "") or fault.certificate_error
+        return f"the certificate of {fault.host} is not trusted ({why}); SSL_CERT_FILE names a CA of your own"
+    if isinstance(fault, ClientConnectorError):
+        proxy = "the proxy of the environment, " if isinstance(fault, ClientProxyConnectionError) else ""
+        why = fault.os_error.strerror or fault.os_error
+        return f"cannot connect to {proxy}{fault.host}:{fault.port} ({why})"
     return (str(fault) or type(fault).__name__)[:300]
 
 

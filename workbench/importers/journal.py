@@ -493,8 +493,8 @@ class ContextWriter:
         else:
             self._message(one)
 
-    def end(self, status: str) -> str:
-        """Journal the end of the visit; the text of its last answer."""
+    def end(self, status: str, **ended: str) -> str:
+        """Journal the end of the visit; the text of its last answer. ``ended``: when it did, if not now."""
         run = self._run
         if self._pending:
             single = len(self._pending) == 1
@@ -502,7 +502,7 @@ class ContextWriter:
             note = f"{count} after the last answer: no call saw {'it' if single else 'them'}"
             run.warn(note, self.place, messages=run.journal.items(self._pending))
         output = run.redact(self._output)[0]
-        run.journal.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
+        run.journal.emit("phase_finished", self.place, status=status, output=output, reason="", check="", **ended)
         return output
 
     # -- messages ----------------------------------------------------------------------------------------------------

@@ -63,12 +63,11 @@ def listen(address: str, port: int) -> socket.socket:
 @asynccontextmanager
 async def serving(run: AttachedRun, served: Served, control: Control | None = None) -> AsyncIterator[dict[str, str]]:
     """Serve until the block ends; it gets the variables that lead clients here."""
-    host, port = served.listener.getsockname()[:2]
     token = served.token
     proxy = Proxy(served.where, run.recorder, run.answers, control, hosts=_names(served), token=token)
     runner = proxy_runner(proxy)
     await runner.setup()
-    variables = client_variables(f"http://{host}:{port}" + (f"/{token}" if token else ""))
+    variables = client_variables(_base(served))
     if run.answers is not None and run.answers.alone:
         keys = (key for one in PROVIDERS for key in one.keys)
         variables |= {key: STAND_IN for key in keys if not os.environ.get(key)}
@@ -89,7 +88,6 @@ def proxy_runner(proxy: Proxy) -> web.AppRunner:
 @asynccontextmanager
 async def collecting(runs: SpanRuns, served: Served) -> AsyncIterator[dict[str, str]]:
     """Take spans until the block ends; it gets the variables that lead exporters here."""
-    host, port = served.listener.getsockname()[:2]
     server = OtlpServer(runs.take, hosts=_names(served), token=served.token)
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=2.0, auto_decompress=False)
     await runner.setup()
@@ -102,11 +100,18 @@ async def collecting(runs: SpanRuns, served: Served) -> AsyncIterator[dict[str, 
     settles = asyncio.ensure_future(settling())
     try:
         await web.SockSite(runner, served.listener).start()
-        base = f"http://{host}:{port}" + (f"/{served.token}" if served.token else "")
-        yield otlp_variables(base, os.environ)
+        yield otlp_variables(_base(served), os.environ)
     finally:
         settles.cancel()
         await runner.cleanup()
+
+
+def _base(served: Served) -> str:
+    """Returns the address that clients are given."""
+    host, port = served.listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # All of its addresses: that is none to connect to.
+        host = socket.gethostname()
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}" + (f"/{served.token}" if served.token else "")
 
 
 def _names(served: Served) -> frozenset[str]:

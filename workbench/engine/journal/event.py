@@ -104,7 +104,8 @@ KINDS: dict[str, str] = {
     "phase_finished": (
         "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost, outcome {status, outcome, "
         "preferred_label, suggested_next_ids, context_updates, notes, failure_reason, failure_class, stated_by} (of a "
-        "node of a pipeline), seconds (of the visit that this one replays)"
+        "node of a pipeline), seconds (of the visit that this one replays), ended (when its last call did, of a "
+        "watched program)"
     ),
     "run_finished": "status, output, state, reason",
     "child_started": "run_id, session_id, kind, key, cascade_id",

@@ -296,6 +296,7 @@ _FIELDS: dict[str, Any] = {
     "ports": dict[str, str],
     **_all("imported judged outputs took", _Object | None),
     "seconds": _Quantity,
+    "ended": str,
     "edge": _Count | None,
     "verdicts": list[_Verdict] | None,
     "outcome": _Object | None,

@@ -428,14 +428,14 @@ class RunState:
         self.warnings.append(event)
 
     def _phase_finished(self, event: Event, data: Mapping[str, Any]) -> None:
-        visit = self.visit_of(event.place)
-        if visit is None:
+        visit, ended = self.visit_of(event.place), data.get("ended") or event.at
+        if visit is None or (seconds_between(ended, event.at) or 0.0) < 0:  # Nonsense raises ValueError.
             return
         visit.status = data.get("status", "success")
         visit.output = data.get("output", "")
         visit.reason = data.get("reason", "")
         visit.outcome = data.get("outcome") or {}
-        visit.finished, visit.finished_seq = event.at, event.seq
+        visit.finished, visit.finished_seq = ended, event.seq
         visit.replayed_seconds = data.get("seconds")
         made = visit.status == "success" or bool(visit.outcome and visit.output)
         if made and (not visit.branch or visit.wave):
