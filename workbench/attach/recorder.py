@@ -16,7 +16,7 @@ from workbench.attach.pricing import OtherStrategy
 from workbench.attach.record_thread import RecordThread
 from workbench.attach.traffic import BY_HAND, Ask, Placed, Reply
 from workbench.context.edits import AddMessage, ChangeMessage
-from workbench.context.message import TextPart
+from workbench.context.message import Message, TextPart
 from workbench.context.place import Place
 from workbench.context.strategy import Strategy
 from workbench.engine.edits import Edit, SetAnswer
@@ -42,6 +42,8 @@ from workbench.importers.values import mapping
 FORMAT = "attach"
 """The value of ``ports.imported`` in such a run."""
 PHASE = "agent"
+FIRST_MODEL = "openai/gpt-4.1"
+"""Its encoding is loaded before the first call: most models of OpenAI have it, and others are counted by it."""
 
 
 class LiveClock:
@@ -122,6 +124,8 @@ class Recorder:
         self._answered: dict[int, _Waiting] = {}
         """Calls whose answers their clients have not got yet."""
         self._thread = RecordThread("recorder")
+        # What counts tokens takes up to a second to load: the first calls would wait for it, and be lost by a kill.
+        self._thread.record(outside.counter.message, Message("user", "Hello"), FIRST_MODEL)
         self.calls = 0
 
     @property
