@@ -57,6 +57,13 @@ def test_keyrings_and_the_input_of_a_terminal_are_out_of_reach(walled: Sandbox) 
     assert ended.stdout.splitlines() == [NO] * 3, ended.stderr
 
 
+def test_the_first_process_of_a_sandbox_cannot_be_held_up(request: pytest.FixtureRequest) -> None:
+    attach = "libc.ptrace(16, {}, None, None) == 0 or (_ for _ in ()).throw(OSError(ctypes.get_errno(), 'Not allowed'))"
+    child = "pid = os.fork() or (libc.pause(), os._exit(0))"
+    ended = python(request.getfixturevalue("bwrap"), attach.format(1), child, attach.format("pid"), "os.kill(pid, 9)")
+    assert ended.stdout.splitlines() == ["[Errno 1] Not allowed", "done", "done", "done"], ended.stderr
+
+
 def test_root_has_no_rights_inside_either(walled: Sandbox) -> None:
     ended = python(walled, "libc.prctl(24, 0) and None; print(sum(libc.prctl(23, right) == 1 for right in range(41)))")
     assert ended.stdout.splitlines()[0] == "0", ended.stderr

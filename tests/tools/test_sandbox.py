@@ -544,6 +544,12 @@ def test_the_disk_is_limited_for_all_places_and_processes_together(walled: Sandb
     assert int(finished.stdout.split()[0]) <= 40 << 20 if finished.stdout else "all that it wrote together" in said
 
 
+def test_files_without_a_name_count_for_the_disk(walled: Sandbox) -> None:
+    holds = "exec 3> $TMPDIR/held; rm $TMPDIR/held; head -c 30000000 /dev/zero >&3; echo written; sleep 20"
+    finished = sh(walled, holds, limits=Limits(disk_bytes=20 << 20))
+    assert "No space left" in finished.stderr or "all that it wrote together" in finished.stderr
+
+
 def test_a_file_with_holes_does_not_fill_the_disk(walled: Sandbox, root: Path) -> None:
     finished = sh(walled, "for n in 1 2 3; do truncate -s 30M hole$n; done", limits=Limits(disk_bytes=64 << 20))
     assert [path.name for path in sorted(root.glob("hole*"))] == ["hole1", "hole2"]

@@ -43,6 +43,7 @@ class _Machine(Struct, frozen=True):
     """The argument that holds the flags; the mode is the next."""
     ioctl: int
     socket: int
+    ptrace: int
     unwatched: tuple[int, ...]
     """memfd_create, shmget: memory that belongs to no process as long as none has mapped it."""
 
@@ -56,10 +57,11 @@ _MACHINES = {
         {2: 1, 257: 2},
         16,
         41,
+        101,
         (319, 29),
     ),
     "aarch64": _Machine(
-        0xC00000B7, (219, 217, 218), (437, 425), {52: 1, 53: 2, 452: 2, 33: 2}, {56: 2}, 29, 198, (279, 194)
+        0xC00000B7, (219, 217, 218), (437, 425), {52: 1, 53: 2, 452: 2, 33: 2}, {56: 2}, 29, 198, 117, (279, 194)
     ),
 }
 
@@ -87,6 +89,8 @@ def program(*, counted: bool = True) -> list[Instruction]:
         machine.socket,
         [_argument(0), *(line for test in others for line in (test, _end(_ALLOW))), _end(_ERROR | errno.EAFNOSUPPORT)],
     )
+    # The first process of a namespace ends the rest: who traces it holds the command up until its limit.
+    code += _if(machine.ptrace, [_argument(1), [_EQUAL, 0, 1, 1], _end(_ERROR | errno.EPERM), _end(_ALLOW)])
     first, second = _TERMINAL_INPUT
     asked = [_argument(1), [_EQUAL, 1, 0, first], [_EQUAL, 0, 1, second], _end(_ERROR | errno.EPERM), _end(_ALLOW)]
     return [*code, *_if(machine.ioctl, asked), _end(_ALLOW)]

@@ -453,7 +453,7 @@ def watched(child: int, watch: dict[str, Any]) -> tuple[int, str]:
         started = time.monotonic()
         if memory and used_in_memory(os.getpid()) > memory:
             return 0, f"all its processes together used more than {memory // (1 << 20):,} MB of memory"
-        if disk and used_on_disk(folders) - before > disk:
+        if disk and used_on_disk(folders) + held_without_name(os.getpid(), folders) - before > disk:
             return 0, f"all that it wrote together is more than {disk // (1 << 20):,} MB"
         pause = max(WATCH_S, 10 * (time.monotonic() - started))
 
@@ -475,19 +475,24 @@ def waited(child: int, seconds: float) -> "int | None":
             time.sleep(min(left, 0.01))
 
 
-def used_in_memory(me: int) -> int:
-    """Bytes of all processes below this one, shared pages counted once where the kernel says how many they are."""
+def below(me: int) -> set[int]:
+    """The processes below one, however deep."""
     parents: dict[int, int] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
             parents[int(status.parent.name)] = int(status.read_text(errors="replace").rpartition(")")[2].split()[1])
-    below: set[int] = {me}
+    found: set[int] = {me}
     grown = True
     while grown:
-        more = {pid for pid, parent in parents.items() if parent in below} - below
-        below |= more
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
         grown = bool(more)
-    return sum(memory_of(pid) for pid in below - {me})
+    return found - {me}
+
+
+def used_in_memory(me: int) -> int:
+    """Bytes of all processes below this one, shared pages counted once where the kernel says how many they are."""
+    return sum(memory_of(pid) for pid in below(me))
 
 
 def memory_of(pid: int) -> int:
@@ -514,6 +519,23 @@ def used_on_disk(folders: list[str]) -> int:
                     else:
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
     return total
+
+
+def held_without_name(me: int, folders: list[str]) -> int:
+    """Bytes on the disk of the folders of files that have been removed and that a process below this one has open."""
+    disks: set[int] = set()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            disks.add(Path(folder).stat().st_dev)
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in below(me):
+        with contextlib.suppress(OSError):
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    status = file.stat()
+                    if status.st_nlink == 0 and status.st_dev in disks:
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())
 
 
 def start(way: Callable[[Spec, list[str]], int], spec: Spec, command: list[str]) -> NoReturn:
