@@ -219,7 +219,7 @@ def _openai_usage(answer: Answer) -> dict[str, Any]:
 def _object(text: str) -> Any:
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

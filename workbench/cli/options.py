@@ -101,9 +101,10 @@ def read_json(value: str, option: str = "--input") -> Any:
             raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=file) from None
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         line, column = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        reason = "nested too deep" if isinstance(error, RecursionError) else reason
         shown = file or option
         hint = "write a JSON object, or the name of a file that holds one" if not file else ""
         if not file and text.strip()[:1] not in ("{", "[", '"'):

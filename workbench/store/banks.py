@@ -118,7 +118,7 @@ def _name_in(path: Path) -> str:
     try:
         with path.open("rb") as file:
             head = json.loads(file.readline(4096))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
     name = head.get("bank", "") if isinstance(head, dict) else ""
     return name if isinstance(name, str) else ""
@@ -139,7 +139,7 @@ def _read(line: bytes) -> Memory | None:
     try:
         body = json.loads(line)
         return Memory(**{name: body[name] for name in _FIELDS if name in body})
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -86,7 +86,7 @@ def _state(text: str) -> SetState:
         raise EditError(f"'{text}' sets nothing; write state.KEY=VALUE")
     try:
         return SetState(key, json.loads(value))
-    except ValueError:
+    except (ValueError, RecursionError):
         return SetState(key, value)
 
 
@@ -110,5 +110,5 @@ def _text(value: str) -> str:
 def _json(value: str, whole: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise EditError(f"'{whole}': the value is not valid JSON: {fault}") from None

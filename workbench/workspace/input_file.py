@@ -33,7 +33,7 @@ def default_input(cascade: Path) -> dict[str, Any]:
         return {}
     except json.JSONDecodeError as fault:
         raise CannotOpen(f"{file}:{fault.lineno}:{fault.colno}: error: not valid JSON: {fault.msg}") from fault
-    except (OSError, ValueError) as fault:
+    except (OSError, ValueError, RecursionError) as fault:
         raise CannotOpen(f"{file}: error: cannot be read: {fault}") from fault
     if not isinstance(value, dict):
         raise CannotOpen(f"{file}:1:1: error: the input is no JSON object")

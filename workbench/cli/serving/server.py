@@ -296,7 +296,7 @@ async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:
     """Pass a message of the page to the app; an invalid one is dropped."""
     try:
         kind, *rest = json.loads(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return
     data = rest[0] if rest else None
     if kind == "stdin" and isinstance(data, str):

@@ -116,7 +116,7 @@ def _read(line: bytes) -> tuple[str, Vector] | None:
     try:
         body = json.loads(line)
         return str(body["key"]), unpacked(body["vector"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
