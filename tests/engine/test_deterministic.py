@@ -126,7 +126,11 @@ def test_a_pattern_that_takes_for_ever_is_ended() -> None:
 def test_callouts_tag_the_output_with_a_rendered_name() -> None:
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "callouts": "key {{ turn }}"}]}
     played = play(document, ["text"])
-    assert [e.data["name"] for e in played.of_kind("callout")] == ["key 1"]
+    (told,) = played.of_kind("callout")
+    answer = played.state.calls[-1].answer
+    assert answer is not None
+    hashes = {"content_hash": answer.content_hash, "body_hash": answer.body_hash}
+    assert told.data == {"name": "key 1", "target": "output", **hashes}
 
 
 DEEP = "[" * 3000 + "]" * 3000

@@ -88,7 +88,8 @@ def test_a_checkpoint_of_another_engine_is_read_as_far_as_it_says(folder: Path) 
     written(folder, "runs/a/plan/prompt.md", "Plan it.")
     written(folder, "runs/a/plan/response.md", "First tests.")
     written(folder, "runs/a/plan/status.json", {"outcome": "success", "suggested_next_ids": ["test"]})
-    written(folder, "runs/a/test/status.json", {"outcome": "fail", "failure_reason": "two tests fail"})
+    failed = {"status": "failed", "outcome": "partial_success", "failure_reason": "two tests fail"}
+    written(folder, "runs/a/test/status.json", failed)
     (run,) = run_cli("import", "runs", "--json").json
     shown = run_cli("show", run["session_id"], "--json").json
     assert [(phase["name"], phase["status"]) for phase in shown["phases"]] == [

@@ -21,9 +21,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import fields
 from pyarrow import parquet
 
-from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT, SYSTEM, inspect_zip
+from tests.importers.examples import ADK, ANSWER, ASK, EXAMPLES, RESULT, SYSTEM, inspect_zip
 from tests.support.stored import check_stored
 from workbench.importers import formats
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
@@ -55,19 +56,21 @@ def test_every_format_has_an_example() -> None:
     assert {*EXAMPLES, "adk"} == set(BY_NAME)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [*EXAMPLES, "adk"])
 def test_a_conversation_is_the_stored_one(name: str) -> None:
-    found = [told(one) for one in read_file(json.dumps(EXAMPLES[name]).encode())]
+    found = [told(one) for one in read_file(json.dumps({**EXAMPLES, "adk": ADK}[name]).encode())]
     check_stored(STORED / f"{name}.json", json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
 def told(value: Any) -> Any:
-    """A value as JSON, without fields that are empty."""
+    """A value as JSON, without fields that are empty or as they are where nothing is said."""
     if isinstance(value, FoundConversation):
         return told([value.evidence, value.also, value.conversation])
     if isinstance(value, Struct):
-        fields = ((name, told(getattr(value, name))) for name in value.__struct_fields__)
-        return {name: field for name, field in fields if field not in ("", None, [], {}, False)}
+        held = {
+            one.name: told(getattr(value, one.name)) for one in fields(value) if getattr(value, one.name) != one.default
+        }
+        return {name: field for name, field in held.items() if field not in ("", None, [], {}, False)}
     if isinstance(value, Mapping):
         return {str(key): told(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

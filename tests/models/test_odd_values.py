@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,11 +18,32 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, ModelFault
 from workbench.engine.journal.usage import Usage
+from workbench.models.collect import usage_of
 from workbench.models.litellm import LiteLLM
 from workbench.models.names import resolve
 from workbench.models.prices import PriceTable
 
 GOOD = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+
+
+@pytest.mark.parametrize(
+    ("details", "own", "written", "cached"),
+    [
+        ({"cache_creation_tokens": 3}, {}, 3, None),
+        ({"cache_write_tokens": 4, "cached_tokens": 6}, {}, 4, 6),
+        ({"cache_creation_tokens": 3}, {"cache_creation_input_tokens": 5}, 5, None),
+        ({}, {"cache_creation_input_tokens": 5, "prompt_cache_hit_tokens": 2}, 5, 2),
+        ({"cached_tokens": 12}, {}, None, None),
+    ],
+)
+def test_cached_tokens_are_read_under_each_name(
+    details: dict[str, int], own: dict[str, int], written: int | None, cached: int | None
+) -> None:
+    stated = SimpleNamespace(**GOOD, **own, prompt_tokens_details=SimpleNamespace(**details), cost=0.25)
+    usage, billed = usage_of(stated, {"usage", "cost"})
+    assert (usage.input, usage.output, usage.written, usage.cached, billed) == (11, 5, written, cached, 0.25)
+    assert usage_of(stated, {"usage"})[1] is None
+    assert usage_of(stated, {"cost"}) == (Usage(), None)
 
 
 def streamed(*deltas: Any, usage: Any = GOOD, finish: str = "stop") -> bytes:

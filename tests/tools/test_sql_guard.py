@@ -12,6 +12,7 @@ from workbench.tools.builtin.sql_guard import SqlError, guard, tokens
 from workbench.tools.paths import PathRefused
 
 FILES = {"x.csv": ["x.csv"], "d/y.json": ["d/y.json"], "*.csv": ["a.csv", "x.csv"], "it's.csv": ["it's.csv"]}
+FILES |= {"a,b.csv": ["a,b.csv"], "?.csv": ["a,b.csv", "x.csv"]}
 
 
 def find(name: str) -> Sequence[str]:
@@ -30,6 +31,7 @@ def find(name: str) -> Sequence[str]:
         ("SELECT * FROM read_csv_auto('x.csv')", "SELECT * FROM file('x.csv')"),
         ("SELECT * FROM FILE ( 'x.csv' , CSV, 'a Int8')", "SELECT * FROM file('x.csv' , CSV, 'a Int8')"),
         ("SELECT * FROM file('*.csv')", "SELECT * FROM file('{a.csv,x.csv}')"),
+        ("SELECT * FROM 'a,b.csv'", "SELECT * FROM file('a,b.csv')"),
         ("DESCRIBE 'x.csv'", "DESCRIBE file('x.csv')"),
         ("WITH t AS (SELECT 1 AS a) SELECT a FROM t", "WITH t AS (SELECT 1 AS a) SELECT a FROM t"),
         ("(SELECT 1) UNION ALL (SELECT 2)", "(SELECT 1) UNION ALL (SELECT 2)"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.ui.support import Story, triage_story
+from tests.ui.test_candidates import contested
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import KINDS, Event
@@ -247,6 +248,13 @@ def test_what_a_person_wants_to_know_has_a_line() -> None:
 def test_a_pause_names_the_visit_where_there_are_several() -> None:
     assert HeldRun(Place("", "agent", 1, 1, 3, 1), "before_call", "step over").where == "before agent:3"
     assert HeldRun(Place("", "agent", 2, 1, 3, 1), "before_call", "step over").where == "before agent#2:3"
+
+
+def test_candidates_are_those_of_what_is_shown_else_of_the_first_run_that_has_some() -> None:
+    state, child = fed(triage_story().events), RunState.of(contested().events)
+    assert state.run_of_candidates() == state.run.run_id
+    state.children[child.run_id] = child
+    assert state.run_of_candidates() == child.run_id != state.run.run_id
 
 
 def test_a_pause_says_how_long_its_client_waits_and_may_wait() -> None:

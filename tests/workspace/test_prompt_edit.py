@@ -30,6 +30,7 @@ REFUSED = (
     ("Say {{ a }} about.", "Say x about.", "Say y about.", "'x' is not text of the file"),
     ("Read.\n", "Read.\n\n## Routing\nx", "Read.\n\n## Routing\ny", "'x' is not text of the file"),
     ("Say {{ a }} x", "Say 1 x", "Say 1 {{ b }} x", "read as a template"),
+    ("Say {{ a }} x", "Say 1 x", "Say 1 {% x", "read as a template"),
     ("{{ a }} and {{ b }}", "1 and 2 and 3", "1 and 2 or 3", "is not text of the file"),
     ("{% for a in b %}x{% endfor %}", "xxx", "xyx", "is not text of the file"),
 )
