@@ -40,9 +40,10 @@ class QuickPilot(Pilot[Any]):
 
     async def pause(self, delay: float | None = None) -> None:
         """Let the app take what was sent, and draw; without a delay (seconds) it then rests."""
+        await super().pause(delay or 0)
         if delay is None:
             await _rest()
-        await super().pause(delay or 0)
+            await super().pause(0)
 
 
 def _named(key: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -219,11 +220,15 @@ async def models_of_the_price_list_are_offered_with_their_prices(at: Desk) -> No
     assert "per million tokens" in at.it.text()
 
 
+def shows(at: Desk, words: str) -> bool:
+    return words in at.it.text()
+
+
 async def what_the_name_under_the_cursor_stands_for_is_explained(at: Desk) -> None:
     await at.begin(LINKED)
     for line, column, known in NAMES:
         await at.put(line, column)
-        assert known in at.it.text()
+        await at.it.until(partial(shows, at, known), f"{known!r} is not shown")
 
 
 async def leaving_and_quitting_ask_before_changes_are_lost(it: Desk, tmp_path: Path) -> None:
