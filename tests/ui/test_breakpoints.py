@@ -146,3 +146,13 @@ async def test_hostile_breakpoints_show_as_they_are(tmp_path: Path) -> None:
             await it.pilot.resize_terminal(*size)
             await it.pilot.pause()
             assert_harmless(it)
+
+
+async def test_the_key_sets_a_breakpoint_in_the_phase_that_the_run_has_come_to(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES, size=(80, 24)) as it:
+        await it.press("n")
+        await it.until(lambda: it.presenter.state.held is not None, "it does not pause")
+        await it.press("n")
+        await it.until(lambda: (at := it.presenter.state.selected) is not None and at.phase == "other")
+        await it.press("f9")
+        assert it.session.stepper.breakpoints == [Breakpoint("other", 1)]

@@ -475,7 +475,8 @@ class Running:
             return replace(session.stepper.breakpoints[int(node.id[1])], disabled=False)
         place = presenter.state.selected if node is None or node.place is None else node.place
         turn = place.turn if place is not None and (node is None or node.id[0] == "call") else 0
-        phase = node.phase if node is not None and node.phase else presenter.phase
+        here = place.phase if place is not None else presenter.phase
+        phase = node.phase if node is not None and node.phase else here
         return Breakpoint(phase, turn) if phase else None
 
     def _toggled(self, point: Breakpoint, is_set: bool) -> None:
