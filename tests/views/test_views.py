@@ -126,7 +126,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         Path("notes.txt").write_text("Ada likes short greetings & <b>no</b> markup.\n" * 9)
         assert run_cli("run", "greet.yaml", "--session", "s").code == 0
         assert run_cli("run", "tries.yaml", "--session", "c").code == 0
-        yield Project.at(Path.cwd())
+        made = Project.at(Path.cwd())
+        run_id = made.store.find("s")
+        call = made.store.state(run_id).calls[0].place
+        made.store.annotate(run_id, Change(tags=("good", "<b>no</b>"), score=4, thumb="up"))
+        made.store.annotate(run_id, Change(call, notes=("read the\nwrong log",)))
+        yield made
 
 
 def run(project: Project) -> Example:
@@ -140,11 +145,7 @@ def timeline(project: Project) -> Example:
 
 
 def annotated(project: Project) -> Example:
-    run_id = project.store.find("s")
-    call = project.store.state(run_id).calls[0].place
-    project.store.annotate(run_id, Change(tags=("good", "<b>no</b>"), score=4, thumb="up"))
-    found = project.store.annotate(run_id, Change(call, notes=("read the\nwrong log",)))
-    return Example(AnnotationsView("s", found))
+    return Example(AnnotationsView("s", project.store.annotations(project.store.find("s"))))
 
 
 def links(project: Project) -> Example:
