@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.engine.contracts import Parameter, ToolSpec
 from workbench.engine.definition import Definition
+from workbench.language.model.cascade import RAG_TOOLS
 
 SET_STATE = "set_state"
 ROUTE_TO = "route_to"
@@ -144,9 +145,7 @@ def engine_spec(name: str) -> ToolSpec | None:
     return ENGINE_SPECS.get(name)
 
 
-RAG_SEARCH = "rag_search"
-RAG_READ = "rag_read_chunk"
-RAG_LIST = "rag_list_sources"
+RAG_SEARCH, RAG_READ, RAG_LIST = RAG_TOOLS
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 50
 

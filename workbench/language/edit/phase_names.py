@@ -15,6 +15,7 @@ from workbench.language.edit.dot import renamed_node
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.emit import scalar
 from workbench.language.edit.tasks import renamed_task
+from workbench.language.lint.templates import ASKING
 from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
 from workbench.language.model.shape import FieldShape, Place, places, shape
 from workbench.language.problem import Path, Severity, texts_of
@@ -45,7 +46,6 @@ WITH_KEYWORDS = frozenset({"ContextRules", "ContextSource", "Anchors"})
 """Mappings whose fields may hold one of the keywords as well."""
 BY_PHASE = "phase_overrides"
 """The field whose keys are names of phases."""
-_ASKING = "ask_human"
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -111,7 +111,7 @@ def _asks(data: Any, name: str) -> bool:
     for place in places(data):
         if place.model is Phase and place.data.get("name") == name:
             tackle = place.data.get("tackle")
-            return _ASKING in tackle if isinstance(tackle, list) else tackle in (_ASKING, "manifest")
+            return ASKING in tackle if isinstance(tackle, list) else tackle in (ASKING, "manifest")
     return False
 
 

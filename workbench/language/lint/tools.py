@@ -14,14 +14,13 @@ from workbench.language.lint.surroundings import ToolFacts
 from workbench.language.lint.texts import METHODS
 from workbench.language.load import load
 from workbench.language.model.candidates import Validator
-from workbench.language.model.cascade import PHASE_TOOLS, SCHEMES, Cascade, Soundings, Ward
+from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, SCHEMES, Cascade, Soundings, Ward
 from workbench.language.model.mcp import bad_server_name, server_of
 from workbench.language.problem import Path
 from workbench.language.templates.template import names_used
 
 _PLACES = "a function in tools/NAME.py, or a cascade or .tool.json in tackle/"
 _ASKED = "until then a phase that asks it fails"
-RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
 RESEARCH_TOOLS = ("research_query", "research_execute")
 
 

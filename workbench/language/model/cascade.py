@@ -279,6 +279,8 @@ __all__ = [
     "Wards",
 ]
 
+RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
+"""Offered to a phase with a ``rag`` block."""
 DATA_TOOLS = ("sql_data", "python_data", "js_data", "clojure_data", "bash_data")
 """The tools that run a phase's own query or code over the outputs of earlier phases."""
 MAP_CASCADE = "map_cascade"
