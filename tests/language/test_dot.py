@@ -333,7 +333,7 @@ def test_no_text_stops_the_reader(text: str) -> None:
     assert all(0 <= fault.start < fault.end <= size + 1 for fault in read_dot("digraph g {" + text).faults)
 
 
-@given(st.text(max_size=60))
+@given(st.text(max_size=60) | st.text('\\"\n\t\r nt', max_size=8))
 def test_a_value_that_is_written_is_read_as_it_was(value: str) -> None:
     assert unescaped(escaped(value)[1:-1]) == value
     value = value.replace("\r", "")

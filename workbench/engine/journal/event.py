@@ -186,6 +186,12 @@ def seconds_between(start: str, end: str) -> float | None:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
+def seconds_told(start: str, end: str) -> float | None:
+    """The same as a duration: 0 where the clock was set back meanwhile."""
+    passed = seconds_between(start, end)
+    return None if passed is None else max(passed, 0.0)
+
+
 def packed(vector: Sequence[float]) -> str:
     """A vector as the journal keeps it: 32-bit floats, base64."""
     return base64.b64encode(array("f", vector).tobytes()).decode()

@@ -14,7 +14,7 @@ from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.engine.journal.costs import CallCost
 from workbench.engine.journal.elapsed import Stretches
-from workbench.engine.journal.event import seconds_between
+from workbench.engine.journal.event import seconds_between, seconds_told
 from workbench.engine.journal.usage import Usage
 
 WINDOW = 14
@@ -285,7 +285,7 @@ class VisitState(Struct):
     @property
     def told_seconds(self) -> float | None:
         """Duration in seconds as prompts of later visits tell it, pauses included; None while it runs."""
-        return seconds_between(self.started, self.finished) if self.replayed_seconds is None else self.replayed_seconds
+        return seconds_told(self.started, self.finished) if self.replayed_seconds is None else self.replayed_seconds
 
     @property
     def attempts(self) -> int:

@@ -25,7 +25,7 @@ from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.human.decisions import decide
 from workbench.engine.human.human_input import PhaseQuestion
-from workbench.engine.journal.event import seconds_between
+from workbench.engine.journal.event import seconds_told
 from workbench.engine.model_name import split_effort
 from workbench.engine.routing.outcome import PhaseOutcome
 from workbench.engine.run.checks import checked_json
@@ -359,7 +359,7 @@ class Visit:
                 model=execution.model,
                 reason=reason,
                 seq=event.seq,
-                seconds=seconds_between(self._started_at, event.at) if replayed is None else replayed,
+                seconds=seconds_told(self._started_at, event.at) if replayed is None else replayed,
                 callouts=frozenset(execution.callouts),
                 callout_names=dict(execution.callouts),
                 preamble=execution.preamble,

@@ -187,7 +187,7 @@ def unescaped(raw: str) -> str:
 def escaped(value: str) -> str:
     """A value as a string of DOT, with its quotes."""
     # A pair such as \d stays as written, so only what would be read as an escape needs a backslash more.
-    text = re.sub(r'\\(?=["\\nt]|$)', r"\\\\", value) if "\\" in value else value
+    text = re.sub(r'\\(?=["\\nt\t]|$)', r"\\\\", value) if "\\" in value else value
     return '"' + text.replace('"', '\\"').replace("\t", "\\t") + '"'
 
 
