@@ -230,17 +230,18 @@ def test_what_is_no_map_is_a_value_error(text: str) -> None:
         ("litellm_proxy/gpt-4o", "gpt-4o"),
         ("us.anthropic.claude-sonnet-4-5-20250929-v1%3A0", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
         ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
-        ("claude-sonnet-4-0", "vercel_ai_gateway/anthropic/claude-sonnet-4"),
-        ("anthropic/claude-3-5-haiku-latest", "vercel_ai_gateway/anthropic/claude-3.5-haiku"),
-        ("anthropic.claude-3-haiku-20240307-v1:0", "vercel_ai_gateway/anthropic/claude-3-haiku"),
+        ("claude-sonnet-4-0", "/claude-sonnet-4"),
+        ("anthropic/claude-3-5-haiku-latest", "/claude-3.5-haiku"),
+        ("anthropic.claude-3-haiku-20240307-v1:0", "/claude-3-haiku"),
         ("arn:aws:bedrock:eu-west-1:1:profile/eu.anthropic.claude-haiku-4-5-20251001-v1", "claude-haiku-4-5-20251001"),
     ],
 )
 def test_a_name_behind_a_proxy_or_escaped_has_the_models_price_and_rule(name: str, key: str) -> None:
-    """The map that is shipped."""
+    """The map that is shipped. Which reseller is the first of several differs between its versions."""
     price = PriceTable().price(name)
     assert price.input is not None
-    assert price.source == f"litellm map, as {key}"
+    found = price.source.removeprefix("litellm map, as ")
+    assert found.endswith(key) if key.startswith("/") else found == key
     assert price.rule.provider == ("openai" if "gpt" in name else "anthropic")
     assert price.rule.opt_in == ("claude" in name)
 

@@ -16,7 +16,7 @@ from workbench.tui.bench.preview import outline_of, pipeline_of
 from workbench.views.cells import Row
 from workbench.views.numbers import seconds, spent_words
 from workbench.views.timeline import Timeline
-from workbench.views.tree import PhaseOutline, TreeRows, TreeView, bar_width, breadcrumb, label_width, sparkline
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, sparkline
 from workbench.workspace.mermaid import RunPath
 
 OUTLINE = (
@@ -339,10 +339,3 @@ def test_a_quick_look_at_a_pipeline_finds_the_nodes_that_the_reader_finds() -> N
     assert name == "p q"
     assert [phase.name for phase in phases] == [node.id for node in graph.nodes]
     assert [phase.line for phase in phases][:2] == [4, 4]
-
-
-def test_a_narrow_tree_gives_up_its_bars_only_for_names_that_become_whole() -> None:
-    """For a tree of 51 cells, by the length of its longest name."""
-    widths = {longest: label_width(longest, 51) for longest in (19, 22, 29)}
-    assert widths == {19: 20, 22: 23, 29: 20}
-    assert [bar_width(label, 51) > 0 for label in widths.values()] == [True, False, True]

@@ -47,12 +47,12 @@ ENDS = 2
 
 
 def label_width(longest: int, width: int) -> int:
-    """Cells of the names: as many as the longest one takes, so that the numbers stand near it. Names that would be cut
-    take the cells of the bars of a narrow tree, if that shows them whole."""
+    """Cells of the names: as many as the longest one takes, so that the numbers stand near it. Rather than be cut,
+    names take the cells of the bars of a narrow tree."""
     least, most = 20 if width >= WIDE else 18, width - _room(width) - 1
     beside_bars = most - (LEAST_BAR + 2 if width < WIDE else 0)
     wanted = min(longest + GAP, beside_bars)
-    return max(least, longest + 1 if wanted < longest + 1 <= most else wanted)
+    return max(least, min(longest + 1, most) if wanted < longest + 1 else wanted)
 
 
 def bar_width(label: int, width: int) -> int:
