@@ -180,7 +180,7 @@ async def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
 async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_path: Path) -> None:
     async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
         await it.press("r")
-        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "the run did not end")
         it.app.given["hint"] = "Go on."
         it.session.start({"hint": "Go on."}, Mode.CONTINUE, session="other-1a2b")
         await it.until(lambda: it.presenter.state.run.session_id == "other-1a2b", "no second run")
