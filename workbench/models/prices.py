@@ -30,6 +30,8 @@ _EDITION = re.compile(r"(?:-v\d+)?(?:@.*)?$")
 """End of a name at Bedrock and at Vertex AI."""
 _DATE = re.compile(r"-(?:20\d{6}|\d{3}|latest|0)$")
 """End of a name that pins an edition, or asks for the newest."""
+_REGION = re.compile(r"/[a-z]{2}(?:-gov)?-[a-z]+-\d/")
+"""In a key of a price that holds in one region alone."""
 _FIELDS = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -195,7 +197,7 @@ class PriceTable:
         if self._sellers is None:
             self._sellers = dict[str, str]()
             table, cached = self._loaded(), _FIELDS["cache_read"]
-            priced = [key for key, facts in table.items() if facts.get(_FIELDS["input"])]
+            priced = [key for key, facts in table.items() if facts.get(_FIELDS["input"]) and not _REGION.search(key)]
             order = sorted(priced, key=lambda key: (not table[key].get(cached), key.count("."), len(key)), reverse=True)
             self._sellers = {_EDITION.sub("", bare_name(key)): key for key in order}
             for known, key in list(self._sellers.items()):
