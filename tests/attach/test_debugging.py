@@ -270,7 +270,7 @@ async def test_calls_of_a_web_socket_are_paused_edited_and_answered_like_others(
     ends: list[str] = []
 
     async def ended(socket: ClientWebSocketResponse) -> str:
-        while (event := await socket.receive_json())["type"] != "response.completed":
+        while (event := await socket.receive_json(timeout=20))["type"] != "response.completed":
             pass
         return f"{event['stream_id']}: {event['response']['output'][0]['content'][0]['text']}"
 
@@ -296,13 +296,19 @@ async def test_calls_of_a_web_socket_are_paused_edited_and_answered_like_others(
                 person.stepper.edit(SetAnswer(Message("assistant", "by hand")))
                 ends.append(await ended(socket))
 
+                await socket.send_json(socket_asked("d", "plain"))
+                for _ in ("request", "answer"):
+                    await asyncio.to_thread(person.held)
+                    person.stepper.go(Mode.INTO)
+                ends.append(await ended(socket))
+
                 await socket.send_json(socket_asked("c", "third"))
                 await asyncio.to_thread(person.held)
             words = "the client gave up while its request was paused; it was not sent"
             await soon(lambda: any(words in one for one in said), "what the person is told")
-    assert ends == ["a: from a person", "b: by hand"]
+    assert ends == ["a: from a person", "b: by hand", "d: To plain"]
     calls = attached.state().calls
-    assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand", None]
+    assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand", "To plain", None]
 
 
 def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project) -> None:

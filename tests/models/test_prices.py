@@ -271,3 +271,17 @@ def test_an_unknown_model_has_its_makers_rule_once_cached_tokens_are_stated() ->
     price = table.price("anthropic/claude-opus-9.9-fast")
     assert (price.rule.provider, price.stated_rule.provider, price.stated_rule.opt_in) == ("none", "anthropic", True)
     assert table.price("lab/model-of-nobody").stated_rule.provider == "the record"
+
+
+def test_a_retired_model_has_the_price_of_a_reseller_that_is_not_of_one_region_alone(tmp_path: Path) -> None:
+    """Of an edition, too, if the reseller tells what cached tokens cost."""
+    gov = {"input_cost_per_token": 3e-7, "litellm_provider": "bedrock"}
+    sold = {"input_cost_per_token": 2.5e-7, "cache_read_input_token_cost": 3e-8, "litellm_provider": "vertex_ai"}
+    file = tmp_path / "prices.json"
+    keys = {
+        "bedrock/us-gov-east-1/anthropic.claude-3-haiku-20240307-v1:0": gov,
+        "vertex_ai/claude-3-haiku-20240229": sold,
+    }
+    file.write_text(json.dumps(keys))
+    price = PriceTable(file=file).price("anthropic.claude-3-haiku-20240307-v1:0")
+    assert (price.input, price.source) == (2.5e-7, "litellm map, as vertex_ai/claude-3-haiku-20240229")
