@@ -151,6 +151,8 @@ def test_a_person_picks_from_the_frontier_and_balanced_stands_in_for_nobody() ->
     found = evaluation(played)
     assert (found["decided_by"], found["reason"]) == ("a person, from the frontier", "worth it")
     assert found["evaluator_reason"] == "because"
+    why = why_text(played.state.contests.all[0].rounds[0], rows(played))
+    assert why == 's2 wins: "worth it" (a person, from the frontier; the evaluator said "because")'
     assert played.of_kind("human_asked")[0].data["candidates"] == [0, 2]
     asked = next(i for i, event in enumerate(played.events) if event.kind == "human_asked") + 1
     seen = RunState.of(played.events[:asked])

@@ -182,10 +182,12 @@ def test_no_text_and_no_place_in_it_breaks_the_search(at: int, typed: str, form:
     field_help(text, offset, form)
 
 
-@pytest.mark.parametrize("form", ["yaml", "json"])
-def test_every_key_of_a_sound_file_is_found_where_the_parser_finds_it(form: Format) -> None:
+@pytest.mark.parametrize(
+    ("form", "indent"), [("yaml", None), ("json", 1), ("json", 0)], ids=["yaml", "json", "json-without-indents"]
+)
+def test_every_key_of_a_sound_file_is_found_where_the_parser_finds_it(form: Format, indent: int | None) -> None:
     written = load(BLOCK, "x.yaml").source
-    text = json.dumps(written.data, indent=1) if form == "json" else BLOCK
+    text = json.dumps(written.data, indent=indent) if form == "json" else BLOCK
     source = load(text, f"x.{form}").source
     for path in (("phases", 0, "name"), ("phases", 0, "rules", "max_turns"), ("phases", 0, "handoffs", 0, "target")):
         spot = source.spot(path)

@@ -152,3 +152,9 @@ def test_a_key_goes_along_to_an_address_of_ones_own() -> None:
 
     assert (resolved.key_variable, resolved.where) == ("OPENAI_API_KEY", "https://gateway.example/v1")
     assert answered_at("gpt-4o", "", env) == ""
+
+
+@pytest.mark.parametrize(("name", "provider"), [("amazon.titan-text-lite-v1", "bedrock"), ("dolphin", "nlp_cloud")])
+def test_a_bare_name_that_only_litellm_knows_goes_to_the_provider_that_litellm_finds(name: str, provider: str) -> None:
+    found = resolve(name, "", {})
+    assert (found.litellm_name, found.provider.id) == (f"{provider}/{name}", provider)
