@@ -17,6 +17,7 @@ from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, plain_run, save
 from workbench.store.index.index import COPIES
 from workbench.store.store import Store
+from workbench.workspace.batch.inputs import query_inputs
 from workbench.workspace.sql_queries import open_index
 
 COUNT = "SELECT count() FROM events\n"
@@ -68,6 +69,8 @@ def test_a_second_process_is_told_the_pid_still_journals_and_reads_a_copy(tmp_pa
         with open_index(store) as copy:
             copy.catch_up()
             assert copy.sql(COUNT).one() == 2 * len(events), "what the owner has, and what it has not indexed yet"
+        rows = query_inputs(store, "SELECT run_id, calls FROM runs ORDER BY run_id", 5)
+        assert [row for _, row in rows.found] == [{"run_id": RUN, "calls": 2}, {"run_id": "later", "calls": 2}]
         assert not list((tmp_path / COPIES).iterdir())
         assert owner.answer(COUNT) == str(2 * len(events)), "the owner's own files are as they were"
 

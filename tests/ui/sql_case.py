@@ -66,7 +66,8 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     at.screen._show_head(replace(at.screen.answer, seconds=0.012))
     await check_sizes(it, "sql", picture=True)
     seen["syntax"] = await at.ask("SELECT 1,\n  FROM runs WHERE (")
-    seen["unknown"] = await at.ask("SELECT\n  nope\nFROM runs")
+    seen["unknown"] = await at.ask("SELECT\n  session\nFROM runs")
+    seen["unknown table"] = await at.ask("SELECT 1 FROM runz")
     seen["refused"] = await at.ask("DROP TABLE runs")
     seen["hostile"] = await at.ask(HOSTILE)
     seen["hostile spans"] = [list(span) for span in at.rows.row(0, 110).spans]

@@ -16,7 +16,7 @@ from workbench.store.index.catalogue import COLUMNS, TABLES
 from workbench.store.index.table import Column, ResultTable, plain_type
 from workbench.store.sqltext import fault_of
 from workbench.views.result import FoundPlace, ResultRows, place_of_row, record, short
-from workbench.workspace.sql_completion import complete_sql
+from workbench.workspace.sql_completion import complete_sql, suggested
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,8 +44,9 @@ def test_a_run_that_just_ended_is_in_the_answer(seen: dict[str, Any]) -> None:
 
 def test_a_fault_is_told_with_its_place_and_marked(seen: dict[str, Any]) -> None:
     assert "error: 2:" in seen["syntax"]
-    assert "error: 2:3: Unknown expression identifier `nope`" in seen["unknown"]
+    assert "error: 2:3: there is no column 'session': did you mean session_id?" in seen["unknown"]
     assert "2✗" in seen["unknown"]
+    assert "error: 1:15: there is no table 'runz': did you mean runs?" in seen["unknown table"]
     assert "only SELECT, EXPLAIN, SHOW and DESCRIBE are allowed" in seen["refused"]
 
 
@@ -221,6 +222,29 @@ def test_the_place_of_a_fault_is_worked_out(sql: str, said: str, place: tuple[in
     assert (fault.line, fault.column) == place
 
 
+@pytest.mark.parametrize(
+    ("sql", "said", "meant"),
+    [
+        (
+            "SELECT session FROM runs",
+            "Unknown expression identifier `session`. Maybe you meant: ['reason']",
+            "session_id?",
+        ),
+        ("SELECT phase FROM runs", "Unknown expression identifier `phase`", "DESCRIBE runs lists its columns"),
+        ("SELECT r.name FROM all_data r", "Identifier 'r.name' cannot be resolved from table r", "phase_name?"),
+        ("SELECT csot FROM runs", "Unknown expression identifier `csot`", "cost?"),
+        ("SELECT x FROM (SELECT 1)", "Unknown expression identifier `x`", "there is no column 'x'"),
+        ("SELECT 1 FROM calls", "Unknown table expression identifier 'calls'", "the tables are runs, all_data"),
+        ("SELECT 1 FROM w.run", "Unknown table expression identifier 'w.run'", "did you mean runs?"),
+        ("SELECT ]", "Syntax error: failed at position 8 (]): ].", ""),
+    ],
+)
+def test_a_wrong_name_is_told_with_what_it_may_mean_in_the_tables_of_the_query(sql: str, said: str, meant: str) -> None:
+    fault = fault_of(sql, StoreError(said))
+    assert f"{fault.message}: {suggested(fault, sql, CATALOGUE)}".rstrip(": ").endswith(meant)
+    assert "Maybe" not in fault.message
+
+
 def test_what_the_engine_expected_is_named_in_a_few_words() -> None:
     said = "Syntax error: failed at position 1 (X): X. Expected one of: token, FROM, WHERE, GROUP BY, HAVING, LIMIT"
     assert fault_of("X", StoreError(said)).message.endswith("Expected: FROM, WHERE, GROUP BY, HAVING, …")
@@ -250,6 +274,7 @@ def test_a_number_with_many_decimals_is_short_in_the_grid_and_whole_in_its_row(v
         ("cost", "Nullable(Float64)", 0.0123, "$0.0123"),
         ("sum(cost)", "Float64", 1234.5, "$1,234.5000"),
         ("cost", "String", "0.1", "0.1"),
+        ("unknown_costs", "UInt32", 3, "3"),
         ("tokens_in", "UInt32", 25429, "25,429"),
         ("seq", "UInt32", 25429, "25429"),
         ("row_version", "UInt64", 25429, "25429"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -16,6 +16,10 @@ from workbench.store.faults import StoreError
 _POSITION = re.compile(r"failed at position (\d+)")
 _OPENED = re.compile(r"'\(' at position (\d+) is never closed")
 _NAME = re.compile(r"[Ii]dentifier [`']([^`']+)[`']|[Ff]unction [`']?([A-Za-z_]\w*)[`']?")
+_UNKNOWN = re.compile(
+    r"Unknown table expression identifier '(?P<table>[^']+)'"
+    r"|(?:Unknown expression identifier|Identifier) [`'](?P<column>[^`']+)[`']"
+)
 _LINE = re.compile(r"line (\d+): ")
 _EXPECTED = re.compile(r" Expected one of: (.*)", re.DOTALL)
 _SCOPE = re.compile(r":? ?In scope .*", re.DOTALL)
@@ -31,6 +35,9 @@ class SqlFault(Struct, frozen=True):
     line: int = 0
     column: int = 0
     length: int = 1
+    unknown: Literal["", "column", "table"] = ""
+    """What no table has, or what does not exist, by the name ``name``."""
+    name: str = ""
 
 
 def fault_of(text: str, error: StoreError) -> SqlFault:
@@ -42,7 +49,12 @@ def fault_of(text: str, error: StoreError) -> SqlFault:
         line = _LINE.match(said)
         return SqlFault(message, int(line[1]) if line else 0, 1 if line else 0)
     begin = text.rfind("\n", 0, offset) + 1
-    return SqlFault(message, text.count("\n", 0, offset) + 1, offset - begin + 1, length)
+    kind: Literal["", "column", "table"] = ""
+    if (absent := _UNKNOWN.search(said)) is not None:
+        kind = "table" if absent["table"] else "column"
+        message = f"there is no {kind} '{absent['table'] or absent['column']}'"
+    name = (absent["table"] or absent["column"]).rpartition(".")[2] if absent is not None else ""
+    return SqlFault(message, text.count("\n", 0, offset) + 1, offset - begin + 1, length, kind, name)
 
 
 def _place(text: str, said: str) -> tuple[int | None, int]:

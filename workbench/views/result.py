@@ -54,7 +54,8 @@ def shown(value: Any) -> str:
 
 def short(value: Any, column: Field | None = None) -> str:
     """A value as a table shows it: thousands separated, at most six significant decimals, dollars if the column says
-    cost, times to the second. Numbers that are names stay unchanged.
+    cost and holds fractions (a whole number of costs is a count), times to the second. Numbers that are names stay
+    unchanged.
     """
     if isinstance(value, bool) or value is None:
         return shown(value)
@@ -62,7 +63,7 @@ def short(value: Any, column: Field | None = None) -> str:
         name = column.name.casefold() if column is not None else ""
         if isinstance(value, float) and not math.isfinite(value):
             return str(value)
-        if _COST.search(name) and _is_number(column):
+        if _COST.search(name) and column is not None and column.plain == "number":
             return money(float(value), exact=True)
         if isinstance(value, int):
             return str(value) if _NAMING.search(name) else f"{value:,}"

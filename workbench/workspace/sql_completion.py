@@ -1,16 +1,17 @@
 """Completion in an unfinished query: tables, columns of the tables that the query names, words and functions of the
-dialect. Works without parsing, because an unfinished query cannot be parsed.
+dialect; and the names that a wrong one may mean. Works without parsing, because an unfinished query cannot be parsed.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.language.edit.completion import Completion, Item
 from workbench.store.index.catalogue import COLUMNS, INTERNAL, TABLES
 from workbench.store.index.table import Column
-from workbench.store.sqltext import tokens_so_far
+from workbench.store.sqltext import SqlFault, tokens_so_far
 
 _CLAUSES = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AS", "AND", "OR", "NOT", "IN", "LIKE"),
@@ -92,6 +93,38 @@ def complete_sql(text: str, offset: int, tables: Sequence[tuple[str, Sequence[Co
         ]
         items = [*_columns(known), *_functions(), *_clauses(), *_tables(tables)]
     return Completion(start, offset, typed, tuple(_matching(typed, items)))
+
+
+NEAR = 3
+"""Names that are suggested in the place of a wrong one."""
+
+
+def suggested(fault: SqlFault, sql: str, tables: Sequence[tuple[str, Sequence[Column]]]) -> str:
+    """What a query may have meant by a name that does not exist, as the end of a sentence; empty for other faults.
+
+    Columns are those of the tables that the query names, if it names any.
+    """
+    if not fault.unknown:
+        return ""
+    by_name = {name.casefold(): (name, columns) for name, columns in tables}
+    public = [name for name, _ in tables if name not in INTERNAL]
+    if fault.unknown == "table":
+        near = _near(fault.name, public)
+        return f"did you mean {near[0]}?" if near else f"the tables are {', '.join(public)}"
+    named = list({name: (name, columns) for name, columns in _named_tables(tokens_so_far(sql) or (), by_name).values()})
+    within = named or public
+    near = _near(fault.name, [item.text for item in _columns([by_name[name.casefold()] for name in within])])
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"DESCRIBE {named[0]} lists its columns" if named else ""
+
+
+def _near(name: str, known: Sequence[str]) -> list[str]:
+    """The names that begin with a wrong one, else contain it, else are spelled like it."""
+    wanted = name.casefold()
+    found = [one for one in known if one.casefold().startswith(wanted)]
+    found = found or [one for one in known if len(wanted) > 2 and wanted in one.casefold()]
+    return (found or difflib.get_close_matches(wanted, known, NEAR, 0.7))[:NEAR]
 
 
 def _matching(typed: str, items: Sequence[Item]) -> Iterator[Item]:

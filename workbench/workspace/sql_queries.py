@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.files import read_plain, write_whole
 from workbench.store.faults import StoreBusy, StoreError
 from workbench.store.index.catalogue import TABLES
 from workbench.store.index.table import Column, as_csv, as_json, write_parquet
+from workbench.store.sqltext import SqlFault, fault_of
+from workbench.workspace.sql_completion import suggested
 
 if TYPE_CHECKING:
     from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
@@ -162,6 +165,28 @@ class TableInfo(Struct, frozen=True):
     columns: tuple[Column, ...]
 
 
+def query_fault(index: Index | ServerIndex, sql: str, error: StoreError) -> SqlFault:
+    """Why an index refused a query: the place, the reason, and what an unknown table or column may mean."""
+    fault = fault_of(sql, error)
+    if not fault.unknown:
+        return fault
+    try:
+        tables = [(table.name, table.columns) for table in _tables_of(index)]
+    except StoreError:
+        return fault
+    hint = suggested(fault, sql, tables)
+    return replace(fault, message=f"{fault.message}: {hint}") if hint else fault
+
+
+def _tables_of(index: Index | ServerIndex) -> tuple[TableInfo, ...]:
+    found = []
+    for (name,) in index.sql("SHOW TABLES").rows:
+        rows = index.sql(f"DESCRIBE {name}").rows
+        found.append(TableInfo(str(name), tuple(Column(str(row[0]), str(row[1])) for row in rows)))
+    order = {name: at for at, name in enumerate(TABLES)}
+    return tuple(sorted(found, key=lambda table: (order.get(table.name, len(order)), table.name)))
+
+
 class SqlQueries:
     """Queries one store; the index is opened by the first query. Every method may be called from any thread."""
 
@@ -198,13 +223,16 @@ class SqlQueries:
 
     def tables(self) -> tuple[TableInfo, ...]:
         """All tables and views. Raises StoreError."""
-        found = []
         with self._used() as index:
-            for (name,) in index.sql("SHOW TABLES").rows:
-                rows = index.sql(f"DESCRIBE {name}").rows
-                found.append(TableInfo(str(name), tuple(Column(str(row[0]), str(row[1])) for row in rows)))
-        order = {name: at for at, name in enumerate(TABLES)}
-        return tuple(sorted(found, key=lambda table: (order.get(table.name, len(order)), table.name)))
+            return _tables_of(index)
+
+    def fault(self, sql: str, error: StoreError) -> SqlFault:
+        """Describes why a query was refused, as ``query_fault`` does."""
+        try:
+            with self._used() as index:
+                return query_fault(index, sql, error)
+        except StoreError:
+            return fault_of(sql, error)
 
     def ask(self, sql: str, cancel: Cancel, limit: int = MOST_ROWS) -> TimedAnswer:
         """Run one statement. Raises BadSql, DatabaseError, StoreError."""

@@ -15,10 +15,10 @@ from workbench.cli.printer import Printer, talk
 from workbench.language.clean import clean
 from workbench.store.index.database import DatabaseError
 from workbench.store.index.table import as_csv, as_json, write_parquet
-from workbench.store.sqltext import BadSql, fault_of
+from workbench.store.sqltext import BadSql
 from workbench.views.result import AnswerView
 from workbench.workspace.folders import Folders
-from workbench.workspace.sql_queries import SavedQueries, index_notes, open_index
+from workbench.workspace.sql_queries import SavedQueries, index_notes, open_index, query_fault
 
 FORMATS = ("table", "json", "csv", "parquet")
 SHOWN = 1000
@@ -70,7 +70,7 @@ def command(query: str | None, saved: str | None, form: str, limit: int | None, 
                 return
             table = index.sql(query, limit)
         except (BadSql, DatabaseError) as error:
-            fault = fault_of(query, error)
+            fault = query_fault(index, query, error)
             file = "query" if fault.line else ""
             raise Failure(Exit.USAGE, fault.message, file=file, line=fault.line, column=fault.column) from error
     if form == "table":

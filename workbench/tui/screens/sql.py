@@ -20,7 +20,7 @@ from workbench.language.edit.completion import Completion
 from workbench.language.problem import Problem, Severity, Span
 from workbench.store.faults import StoreError
 from workbench.store.index.queries import Cancel
-from workbench.store.sqltext import SqlFault, fault_of
+from workbench.store.sqltext import SqlFault
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
@@ -163,7 +163,7 @@ class SqlScreen(WorkbenchScreen[None]):
             if answer.table.cut and (count := self._asking.count(sql, cancel)) is not None:
                 self.post_message(IndexAnswered(number, count))
         except StoreError as fault:
-            self.post_message(IndexAnswered(number, fault_of(sql, fault)))
+            self.post_message(IndexAnswered(number, self._asking.fault(sql, fault)))
 
     @work(thread=True, group="sql-stop", exit_on_error=False)
     def _stop(self, cancel: Cancel) -> None:

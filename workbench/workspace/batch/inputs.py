@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from workbench.files import read_plain
-from workbench.store.index.index import Index
+from workbench.workspace.sql_queries import open_index
 
 if TYPE_CHECKING:
     from workbench.store.store import Store
@@ -87,7 +87,7 @@ def changed_since(file: Path, digest: str) -> bool:
 
 def query_inputs(store: Store, sql: str, limit: int | None = None) -> Records:
     """The rows of a query over the stored runs. Raises BadSql, DatabaseError, StoreError, InputsError."""
-    with Index(store) as index:
+    with open_index(store) as index:
         index.catch_up()
         table = index.sql(sql, limit)
     found = tuple((f"row {number} of the query", row) for number, row in enumerate(table.dicts(), 1))
