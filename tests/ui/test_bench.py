@@ -193,6 +193,34 @@ async def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> Non
         assert it.presenter.state.held.why == "paused"
 
 
+async def test_a_step_that_an_active_run_cannot_take_is_refused_in_words(tmp_path: Path) -> None:
+    slow = REPLIES.replace("replies:\n", "defaults: {latency: 300}\nreplies:\n", 1)
+
+    async with bench(tmp_path, text=CASCADE, replies=slow) as it:
+        await step(it)
+        await it.press("n", "n")
+        await it.until(lambda: "Key ignored: the last step is not over yet." in it.text())
+        await it.press("c")
+        await it.until(lambda: "Continues to the next breakpoint, or to the end." in it.text())
+        await it.press("c")
+        await it.until(lambda: "The run is active already; space pauses it." in it.text())
+        await it.press("n")
+        await it.until(lambda: "Pauses before the next call." in it.text())
+
+
+async def test_a_run_that_was_begun_is_starting_until_its_first_event(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        it.screen.action_start()  # Nothing that its engine sends is taken before this test waits.
+        assert "STARTING" in "".join(text for text, _ in it.presenter.header(120))
+        assert it.presenter.situation() == "running"
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        assert "STARTING" not in it.text()
+        await it.until(lambda: not it.session.running)
+        it.screen.action_start()
+        assert "STARTING" in "".join(text for text, _ in it.presenter.header(120))
+        await it.until(lambda: " DONE " in it.text())
+
+
 async def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:
     async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
         await it.press("r")

@@ -108,7 +108,7 @@ async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_pat
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
         assert "PAUSED before look:1" in it.text()
         await it.press("c")
-        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        await it.until(lambda: it.presenter.shows_summary, "no summary of the finished run")
 
 
 async def test_the_nested_runs_of_a_stored_run_can_be_opened_too(tmp_path: Path) -> None:

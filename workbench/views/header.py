@@ -47,6 +47,8 @@ class HeaderState(Struct, frozen=True):
     waiting: str = ""
     """The reason why a call in progress waits: ``provider 34 s, retry 2``."""
     stepping: bool = False
+    starting: bool = False
+    """Whether a run was begun whose first event is not there yet."""
     unsaved: bool = False
     """The disk does not take the run."""
     inside: Mapping[str, Figures] = {}
@@ -63,7 +65,7 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     told_why = _status(run, facts, brief=False) if width >= ROOMY else status
     gap = "   " if width >= ROOMY else "  "
     titled = joined((name, told_why), " " if told_why[0][0] == NAMES else gap)
-    doing = _doing(run, facts) if run is not None and run.run_id else status
+    doing = _doing(run, facts) if run is not None and run.run_id and not facts.starting else status
     server, brand = flat(facts.base_url), model.partition(" as ")[0].rpartition("/")[2]
     where: list[Span] = [("at ", "faint"), (Target(server, "app.settings"), "dim")] if server else []
     long: list[Span] = [("model ", "faint"), (Target(model, "app.settings"), "plain")] if model else []
@@ -147,6 +149,8 @@ def _file(facts: HeaderState, *, brief: bool = False) -> list[Span]:
 
 
 def _status(run: RunState | None, facts: HeaderState, *, brief: bool) -> list[Span]:
+    if facts.starting:
+        return [(" STARTING ", "running-badge")]
     if run is None or not run.run_id:
         return [(" NOT RUN ", "idle-badge")]
     name = Target(run_label(run), "app.runs")

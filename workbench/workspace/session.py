@@ -332,9 +332,9 @@ class Session:
             except OSError as fault:
                 self.project.notes.append(f"breakpoints are not kept: {fault.strerror}")
 
-    def go(self, mode: Mode) -> None:
-        """Let a held run go on."""
-        self.stepper.go(mode)
+    def go(self, mode: Mode) -> bool:
+        """Let a held run go on. Returns whether that changes anything."""
+        return self.stepper.go(mode)
 
     def pause(self) -> None:
         """Pause the run at its next stop."""

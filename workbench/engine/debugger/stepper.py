@@ -84,6 +84,8 @@ class Stepper:
         self._turn = asyncio.Lock()
         """Parallel branches are held one at a time."""
         self._from: Stop | None = None
+        self._leaving: Stop | None = None
+        """The stop that the run was let go from, until it is held again."""
         self._release: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -99,7 +101,7 @@ class Stepper:
     async def _hold(self, stop: Stop, why: str) -> Decision:
         self._loop = asyncio.get_running_loop()
         self._release = self._loop.create_future()
-        self.held, self.held_because, self._pause = stop, why, False
+        self.held, self.held_because, self._pause, self._leaving = stop, why, False, None
         self._on_hold(stop, why)
         try:
             await self._release
@@ -112,12 +114,14 @@ class Stepper:
         self._diverged = self._diverged or stop.answered_by == "changed"
         return Decision(send_anyway=bool(stop.problems), held=True)
 
-    def go(self, mode: Mode) -> None:
-        """Set the mode, and go on if held. From any thread."""
-        self.mode = mode
-        self._pause = False
+    def go(self, mode: Mode) -> bool:
+        """Set the mode, and go on if held. From any thread. Returns whether that changes anything: not where the run
+        was let go in this mode before and is not held again yet."""
+        changes = mode is not self.mode or self._pause or (self.held is not None and self.held is not self._leaving)
+        self.mode, self._pause, self._leaving = mode, False, self.held
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._let_go)
+        return changes
 
     def edit(self, *edits: Edit) -> None:
         """Make edits at the stop where the run is paused; it stays paused there and shows the result. Any thread may
@@ -127,7 +131,7 @@ class Stepper:
         if stop is None or self._loop is None:
             raise EditError("the run is not paused: there is nothing to edit")
         check_edits(edits, stop)
-        self._edits = edits
+        self._edits, self._leaving = edits, stop
         self._loop.call_soon_threadsafe(self._let_go)
 
     def pause(self) -> None:

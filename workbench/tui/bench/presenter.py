@@ -62,6 +62,8 @@ class Presenter:
     given: Mapping[str, Any] = field(default_factory=dict)
     """Inputs of the next run."""
     stepping: bool = False
+    starting: bool = False
+    """Whether a run was begun whose first event is not there yet."""
     phase: str = ""
     """The phase that the tree's cursor is on."""
     detail_mode: Detail = "message"
@@ -541,6 +543,7 @@ class Presenter:
             question=state.current_question() is not None,
             waiting=awaited,
             stepping=self.stepping,
+            starting=self.starting,
             unsaved=state.unsaved,
             inside=inside_it(state.children),
             tick=self.tick,
@@ -555,7 +558,7 @@ class Presenter:
             return "asked"
         if state.held is not None:
             return "held"
-        if state.alive:
+        if state.alive or self.starting:
             return "running"
         if state.resumable:
             return "unfinished"

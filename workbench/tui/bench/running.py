@@ -55,6 +55,15 @@ def known_names(presenter: Presenter) -> KnownNames:
     return KnownNames(phases, sorted(tools), state, edges, outcomes_of(graph) if graph is not None else ())
 
 
+_GOES_ON = {
+    Mode.OVER: "Pauses before the next call.",
+    Mode.INTO: "Pauses at the next stop.",
+    Mode.OUT: "Pauses at the end of this phase.",
+    Mode.CONTINUE: "Continues to the next breakpoint, or to the end.",
+}
+"""How an active run goes on that is let go in another mode."""
+
+
 def _past_mode(held: HeldRun, run: RunState) -> Mode | None:
     """Returns how a run that is resumed goes on from a stop that its journal has behind it; None where it has not. What
     had begun branches or a child goes on inside them."""
@@ -97,6 +106,9 @@ class Running:
         if self.drain(session, presenter):
             self._stage.redraw()
             return True
+        if presenter.starting and not session.running:
+            presenter.starting = False
+            self._stage.redraw()
         now = monotonic()
         held = presenter.state.held
         if held is not None and held.since is not None:
@@ -119,6 +131,7 @@ class Running:
                 self._say(str(notice.data.get("message", "")), severity)
         if not presenter.state.absorb(arrived, noticed, monotonic()):
             return False
+        presenter.starting = presenter.starting and not arrived and not presenter.state.failure
         self._catch_up(session, presenter)
         held = presenter.state.held
         if held is not None and held.at_node and presenter.state.visited == held.place.visit_key:
@@ -197,14 +210,28 @@ class Running:
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
         if session.running:
-            session.go(wanted)
-            self._stage.soon()
+            self._go(session, presenter, wanted)
         elif presenter.state.resumable and presenter.state.run.run_id != self._declined:
             self.resume(presenter.state.run.run_id, wanted)
         elif presenter.state.started:
             self._offer_again(presenter)
         else:
             self.begin(wanted)
+
+    def _go(self, session: Session, presenter: Presenter, mode: Mode) -> None:
+        """Let the run go on from where it is paused. Elsewhere it says what the key changes, or that it changes
+        nothing: steps are not kept for later, because each may cost a call."""
+        paused = presenter.state.held is not None or session.stepper.held is not None
+        changes = session.go(mode)
+        self._stage.soon()
+        if presenter.state.current_question() is not None:
+            self._say(told("The run waits for your answer: {run.answer} opens the question."), "warning")
+        elif not changes and mode is Mode.CONTINUE:
+            self._say(told("The run is active already; {run.pause} pauses it."), "warning")
+        elif not changes:
+            self._say("Key ignored: the last step is not over yet.", "warning")
+        elif not paused:
+            self._say(_GOES_ON[mode])
 
     def _offer_again(self, presenter: Presenter) -> None:
         """The run that is shown is over: a step starts nothing by itself."""
@@ -353,6 +380,9 @@ class Running:
 
     def begun(self) -> None:
         """A run has begun, or goes on."""
+        if (live := self._stage.live()) is not None and live[0].running:
+            live[1].starting = True
+            self._stage.redraw()
         self._on_begun()
         self._stage.soon()
 
