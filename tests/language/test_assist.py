@@ -12,6 +12,9 @@ from workbench.language.edit.completion import Names, complete, field_help, name
 from workbench.language.edit.cursor import cursor_at
 from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
 from workbench.language.load import load
+from workbench.language.model.base import Model
+from workbench.language.model.cascade import Cascade
+from workbench.language.model.shape import shape
 from workbench.language.read.source import Format
 
 MARK = "|~"
@@ -78,11 +81,38 @@ def path_of(marked: str, form: Format = "yaml") -> str:
         (PHASE + "    instructions: '{{ input.path | low|~'", ["lower"]),
         (PHASE + "    rules:\n      turn_prompt: '{{ tu|~'", ["turn", "max_turns"]),
         ("token_budget:\n  phase_overrides:\n    |~", ["look", "crash"]),
+        ("tool_caching:\n  tools:\n    |~", ["read_file", "set_state"]),
+        ("phases:\n- name: each\n  for_each_row:\n    table: |~", ["_look", "_crash"]),
+        (PHASE + "    soundings:\n      validator: |~", ["length_check"]),
+        (PHASE + "    soundings:\n      models:\n        - |~", ["openai/gpt-4.1"]),
+        (PHASE + "    soundings:\n      models:\n        |~", ["openai/gpt-4.1"]),
+        (PHASE + "    human_input:\n      escalate_to: |~", ["look", "crash"]),
         ("phases:\n- name: look\n  |~", ["instructions", "tackle"]),
     ],
 )
 def test_yaml_offers_what_may_stand_there(marked: str, first: list[str]) -> None:
     assert offered(marked)[: len(first)] == first
+
+
+def _models(model: type[Model], seen: dict[type[Model], None]) -> None:
+    if model not in seen:
+        seen[model] = None
+        for field in shape(model).values():
+            if field.model is not None:
+                _models(field.model, seen)
+
+
+def test_each_field_that_is_called_like_what_it_names_says_so() -> None:
+    found: dict[type[Model], None] = {}
+    _models(Cascade, found)
+    ends = {"model": "model", "validator": "validator", "phase": "source", "phases": "source", "models": "model"}
+    wrong = {
+        f"{model.__name__}.{field.key}": field.names
+        for model in found
+        for field in shape(model).values()
+        if field.model is None and (end := field.key.rsplit("_", 1)[-1]) in ends and field.names != ends[end]
+    }
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from workbench.language.edit.navigate import Definitions, definitions_of, named_
 from workbench.language.edit.phase_names import phase_uses, renamed_phase
 from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
 from workbench.language.load import load
+from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source
 
@@ -60,6 +61,52 @@ def test_every_place_that_names_the_phase_changes_and_nothing_else_does() -> Non
 def test_the_same_in_json() -> None:
     text = json.dumps(yaml.safe_load(TEXT), indent=1)
     assert renamed_phase(source_of(text, "x.json"), "look", "search").count("search") == PLACES
+
+
+CODE = """\
+cascade_id: x
+phases:
+  - {name: raw_rows, tool: sql_data, inputs: {query: SELECT 1 AS raw_rows}}
+  - name: raw
+    tool: sql_data
+    inputs:
+      query: |
+        -- of _raw_rows
+        SELECT _raw_rows.a, x._raw_rows, '_raw_rows' FROM _raw_rows
+        JOIN "_raw_rows_items" ON {{ outputs.raw_rows.rows }}
+  - {name: code, tool: python_data, inputs: {code: "result = data.raw_rows, data['raw_rows']  # data.raw_rows"}}
+  - {name: other, tool: js_data, inputs: {code: "result = data.raw_rows.length // data.raw_rows"}}
+  - {name: lisp, tool: clojure_data, inputs: {code: "(count (:raw-rows data))"}}
+  - {name: shell, tool: bash_data, inputs: {script: cat _raw_rows, input_table: _raw_rows}}
+  - {name: each, for_each_row: {table: _raw_rows_items, instructions: x}}
+  - {name: end_, instructions: x, context: {from: ["raw_rows#2"], exclude: [raw_rows]}}
+  - {name: asks, instructions: x, human_input: {on_timeout: escalate, escalate_to: raw_rows}}
+"""
+
+
+def test_tables_code_and_visits_name_the_phase_too() -> None:
+    changed = renamed_phase(source_of(CODE), "raw_rows", "first_rows")
+    assert changed.count("first_rows") + changed.count("first-rows") == 14
+    for kept in (
+        "-- of _raw_rows",
+        "x._raw_rows",
+        "'_raw_rows'",
+        "# data.raw_rows",
+        "// data.raw_rows",
+        "cat _raw_rows",
+    ):
+        assert kept in changed
+    assert "(:first-rows data)" in changed
+    assert "first_rows#2" in changed
+    assert renamed_phase(source_of(changed), "first_rows", "raw_rows") == CODE
+    with pytest.raises(EditError, match="there - means minus"):
+        renamed_phase(source_of(CODE), "raw_rows", "first-rows")
+
+
+@pytest.mark.parametrize("word", SOURCE_KEYWORDS)
+def test_no_keyword_of_a_source_becomes_a_name(word: str) -> None:
+    with pytest.raises(EditError, match="means something else"):
+        renamed_phase(source_of(TEXT), "look", word)
 
 
 def test_line_ends_and_a_byte_order_mark_stay() -> None:

@@ -18,6 +18,7 @@ from workbench.context.place import Place
 from workbench.context.placeholder import result_header, without_images
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.language.model.cascade import ContextSource, Phase
+from workbench.language.model.context import SOURCE_SHORTHANDS
 from workbench.language.problem import Path, path_text
 
 # Messages of another phase as plain conversation: no calls, no results, no provider metadata.
@@ -178,12 +179,12 @@ class Injection:
 
     def _resolve(self, name: str, *, every: bool = False) -> list[VisitRecord]:
         """The visits that a name or keyword means, in run order. ``every``: a bare name means all its visits."""
-        keyword = name.lower()
+        keyword = SOURCE_SHORTHANDS.get(name.lower(), name.lower())
         if keyword == "all":
             return self._seen
         if keyword == "first":
             return self._seen[:1]
-        if keyword in ("previous", "prev"):
+        if keyword == "previous":
             return self._seen[-1:]
         named = [visit for visit in self._seen if visit.phase == name]
         if not named:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.language.tables import table_name
+
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -51,11 +53,12 @@ def tables_of(outputs: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for phase, output in outputs.items():
-        for name, rows in _tables(f"_{phase}", _read(output)):
+        own = table_name(phase)
+        for name, rows in _tables(own, _read(output)):
             found[name] = rows
         more = output.get("table") if isinstance(output, Mapping) else None
-        if isinstance(more, str) and f"_{phase}" in found:
-            found[more] = found[f"_{phase}"]
+        if isinstance(more, str) and own in found:
+            found[more] = found[own]
     return found
 
 

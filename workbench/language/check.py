@@ -13,6 +13,7 @@ from workbench.language.clean import clean_line
 from workbench.language.diagnose import MAX_PROBLEMS
 from workbench.language.model.base import WORDS, as_text
 from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.model.shape import (
     MEANT,
     Place,
@@ -26,8 +27,6 @@ from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 
-RESERVED = frozenset({"all", "first", "previous", "prev"})
-"""Words that ``context.from`` reads as keywords, in any case."""
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -144,7 +143,7 @@ def _names(place: Place, source: Source) -> Iterator[Problem]:
             if own in seen:
                 yield _problem(source, Severity.ERROR, "L208", f"phase '{clean_line(own, 80)}' is defined twice", at)
             seen.add(own)
-        if name.lower() in RESERVED:
+        if name.lower() in SOURCE_KEYWORDS:
             message = f"phase name '{clean_line(name, 80)}' is a context keyword; from: cannot select it"
             yield _problem(source, Severity.WARNING, "L213", message, path)
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.language.lint.examples import EXAMPLES, Example
-from tests.language.lint.examples.example import MARK, whole
+from tests.language.lint.examples.example import BUILTIN_TOOLS, BUILTIN_VALIDATORS, MARK, whole
 from tests.support.stored import check_stored
 from workbench.language.lint.catalogue import CATALOGUE
 from workbench.language.lint.linter import check
+from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import load
 from workbench.language.problem import Problem
 
@@ -87,7 +88,17 @@ def test_the_catalogue_is_in_order_and_says_when_each_code_is_given() -> None:
         ),
         (
             "[{name: a, instructions: x, context: {from: [b]}}, {name: b, instructions: x}]",
-            "'b' runs after 'a': define it first, or let it hand off to 'a'",
+            "'b' runs after 'a': define it before 'a', or let it hand off to 'a'",
+        ),
+        (
+            "[{name: a, instructions: x, handoffs: [b], context: {from: [b]}}, {name: b, instructions: x}]",
+            "'b' runs after 'a': read it in a later phase, or let it hand off to 'a'",
+        ),
+        (
+            "[{name: a, instructions: x, context: {from: [c]}}, {name: b, instructions: '{{ outputs.a }}'},"
+            " {name: c, tool: sql_data, inputs: {query: SELECT * FROM _b}}]",
+            "the phases read each other in a circle, and one has to run first:"
+            " 'a' reads 'c', 'c' reads 'b', 'b' reads 'a'; remove one of these",
         ),
         (
             "[{name: a, instructions: x, handoffs: [c]}, {name: b, instructions: x},"
@@ -110,6 +121,33 @@ def test_a_source_that_cannot_have_run_says_the_way_out(phases: str, way_out: st
     problems = check(load(f"cascade_id: c\nphases: {phases}\n", "c.yaml"))
     (hint,) = [problem.hint for problem in problems if problem.code == "L401"]
     assert hint.startswith(way_out)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "instructions: '{{ outputs.b }}'",
+        "instructions: '{{ state.output_b }}'",
+        "instructions: x, inject_from: [b]",
+        "instructions: x, context: {mode: auto, anchors: {from_phases: [b]}}",
+        "instructions: x, soundings: {factor: '{{ outputs.b | length }}'}",
+        "instructions: x, soundings: {factor: 2, evaluator_instructions: '{{ outputs.b }}'}",
+        "instructions: x, soundings: {factor: 2, reforge: {honing_prompt: '{{ outputs.b }}'}}",
+        "instructions: x, human_input: {prompt: '{{ outputs.b }}'}",
+        "tool: sql_data, inputs: {query: SELECT * FROM _b}",
+        "tool: python_data, inputs: {code: 'result = data[\"b\"]'}",
+        "tool: js_data, inputs: {code: 'result = data.b'}",
+        "tool: clojure_data, inputs: {code: '(:b data)'}",
+        "tool: bash_data, inputs: {script: cat, input_table: _b}",
+        "for_each_row: {table: _b, instructions: x}",
+        "sub_cascades: [{ref: c.yaml, input_map: {x: '{{ outputs.b }}'}}], instructions: x",
+    ],
+)
+def test_every_place_that_reads_a_later_phase_says_the_way_out(reading: str) -> None:
+    around = LintEnvironment(BUILTIN_TOOLS, BUILTIN_VALIDATORS)
+    file = f"cascade_id: c\nphases:\n  - {{name: a, {reading}}}\n  - {{name: b, instructions: x}}\n"
+    (hint,) = [p.hint for p in check(load(file, "c.yaml"), around) if p.code in ("L401", "L413", "L604")]
+    assert hint.startswith("'b' runs after 'a': define it before 'a', or let it hand off to 'a'")
 
 
 BOTH = """

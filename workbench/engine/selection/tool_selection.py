@@ -12,7 +12,7 @@ from workbench.engine.contracts import ToolSpec
 from workbench.engine.conversation import Conversation
 from workbench.engine.engine_tools import ASK_HUMAN, SET_STATE, SPAWN
 from workbench.engine.toolcalls import balanced_objects, first_fenced
-from workbench.language.model.cascade import DATA_TOOLS
+from workbench.language.tables import DATA_TOOLS
 
 SYSTEM = "You choose the tools that a step of a workflow needs. Answer with one JSON object and nothing else."
 ANSWER = 'Answer: {"tools": ["name", …], "reason": "…"}'

@@ -11,15 +11,16 @@ from msgspec import Struct, field
 from workbench.language.dot.cursor import offers, position_at, row_at
 from workbench.language.edit import tasks
 from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
-from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.lint.templates import ASKING
 from workbench.language.lint.texts import COMMON, EXTRA
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import LAST_ERROR, Cascade, Model, Phase
+from workbench.language.model.context import SOURCE_KEYWORDS, SOURCE_SHORTHANDS
 from workbench.language.model.schema import field_schema, type_words
 from workbench.language.model.shape import FieldShape, shape
 from workbench.language.read.source import Format
+from workbench.language.tables import table_name
 from workbench.language.templates.names import FILTERS
 
 _Language = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter", "file"]
@@ -321,29 +322,22 @@ def _plain_values(stand: SchemaPosition, names: Names) -> Iterator[Item]:
         yield from (Item("true", "value", "bool"), Item("false", "value", "bool"))
 
 
-TOOLS = frozenset({("Phase", "tackle"), ("Phase", "tool")})
-VALIDATORS = frozenset({("Ward", "validator"), ("Wards", "pre"), ("Wards", "post"), ("Wards", "turn")})
-VALIDATOR_KEYS = frozenset({"validator", "loop_until"})
-MODEL_KEYS = frozenset({"model", "selector_model", "aggregator_model", "fallback_evaluator"})
-
-
 def _names_for(stand: SchemaPosition, names: Names, *, keys: bool = False) -> Iterator[Item]:
     """Names that a field may hold, or that its keys may be."""
-    assert stand.owner is not None
     assert stand.field is not None
-    place = (stand.owner.__name__, stand.field.key)
-    if place in NAMING and not keys:
-        if stand.owner.__name__ in WITH_KEYWORDS or place[1] == "inject_from":
-            yield from (Item(word, "value", "keyword") for word in KEYWORDS)
-        yield from _named(names.phases, "phase")
-    elif place[1] == BY_PHASE and keys:
-        yield from _named(names.phases, "phase", ": ")
-    elif place in TOOLS:
-        yield from _named(names.tools, "tool")
-    elif place in VALIDATORS or place[1] in VALIDATOR_KEYS:
-        yield from _named(names.validators, "validator")
-    elif place[1] in MODEL_KEYS:
-        yield from _named(names.models, "model")
+    named, after = (stand.field.keys, ": ") if keys else (stand.field.names, "")
+    if named == "source":
+        yield from (Item(word, "value", "keyword") for word in SOURCE_KEYWORDS if word not in SOURCE_SHORTHANDS)
+    if named in ("phase", "source"):
+        yield from _named(names.phases, "phase", after)
+    elif named == "table":
+        yield from (Item(table_name(name), "phase", words) for name, words in names.phases.items())
+    elif named == "tool":
+        yield from _named(names.tools, "tool", after)
+    elif named == "validator":
+        yield from _named(names.validators, "validator", after)
+    elif named == "model":
+        yield from _named(names.models, "model", after)
 
 
 def _named(found: Mapping[str, str], kind: Kind, after: str = "") -> Iterator[Item]:

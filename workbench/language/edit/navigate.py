@@ -10,17 +10,27 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from workbench.language.edit import tasks
-from workbench.language.edit.completion import MODEL_KEYS, TOOLS, VALIDATOR_KEYS, VALIDATORS, Kind, Names, position_of
+from workbench.language.edit.completion import Kind, Names, position_of
 from workbench.language.edit.cursor import Cursor, cursor_at
 from workbench.language.edit.dot import thing_at, words_of
-from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import Phase
+from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.read.source import Format
+from workbench.language.tables import table_name
 from workbench.language.templates.names import FILTERS
 from workbench.language.templates.sandbox import SANDBOX
 
+_KINDS: Mapping[str, Kind] = {
+    "phase": "phase",
+    "source": "phase",
+    "table": "phase",
+    "tool": "tool",
+    "validator": "validator",
+    "model": "model",
+}
+"""The kind of thing that a field names, by its mark in the model."""
 _CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[['\"][^'\"\]]*['\"]\])*")
 _PART = re.compile(r"\w+")
 _FILE = re.compile(r"[^\s'\"{}]*\.(?:ya?ml|json|md|txt|py|sql|sh|j2|jinja2?)\b")
@@ -157,24 +167,22 @@ def named_at(text: str, offset: int, form: Format) -> NamedThing | None:
     if word is None:
         return None
     start, end, name = word
-    place = (stand.owner.__name__, stand.field.key)
     kind: Kind | None = None
     file = _file(text, offset)
     if cursor.slot == "key":
-        return (
-            NamedThing("phase", name, start, end) if place[1] == BY_PHASE and cursor.path[-1:] == (BY_PHASE,) else None
-        )
+        keyed = _KINDS.get(stand.field.keys) if cursor.path[-1:] == (stand.field.key,) else None
+        return NamedThing(keyed, name, start, end) if keyed is not None else None
     if file is not None:
         return NamedThing("file", file[2].removeprefix("@"), file[0], file[1])
-    if (stand.owner is Phase and stand.field.key == "name") or (place in NAMING and not _keyword(stand.owner, name)):
+    mark = stand.field.names
+    if stand.owner is Phase and stand.field.key == "name":
         kind = "phase"
-    elif place in TOOLS:
-        kind = "tool"
-    elif place in VALIDATORS or place[1] in VALIDATOR_KEYS:
-        kind = "validator"
-    elif place[1] in MODEL_KEYS:
+    elif not (mark == "source" and name.lower() in SOURCE_KEYWORDS):
+        kind = _KINDS.get(mark)
+    if mark == "table":
+        start, name = start + len(table_name("")), name.removeprefix(table_name(""))
+    elif kind == "model":
         start, end, name = _wide(text, offset)
-        kind = "model"
     return NamedThing(kind, name, start, end) if kind is not None else None
 
 
@@ -187,10 +195,6 @@ def _of_task(text: str, offset: int, cursor: Cursor) -> NamedThing | None:
         return None
     start, end, name = _wide(text, offset)
     return NamedThing(kind, name, start, end) if name else None
-
-
-def _keyword(owner: type, name: str) -> bool:
-    return owner.__name__ in WITH_KEYWORDS and name in KEYWORDS
 
 
 def _chain_at(text: str, offset: int) -> re.Match[str] | None:

@@ -17,35 +17,15 @@ from workbench.language.edit.emit import scalar
 from workbench.language.edit.tasks import renamed_task
 from workbench.language.lint.templates import ASKING
 from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
+from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.model.shape import FieldShape, Place, places, shape
 from workbench.language.problem import Path, Severity, texts_of
 from workbench.language.read.source import Source, value_offsets
 from workbench.language.read.text import read_source
+from workbench.language.tables import BASH, CLOJURE, INPUT_TABLE, table_uses
 from workbench.language.templates.names import NameUse, names_used
 from workbench.language.templates.template import condition_shift, condition_template
 
-KEYWORDS = ("all", "first", "previous")
-"""Words that a source of a context may be instead of a phase."""
-NAMING = frozenset(
-    {
-        ("Handoff", "target"),
-        ("Phase", "handoffs"),
-        ("Phase", "inject_from"),
-        ("Phase", "routing"),
-        ("Phase", "on_error"),
-        ("ContextRules", "from"),
-        ("ContextRules", "exclude"),
-        ("ContextSource", "phase"),
-        ("Anchors", "from_phases"),
-        ("DecisionPoints", "routing"),
-        ("DecisionRoute", "to"),
-    }
-)
-"""Fields that name phases, by the mapping that has them."""
-WITH_KEYWORDS = frozenset({"ContextRules", "ContextSource", "Anchors"})
-"""Mappings whose fields may hold one of the keywords as well."""
-BY_PHASE = "phase_overrides"
-"""The field whose keys are names of phases."""
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -58,6 +38,8 @@ class PhaseUse(Struct, frozen=True):
     in_template: bool = False
     plain: bool = False
     """A scalar of YAML without quotes."""
+    in_kebab_case: bool = False
+    """Named as Clojure does it, with - in place of _."""
 
 
 def phase_uses(source: Source, name: str) -> tuple[PhaseUse, ...]:
@@ -87,15 +69,15 @@ def renamed_phase(source: Source, old: str, new: str) -> str:
         raise EditError("a name begins with a letter or _ and goes on with letters, digits, _ and -")
     if new == old:
         raise EditError("that is its name already")
-    if new in KEYWORDS:
+    if new.lower() in SOURCE_KEYWORDS:
         raise EditError(f"{new} means something else in context.from")
     if any(use.is_definition for use in phase_uses(source, new)):
         raise EditError(f"there is a phase {new} already")
     if "-" in new and any(use.in_template for use in uses):
-        raise EditError("templates name the phase, and there - means minus: use letters, digits and _")
+        raise EditError("templates or code name the phase, and there - means minus: use letters, digits and _")
     text, at = [], 0
     for use in uses:
-        text += [source.text[at : use.start], new]
+        text += [source.text[at : use.start], new.replace("_", "-") if use.in_kebab_case else new]
         at = use.end
     changed = source.bom + "".join((*text, source.text[at:]))
     again, problems = read_source(changed, source.file)
@@ -121,33 +103,47 @@ def _uses(
     owner: type[Model] = place.model
     if owner is Phase and field.key == "name":
         if value == name:
-            yield _scalar_use(source, path, is_definition=True)
-    elif (owner.__name__, field.key) in NAMING:
-        if not (owner.__name__ in WITH_KEYWORDS and name in KEYWORDS):
-            yield from (_scalar_use(source, where) for where in _strings(value, path, name))
-    elif field.key == BY_PHASE and isinstance(value, dict) and name in value:
+            yield _scalar_use(source, path, name, is_definition=True)
+    elif field.names == "source" or (field.names == "phase" and not field.keys):
+        if not (field.names == "source" and name.lower() in SOURCE_KEYWORDS):
+            visits = field.names == "source"
+            for where in _strings(
+                value, path, name, visits=visits, by_name=field.model is None or field.holds == "map"
+            ):
+                yield _scalar_use(source, where, name)
+    elif field.names == "table" and isinstance(value, str):
+        yield from _in_code(source, path, value, (BASH, INPUT_TABLE), name)
+    elif field.keys == "phase" and isinstance(value, dict) and name in value:
         yield _key_use(source, (*path, name))
     elif (field.template or field.scalars) and owner is not InlineValidator and not _within_validator(place):
         for where, text in texts_of(value, path):
             if not (field.key == "instructions" and text.startswith("@")):
                 yield from _in_template(source, where, text, name, asks=asks, condition=field.template == "condition")
+    if owner is Phase and field.key == "inputs" and isinstance(value, dict):
+        for argument, text in value.items():
+            if isinstance(text, str):
+                yield from _in_code(source, (*path, argument), text, (str(place.data.get("tool")), argument), name)
 
 
 def _within_validator(place: Place) -> bool:
     return any(model is Cascade and key == "validators" for model, key in place.within)
 
 
-def _strings(value: Any, path: Path, name: str) -> Iterator[Path]:
-    """The paths of names: the value itself, items of a list, or values of a mapping."""
-    if value == name:
-        yield path
+def _strings(value: Any, path: Path, name: str, *, visits: bool, by_name: bool) -> Iterator[Path]:
+    """The paths of names: the value itself, items of a list, or (``by_name``) values of a mapping. ``visits``: with the
+    number of a visit, too, as in ``name#2``.
+    """
+    wanted = re.compile(re.escape(name) + (r"(?:#\d+)?" if visits else ""))
+    if isinstance(value, str):
+        items = {path: value}
     elif isinstance(value, list):
-        yield from ((*path, index) for index, item in enumerate(value) if item == name)
-    elif isinstance(value, dict):
-        yield from ((*path, key) for key, item in value.items() if item == name)
+        items = {(*path, index): item for index, item in enumerate(value)}
+    else:
+        items = {(*path, key): item for key, item in value.items()} if by_name and isinstance(value, dict) else {}
+    yield from (where for where, item in items.items() if isinstance(item, str) and wanted.fullmatch(item))
 
 
-def _scalar_use(source: Source, path: Path, *, is_definition: bool = False) -> PhaseUse:
+def _scalar_use(source: Source, path: Path, name: str, *, is_definition: bool = False) -> PhaseUse:
     spot = source.spot(path)
     if spot is None or spot.shared:
         raise EditError("the name is shared through an alias; change it at the anchor")
@@ -155,7 +151,8 @@ def _scalar_use(source: Source, path: Path, *, is_definition: bool = False) -> P
     offsets = value_offsets(source.text, spot.start, spot.end, spot.style, value, source.format)
     if offsets is None:
         raise EditError(f"the name is written in a form that cannot be changed (line {source.position(spot.start)[0]})")
-    return PhaseUse(offsets[0], offsets[-1], is_definition=is_definition, plain=not spot.style)
+    end = offsets[len(name)] if len(value) > len(name) else offsets[-1]
+    return PhaseUse(offsets[0], end, is_definition=is_definition, plain=not spot.style)
 
 
 def _value(source: Source, path: Path) -> str:
@@ -187,17 +184,34 @@ def _in_template(
                 yield _template_use(source, path, text, use, shift, key, name)
 
 
+def _in_code(source: Source, path: Path, text: str, argument: tuple[str, str], name: str) -> Iterator[PhaseUse]:
+    """The places of a query or of code that read the output of the phase."""
+    names = [str(place.data.get("name")) for place in places(source.data) if place.model is Phase]
+    for use in table_uses(*argument, text, names):
+        if use.phase == name:
+            offsets = _offsets(source, path, text, text[use.start : use.end])
+            kebab = argument[0] == CLOJURE
+            yield PhaseUse(offsets[use.start], offsets[use.end], in_template=not kebab, in_kebab_case=kebab)
+
+
+def _offsets(source: Source, path: Path, text: str, written: str) -> list[int]:
+    """The offset in the file of each character of a value."""
+    spot = source.spot(path)
+    if spot is not None and spot.shared:
+        raise EditError("a text that names it is shared through an alias; change it at the anchor")
+    style, span = (spot.style, (spot.start, spot.end)) if spot is not None else ("", (0, 0))
+    found = value_offsets(source.text, *span, style, text, source.format) if spot is not None else None
+    if found is None:
+        raise EditError(f"{written} is written in a form that cannot be changed")
+    return found
+
+
 def _template_use(source: Source, path: Path, text: str, use: NameUse, shift: int, key: str, name: str) -> PhaseUse:
     lines = text.splitlines(keepends=True)
     start = sum(map(len, lines[: use.line - 1])) + use.column - 1 - (shift if use.line == 1 else 0)
     accessed = re.compile(rf"{use.root}\s*(?:\.\s*|\[\s*['\"]){re.escape(key)}(?!\w)").match(text, max(0, start))
-    spot = source.spot(path)
-    if accessed is None or spot is None:
+    if accessed is None:
         raise EditError(f"{use.text} is written in a form that cannot be changed")
-    if spot.shared:
-        raise EditError("a template that names it is shared through an alias; change it at the anchor")
-    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, text, source.format)
-    if offsets is None:
-        raise EditError(f"{use.text} is written in a form that cannot be changed")
+    offsets = _offsets(source, path, text, use.text)
     begin = accessed.end() - len(name)
     return PhaseUse(offsets[begin], offsets[accessed.end()], in_template=True)

@@ -160,6 +160,13 @@ _SOURCES = (
     ),
     Lint("L411", W, "unknown context_ttl category '{name}'", "context_ttl", "the categories are {categories}"),
     Lint("L412", W, "the {part} of '{name}' is injected twice", "two sources bring the same part", "first by {first}"),
+    Lint(
+        "L413",
+        W,
+        "table '{name}': {reason}",
+        "sql_data, python_data and their kin, for_each_row: a phase that cannot have run before, or no phase",
+        "let that phase run first",
+    ),
 )
 
 _TOOLS = (
@@ -216,7 +223,7 @@ _TEMPLATES = (
     Lint(
         "L604",
         W,
-        "outputs.{name}: {reason}",
+        "{name}: {reason}",
         "no phase, or one that cannot have run before",
         "it renders as empty; default(…) says 'maybe'",
     ),
@@ -362,6 +369,13 @@ _SETTINGS = (
     Lint("L724", E, "'{name}' cannot stand in 'parameters': {reason}", "parameters"),
     Lint("L725", E, "'enforce: {enforce}' cannot work: {reason}", "enforce", "'enforce: prompt' always works"),
     Lint("L726", I, "'cache_control' has no effect: {reason}", "cache_control", "leave it out"),
+    Lint(
+        "L727",
+        W,
+        "'{field}' has no effect for '{name}', which is no {kind}",
+        "phase_overrides of a budget, tools of tool_caching",
+        "write the name of a {kind}, or remove this key",
+    ),
 )
 
 _NOT_RUN = (

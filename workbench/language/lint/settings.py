@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from workbench.language.json_schema import bad_pattern, bad_schema
 from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
 from workbench.language.lint.place import PhaseAt
-from workbench.language.model.cascade import Phase, Soundings
+from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, Phase, Soundings
+from workbench.language.model.mcp import server_of
 from workbench.language.model.parameters import NAMED, CacheControl, Parameters, reserved
 from workbench.language.problem import Path
 
@@ -173,5 +174,26 @@ def no_room(facts: Facts) -> Iterator[Finding]:
             yield facts.report("L723", path, total=f"{total:,}", reserve=f"{budget.reserve_for_output:,}")
 
 
+def keyed_by_name(facts: Facts) -> Iterator[Finding]:
+    """L727: settings for a phase, or a tool, that is not there."""
+    budget, caching = facts.cascade.token_budget, facts.cascade.tool_caching
+    phases = (*facts.names, *facts.stand_ins)
+    for name in budget.phase_overrides if budget is not None else ():
+        if name not in phases:
+            yield _nothing_of(facts, ("token_budget", "phase_overrides", name), "phase", phases)
+    tools = facts.around.tools
+    if caching is None or tools is None:
+        return
+    for name in caching.tools:
+        if name not in (*tools, *PHASE_TOOLS, *RAG_TOOLS, facts.cascade.memory) and not server_of(name):
+            yield _nothing_of(facts, ("tool_caching", "tools", name), "tool", tools)
+
+
+def _nothing_of(facts: Facts, path: Path, kind: str, known: Iterable[str]) -> Finding:
+    name = str(path[-1])
+    near = facts.meant(name, known)
+    return facts.report("L727", path, at_key=True, field=path[-2], name=name, kind=kind, instead=near)
+
+
 LOCAL: tuple[Check, ...] = (patterns, schemas, request_parameters, enforced, idle_marks)
-WHOLE: tuple[Check, ...] = (kinds, idle_native, storage, escalation, no_room)
+WHOLE: tuple[Check, ...] = (kinds, idle_native, storage, escalation, no_room, keyed_by_name)

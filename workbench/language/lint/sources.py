@@ -2,99 +2,71 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.place import PhaseAt
+from workbench.language.lint.readings import Readings, listed_sources, named_sources, named_tables, split_visit
 from workbench.language.lint.strategies import read_by_strategy
-from workbench.language.model.cascade import ContextSource
-from workbench.language.problem import Path
-
-KEYWORDS = ("all", "first", "previous", "prev")
-TTL_CATEGORIES = ("tool_results", "images", "messages")
-_VISIT = re.compile(r"(.*)#(\d+)", re.DOTALL)
-
-
-class PhaseReference(NamedTuple):
-    """A place that names a phase whose parts are wanted."""
-
-    at: PhaseAt
-    path: Path
-    name: str
-    conditional: bool
-
-
-def _listed(facts: Facts, at: PhaseAt) -> Iterator[tuple[Path, ContextSource]]:
-    """The sources in effect, with their paths: those of ``context``, else, or if the strategy reads them instead, those
-    of ``inject_from``.
-    """
-    context = None if "inject_from" in read_by_strategy(facts, at) else at.phase.context
-    path: Path = (*at.path, "inject_from") if context is None else (*at.path, "context", "from")
-    for i, source in enumerate((at.phase.inject_from or ()) if context is None else context.from_):
-        yield (*path, i), source
-
-
-def _named(facts: Facts) -> Iterator[PhaseReference]:
-    for at in facts.phases:
-        for path, source in _listed(facts, at):
-            yield PhaseReference(at, (*path, "phase"), source.phase, source.condition is not None)
-        anchors = at.phase.context.anchors if at.phase.context else None
-        if anchors is not None and "from_phases" in anchors.model_fields_set:
-            for i, name in enumerate(anchors.from_phases):
-                yield PhaseReference(at, (*at.path, "context", "anchors", "from_phases", i), name, False)
-
-
-def _split(facts: Facts, name: str) -> tuple[str, int]:
-    """A phase name and the visit it asks for; 0 is the latest."""
-    match = None if name in facts.by_name or name in facts.stand_ins else _VISIT.fullmatch(name)
-    return (match[1], int(match[2][:6])) if match else (name, 0)
+from workbench.language.model.context import SOURCE_KEYWORDS, TTL_CATEGORIES
+from workbench.language.tables import table_name
 
 
 def known_sources(facts: Facts) -> Iterator[Finding]:
     """L402."""
     known = {*facts.by_name, *facts.stand_ins}
-    for _, path, name, _ in _named(facts):
-        if name.lower() not in KEYWORDS and _split(facts, name)[0] not in known:
-            near = facts.meant(name, (*facts.names, *facts.stand_ins, *KEYWORDS))
+    for _, path, name, _ in named_sources(facts):
+        if name.lower() not in SOURCE_KEYWORDS and split_visit(facts, name)[0] not in known:
+            near = facts.meant(name, (*facts.names, *facts.stand_ins, *SOURCE_KEYWORDS))
             yield facts.report("L402", path, name=name, instead=near, phases=facts.listed)
 
 
 def order(facts: Facts) -> Iterator[Finding]:
     """L401, L404, L405: whether a source can, or must, have run before the phase that wants it."""
-    for at, path, name, conditional in _named(facts):
-        written, visit = _split(facts, name)
+    readings = Readings(facts)
+    for at, path, name, conditional in named_sources(facts):
+        written, visit = split_visit(facts, name)
         base = facts.stand_ins.get(written, written)
         if at.name not in facts.reach.reachable:
             continue
-        if name.lower() in KEYWORDS:
+        if name.lower() in SOURCE_KEYWORDS:
             if at.name == facts.reach.start and not facts.reach.before(at.name):
                 yield facts.report("L405", path)
         elif base not in facts.by_name:
             continue
         elif not facts.reach.can_precede(base, at.name) or (visit > 1 and not facts.reach.can_precede(base, base)):
-            hint = _way_out(facts, base, visit, at)
+            hint = readings.way_out(base, at.name, visit)
             yield facts.report("L401", path, name=name, phase=at.name, hint=hint)
         elif not conditional and base == written and not _expected(facts, base, at.name):
             yield facts.report("L404", path, name=name, phase=at.name)
 
 
-def _way_out(facts: Facts, source: str, visit: int, at: PhaseAt) -> str:
-    """Advises on a source that cannot have run before a phase."""
-    phase = at.name
-    if visit > 1 and facts.reach.can_precede(source, phase):
-        return f"no loop leads back to '{source}': write '{source}', or hand off to it again"
-    if source == phase:
-        return "a phase cannot read its own output before it has run: remove it, or hand off to the phase again"
-    others = facts.by_name[source]
-    if any(_split(facts, listed.phase)[0] == phase for _, listed in _listed(facts, others)):
-        return f"'{phase}' and '{source}' read each other, and one has to run first: remove one of the two sources"
-    if source not in facts.reach.reachable:
-        return f"no walk visits '{source}': add it to the handoffs of a phase before '{phase}'"
-    if facts.reach.can_precede(phase, source):
-        return f"'{source}' runs after '{phase}': define it first, or let it hand off to '{phase}'"
-    return f"'{source}' is on another branch: let it hand off to a phase that leads to '{phase}'"
+def tables(facts: Facts) -> Iterator[Finding]:
+    """L413: the tables of data phases."""
+    readings, made = Readings(facts), _made_tables(facts)
+    for at, path, written, phase, offset in named_tables(facts):
+        if at.name not in facts.reach.reachable or written in made:
+            continue
+        if not phase:
+            if facts.family.readable and not facts.family.returning:
+                near = facts.meant(written, [table_name(name) for name in facts.names])
+                yield facts.report(
+                    "L413", path, name=written, reason="no phase makes this table", instead=near, hint=""
+                )
+            continue
+        host = facts.stand_ins.get(phase, phase)
+        if not facts.reach.can_precede(host, at.name):
+            reason = f"'{phase}' cannot have run before '{at.name}'"
+            span = facts.place.inside(path, offset, len(phase))
+            yield facts.report(
+                "L413", path, span=span, name=written, reason=reason, hint=readings.way_out(host, at.name)
+            )
+
+
+def _made_tables(facts: Facts) -> frozenset[str]:
+    """The tables that phases name themselves."""
+    rules = (at.phase.for_each_row for at in facts.all_phases)
+    return frozenset(rule.result_table for rule in rules if rule is not None and rule.result_table)
 
 
 def _expected(facts: Facts, name: str, phase: str) -> bool:
@@ -133,8 +105,8 @@ def _brings(facts: Facts, at: PhaseAt, name: str) -> bool:
         return before
     for source in context.from_:
         word = source.phase.lower()
-        if word not in KEYWORDS:
-            base = _split(facts, source.phase)[0]
+        if word not in SOURCE_KEYWORDS:
+            base = split_visit(facts, source.phase)[0]
             if facts.stand_ins.get(base, base) == name:
                 return True
         elif word == "all" or (word == "first" and name == facts.reach.start):
@@ -150,8 +122,8 @@ def exclusions(facts: Facts) -> Iterator[Finding]:
     for at in facts.phases:
         for i, name in enumerate(at.phase.context.exclude if at.phase.context else ()):
             path = (*at.path, "context", "exclude", i)
-            base = _split(facts, name)[0]
-            if name.lower() in KEYWORDS:
+            base = split_visit(facts, name)[0]
+            if name.lower() in SOURCE_KEYWORDS:
                 continue
             base = facts.stand_ins.get(base, base)
             if base not in facts.by_name:
@@ -164,7 +136,7 @@ def exclusions(facts: Facts) -> Iterator[Finding]:
 def idle_settings(facts: Facts) -> Iterator[Finding]:
     """L407, L408, L411: settings without what they act on."""
     for at in facts.phases:
-        for path, source in _listed(facts, at):
+        for path, source in listed_sources(facts, at):
             written = source.model_fields_set
             idle = {
                 "images_filter": "images" not in source.include and "include: images",
@@ -195,7 +167,7 @@ def native_messages(facts: Facts) -> Iterator[Finding]:
     """L409, once for each source."""
     native = [at.name for at in facts.phases if at.phase.use_native_tools and facts.has_tools(at.phase)]
     for at in facts.phases:
-        for path, source in _listed(facts, at):
+        for path, source in listed_sources(facts, at):
             if native and "messages" in source.include:
                 names = [name for name in native if _stands_for(facts, at, source.phase, name)]
                 if names:
@@ -205,8 +177,8 @@ def native_messages(facts: Facts) -> Iterator[Finding]:
 def _stands_for(facts: Facts, at: PhaseAt, written: str, name: str) -> bool:
     """Returns whether a source can be the phase of that name."""
     word = written.lower()
-    if word not in KEYWORDS:
-        fits = _split(facts, written)[0] == name
+    if word not in SOURCE_KEYWORDS:
+        fits = split_visit(facts, written)[0] == name
     elif word == "first":
         fits = name == facts.reach.start
     else:
@@ -222,7 +194,7 @@ def repetitions(facts: Facts) -> Iterator[Finding]:
             continue
         excluded = {_identity(facts, at, name) for name in (context.exclude if context else ())}
         seen: dict[tuple[str, str], dict[str, str]] = {}
-        for path, source in _listed(facts, at):
+        for path, source in listed_sources(facts, at):
             name = _identity(facts, at, source.phase)
             if source.condition is not None or name in excluded:
                 continue
@@ -244,7 +216,7 @@ def _identity(facts: Facts, at: PhaseAt, written: str) -> str:
     reach, word = facts.reach, written.lower()
     if word == "first":
         return word if reach.can_precede(reach.start, reach.start) else reach.start
-    if word in KEYWORDS and word != "all":
+    if word in SOURCE_KEYWORDS and word != "all":
         before = reach.just_before(at.name)
         return next(iter(before)) if len(before) == 1 else "previous"
     return word if word == "all" else written
@@ -260,8 +232,8 @@ def _twice(facts: Facts, at: PhaseAt, name: str, before: dict[str, str]) -> str 
 
 
 def _in_all(facts: Facts, at: PhaseAt, name: str) -> bool:
-    return name in ("first", "previous") or facts.reach.can_precede(_split(facts, name)[0], at.name)
+    return name in ("first", "previous") or facts.reach.can_precede(split_visit(facts, name)[0], at.name)
 
 
 LOCAL: tuple[Check, ...] = (known_sources, idle_settings)
-WHOLE: tuple[Check, ...] = (order, overruled, exclusions, native_messages, repetitions)
+WHOLE: tuple[Check, ...] = (order, tables, overruled, exclusions, native_messages, repetitions)

@@ -9,6 +9,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from workbench.language.lint.facts import Check, Facts, Finding
+from workbench.language.lint.readings import OUTPUT, Readings
 from workbench.language.lint.texts import EXTRA, METHODS, TemplateText, included_file
 from workbench.language.model.candidates import REFINEMENT
 from workbench.language.model.cascade import LAST_ERROR, Cascade, Phase
@@ -22,8 +23,6 @@ _TAGS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _WORD = re.compile(r"\w+")
 ASKING = "ask_human"
 """The tool whose answer becomes ``state.<phase>``."""
-OUTPUT = "output_"
-"""``state.output_<phase>`` is the output of that phase."""
 
 
 class Keys:
@@ -31,6 +30,7 @@ class Keys:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
+        self.readings = Readings(facts)
         self._children = [member.cascade for member in facts.family.returning if member.cascade is not None]
         self._all_known = facts.family.readable
         self.phases: tuple[str, ...] = (
@@ -54,6 +54,29 @@ class Keys:
         here = text.phase.name
         return "" if self._facts.reach.can_precede(name, here) else f"'{name}' cannot have run before '{here}'"
 
+    def way_out(self, text: TemplateText, name: str) -> str:
+        """Advises on an output that cannot be there when a template is rendered."""
+        assert text.phase is not None
+        return f"{self.readings.way_out(name, text.phase.name)}; until then it renders as empty"
+
+    def set_too_late(self, text: TemplateText, key: str) -> tuple[str, str] | None:
+        """The phase that alone sets ``state.key``, and why it has not run yet; None if the key may be there."""
+        setters, why = self._setters(key), ""
+        for name in setters:
+            if name not in self._facts.by_name or not (why := self.no_output(text, name)):
+                return None
+        if not setters:
+            return None
+        return setters[0], why if key == OUTPUT + setters[0] else f"only '{setters[0]}' sets it: {why}"
+
+    def _setters(self, key: str) -> tuple[str, ...]:
+        """The phases that alone can set ``state.key``; none if others may, too."""
+        if key.startswith(OUTPUT) and key.removeprefix(OUTPUT) in self._facts.by_name:
+            return (key.removeprefix(OUTPUT),)
+        if self._can_set or self._children or key not in self._named:
+            return ()
+        return tuple(at.name for at in self._facts.all_phases if key in _keys_set_by(at.phase))
+
     def is_text(self, name: str) -> bool:
         """Returns whether the output of that phase is a plain text, which has no keys; a checked one has those of its
         JSON."""
@@ -73,18 +96,7 @@ class Keys:
         found: set[str] = set()
         for cascade in (self._facts.cascade, *self._children):
             for phase in _with_fallbacks(cascade):
-                if phase.output_extraction is not None:
-                    found.add(phase.output_extraction.store_as)
-                if phase.output_schema is not None:
-                    found.add("validated_output")
-                if phase.human_input is not None:
-                    found |= {"human_input", "human_notes"}
-                if phase.decision_points is not None:
-                    found.add("decision")
-                if phase.deterministic:
-                    found.add(LAST_ERROR)
-                if phase.manifest or ASKING in (*phase.tools, phase.tool):
-                    found.add(phase.name)
+                found |= _keys_set_by(phase)
         return frozenset(found)
 
     @cached_property
@@ -99,6 +111,24 @@ class Keys:
         parts = [text.text for text in self._facts.texts]
         parts += [phase.instructions or "" for child in self._children for phase in child.phases]
         return frozenset(word for part in parts for word in _WORD.findall(_TAGS.sub(" ", part)))
+
+
+def _keys_set_by(phase: Phase) -> set[str]:
+    """The keys of the state that the fields of a phase say it sets."""
+    found: set[str] = set()
+    if phase.output_extraction is not None:
+        found.add(phase.output_extraction.store_as)
+    if phase.output_schema is not None:
+        found.add("validated_output")
+    if phase.human_input is not None:
+        found |= {"human_input", "human_notes"}
+    if phase.decision_points is not None:
+        found.add("decision")
+    if phase.deterministic:
+        found.add(LAST_ERROR)
+    if phase.manifest or ASKING in (*phase.tools, phase.tool):
+        found.add(phase.name)
+    return found
 
 
 def _sets_state(cascade: Cascade) -> bool:
@@ -257,7 +287,10 @@ def _output(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: st
     reason = "a validator has no phases before it" if text.validator else keys.no_output(text, name)
     if reason:
         near = None if text.validator or name in facts.by_name else facts.meant(name, keys.phases)
-        yield _report(facts, "L604", text, *at, written, near and f"outputs.{near}", name=name, reason=reason)
+        hint = None if text.validator or name not in facts.by_name else keys.way_out(text, name)
+        yield _report(
+            facts, "L604", text, *at, written, near and f"outputs.{near}", hint=hint, name=written, reason=reason
+        )
     else:
         yield from _beyond_text(facts, keys, text, use, name)
 
@@ -265,6 +298,12 @@ def _output(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: st
 def _state(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: str) -> Iterator[Finding]:
     if text.validator or not keys.may_be_set(name):
         yield _report(facts, "L605", text, use.line, use.column, f"state.{name}", name=name)
+    elif reason := keys.set_too_late(text, name):
+        setter, why = reason
+        hint = keys.way_out(text, setter)
+        yield _report(
+            facts, "L604", text, use.line, use.column, f"state.{name}", hint=hint, name=f"state.{name}", reason=why
+        )
     elif name.startswith(OUTPUT):
         yield from _beyond_text(facts, keys, text, use, name.removeprefix(OUTPUT))
 

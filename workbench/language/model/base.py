@@ -131,32 +131,37 @@ class Model(BaseModel):
         return key if proper in data else proper
 
 
-def _said(tier: Tier, description: str, template: str) -> Any:
+Named = Literal["phase", "source", "table", "tool", "validator", "model"]
+"""A thing that a field holds the name of; a source is a phase or a keyword, a table the output of a phase."""
+
+
+def _said(tier: Tier, description: str, template: str, names: Named | None, keys: Named | None) -> Any:
     extra: dict[str, Any] = {"tier": tier}
-    if template:
-        extra["template"] = template
+    extra |= {name: given for name, given in (("template", template), ("names", names), ("keys", keys)) if given}
     info: FieldInfo = Field(description=description, json_schema_extra=extra)
     return info
 
 
-def tier1(description: str, template: str = "") -> Any:
-    """A field of the language. ``template`` is ``text`` or ``condition`` where Jinja is rendered."""
-    return _said("1", description, template)
+def tier1(description: str, template: str = "", names: Named | None = None, keys: Named | None = None) -> Any:
+    """A field of the language. ``template`` is ``text`` or ``condition`` where Jinja is rendered; ``names`` says what
+    its values name, ``keys`` what the keys of its mapping do.
+    """
+    return _said("1", description, template, names, keys)
 
 
-def runs(description: str, template: str = "") -> Any:
+def runs(description: str, template: str = "", names: Named | None = None, keys: Named | None = None) -> Any:
     """An extension that runs here."""
-    return _said("2·run", description, template)
+    return _said("2·run", description, template, names, keys)
 
 
-def loads(description: str, template: str = "") -> Any:
+def loads(description: str, template: str = "", names: Named | None = None, keys: Named | None = None) -> Any:
     """An extension that is kept and checked, but not run yet."""
-    return _said("2·load", description, template)
+    return _said("2·load", description, template, names, keys)
 
 
-def own(description: str, template: str = "") -> Any:
+def own(description: str, template: str = "", names: Named | None = None, keys: Named | None = None) -> Any:
     """The workbench's own field."""
-    return _said("W", description, template)
+    return _said("W", description, template, names, keys)
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")

@@ -22,23 +22,24 @@ from workbench.language.model.base import (
     tier1,
 )
 from workbench.language.model.parameters import Parameters
+from workbench.language.tables import BASH, CLOJURE, JAVASCRIPT, PYTHON, SQL
 
 REFINEMENT = "_refinement_context"
 """The key of the input under which a cascade's reforge gives its block, where a template reads it."""
 
 
-CODE_LANGUAGES = ("python", "javascript", "sql", "clojure", "bash")
+_BY_TOOL = {
+    PYTHON: "python",
+    JAVASCRIPT: "javascript",
+    "javascript_data": "javascript",
+    SQL: "sql",
+    CLOJURE: "clojure",
+    BASH: "bash",
+}
+CODE_LANGUAGES = tuple(dict.fromkeys(_BY_TOOL.values()))
 """The languages of a validator. ``python``, ``javascript`` and ``clojure`` see ``content`` and ``original_input``;
 ``sql`` is a query whose first row has the columns ``valid`` and ``reason``; ``bash`` reads ``$CONTENT`` and prints the
 verdict as JSON."""
-_BY_TOOL = {
-    "python_data": "python",
-    "js_data": "javascript",
-    "javascript_data": "javascript",
-    "sql_data": "sql",
-    "clojure_data": "clojure",
-    "bash_data": "bash",
-}
 _CODE_INPUTS = ("code", "query", "script")
 
 
@@ -48,7 +49,7 @@ class InlineValidator(Model):
     instructions: Annotated[
         str | None, runs("How a model judges; sees input.content and input.original_input.", "text")
     ] = None
-    model: Annotated[str | None, runs("Model of the validator, with instructions.")] = None
+    model: Annotated[str | None, runs("Model of the validator, with instructions.", names="model")] = None
     max_turns: Annotated[Count, runs("Upper limit of turns, with instructions.")] = 1
     python: Annotated[str | None, runs("Python code that sets `result` to {valid, reason}.")] = None
     javascript: Annotated[str | None, runs("JavaScript code that sets `result` to {valid, reason}.")] = None
@@ -118,7 +119,7 @@ class Ward(Model):
 
     SHORT: ClassVar[str] = "validator"
 
-    validator: Annotated[Validator, tier1("Name of the validator, or one written in place.")]
+    validator: Annotated[Validator, tier1("Name of the validator, or one written in place.", names="validator")]
     mode: Annotated[
         Annotated[Literal["blocking", "retry", "advisory"], HYPHENS],
         tier1("Stop the run, ask for another attempt, or record a warning."),
@@ -230,13 +231,17 @@ class Soundings(Model):
     factor: Annotated[Factor, tier1("Number of candidates; a template is rendered when the phase begins.", "text")] = 1
     max_parallel: Annotated[Count, tier1("Candidates that run at once.")] = 3
     evaluator_instructions: Annotated[str | None, tier1("How to judge.", "text")] = None
-    validator: Annotated[Validator | None, tier1("Only candidates that pass it are evaluated.")] = None
+    validator: Annotated[Validator | None, tier1("Only candidates that pass it are evaluated.", names="validator")] = (
+        None
+    )
     mutate: Annotated[Switch, tier1("Vary the prompt; true if mutations or mutation_mode are written.")] = False
     mutation_mode: Annotated[
         Annotated[Literal["rewrite", "augment", "approach"], HYPHENS], tier1("How the prompt is varied.")
     ] = "rewrite"
     mutations: Annotated[tuple[str, ...] | None, tier1("Replace the eight built-in templates.", "text")] = None
-    models: Annotated[Models, tier1("Models that take turns, or a share of candidates for each.")] = ()
+    models: Annotated[
+        Models, tier1("Models that take turns, or a share of candidates for each.", names="model", keys="model")
+    ] = ()
     model_strategy: Annotated[
         Annotated[Literal["round_robin", "random", "weighted"], HYPHENS], tier1("How models are assigned.")
     ] = "round_robin"
@@ -247,7 +252,7 @@ class Soundings(Model):
         Annotated[Literal["evaluate", "aggregate"], HYPHENS], runs("Pick one candidate, or join all outputs.")
     ] = "evaluate"
     aggregator_instructions: Annotated[str | None, runs("How one call joins the outputs.", "text")] = None
-    aggregator_model: Annotated[str | None, runs("Model that joins the outputs.")] = None
+    aggregator_model: Annotated[str | None, runs("Model that joins the outputs.", names="model")] = None
     evaluator: Annotated[
         Annotated[Literal["human", "hybrid"], HYPHENS] | None, runs("A person picks, alone or after a model.")
     ] = None

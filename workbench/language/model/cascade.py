@@ -96,7 +96,7 @@ class HumanInput(Model):
     ] = "abort"
     default_value: Annotated[Any, runs("The answer with on_timeout: default.")] = None
     escalate_to: Annotated[
-        str | None, runs("With on_timeout: escalate, the phase to go to, or whom to ask once more.")
+        str | None, runs("With on_timeout: escalate, the phase to go to, or whom to ask once more.", names="phase")
     ] = None
     capture_reasoning: Annotated[Switch, runs("Ask why.")] = False
     capture_confidence: Annotated[Switch, runs("Ask how sure.")] = False
@@ -128,7 +128,7 @@ class DecisionRoute(Model):
 
     SHORT: ClassVar[str] = "to"
 
-    to: Annotated[str | None, runs("A phase, `next` or `self`.")] = None
+    to: Annotated[str | None, runs("A phase, `next` or `self`.", names="phase")] = None
     fail: Annotated[Switch, runs("The option fails the phase.")] = False
     inject: Annotated[str | None, runs("A message that the next call sees.", "text")] = None
 
@@ -155,7 +155,7 @@ class Narrator(Model):
     SPELLINGS: ClassVar = {"triggers": "on_events"}
 
     enabled: Annotated[Switch, loads("False switches it off.")] = True
-    model: Annotated[str | None, loads("Model of the narrator.")] = None
+    model: Annotated[str | None, loads("Model of the narrator.", names="model")] = None
     instructions: Annotated[str | None, loads("The text to say.", "text")] = None
     voice_id: Annotated[str | None, loads("Voice.")] = None
     cascade: Annotated[str | None, loads("A cascade that narrates.")] = None
@@ -196,7 +196,9 @@ class ToolCaching(Model):
     ] = "memory"
     global_ttl: Annotated[Number, runs("How long a result counts, in seconds.")] = 3600.0
     max_cache_size: Annotated[Whole, runs("Most results kept; the least recently used goes first.")] = 1000
-    tools: Annotated[dict[str, CachedTool], runs("Settings of single tools.")] = Field(default_factory=dict)
+    tools: Annotated[dict[str, CachedTool], runs("Settings of single tools.", keys="tool")] = Field(
+        default_factory=dict
+    )
 
 
 class Trigger(Model):
@@ -281,8 +283,6 @@ __all__ = [
 
 RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
 """Offered to a phase with a ``rag`` block."""
-DATA_TOOLS = ("sql_data", "python_data", "js_data", "clojure_data", "bash_data")
-"""The tools that run a phase's own query or code over the outputs of earlier phases."""
 MAP_CASCADE = "map_cascade"
 """As a phase's tool: a cascade runs for each item of a list."""
 LLM_DATA = ("windlass_data", "llm_data")
@@ -311,12 +311,14 @@ class Phase(Parameters):
 
     name: Annotated[str, tier1("Unique name; keys outputs and contexts.")]
     instructions: Annotated[str | None, tier1("The task; `@file` takes it from a file.", "text")] = None
-    tackle: Annotated[Tackle, tier1("Tools this phase may call, or `manifest` to have them chosen.")] = ()
+    tackle: Annotated[Tackle, tier1("Tools this phase may call, or `manifest` to have them chosen.", names="tool")] = ()
     mcp: Servers = Field(default_factory=dict)
     manifest_context: Annotated[
         Annotated[Literal["current", "full"], HYPHENS], tier1("The text that the Quartermaster reads when it chooses.")
     ] = "current"
-    model: Annotated[str | None, tier1("Overrides the default model; `::effort` sets the reasoning effort.")] = None
+    model: Annotated[
+        str | None, tier1("Overrides the default model; `::effort` sets the reasoning effort.", names="model")
+    ] = None
     use_native_tools: Annotated[Switch, tier1("Use the provider's tool calls instead of tools as text.")] = False
     rules: Annotated[Rules, tier1("Turns, attempts, and what opens them.")] = Rules.model_construct()
     handoffs: Annotated[tuple[Handoff, ...], tier1("Possible next phases.")] = ()
@@ -353,19 +355,20 @@ class Phase(Parameters):
     human_input: Annotated[HumanInput | None, runs("Ask a person after the phase.")] = None
     audibles: Annotated[Audibles | None, runs("Feedback that a person may give between calls.")] = None
     decision_points: Annotated[DecisionPoints | None, runs("Questions that the model asks a person.")] = None
-    tool: Annotated[str | None, runs("Runs this tool once, without a model.")] = None
+    tool: Annotated[str | None, runs("Runs this tool once, without a model.", names="tool")] = None
     for_each_row: Annotated[
         ForEachRow | None, runs("Runs once for each row of a table, without a task of its own.")
     ] = None
     inputs: Annotated[Inputs, runs("Arguments of the tool.", "text")] = Field(default_factory=dict)
-    routing: Annotated[dict[str, str], runs("Next phase by `_route` or `status` of the result.")] = Field(
-        default_factory=dict
+    routing: Annotated[dict[str, str], runs("Next phase by `_route` or `status` of the result.", names="phase")] = (
+        Field(default_factory=dict)
     )
     on_error: Annotated[
         Fallback | None,
         runs(
             "Phase that follows, or stands in, when the tool fails. Templates read the error as "
-            "state.last_deterministic_error: message (also error), phase, tool, and type, the class of an exception."
+            "state.last_deterministic_error: message (also error), phase, tool, and type, the class of an exception.",
+            names="phase",
         ),
     ] = None
     retry: Annotated[Retry | None, runs("How often the tool is tried.")] = None

@@ -24,13 +24,20 @@ Part = Annotated[Literal["images", "output", "messages", "state"], HYPHENS]
 AnchorPart = Annotated[Literal["output", "callouts", "input", "errors"], HYPHENS]
 
 
+SOURCE_SHORTHANDS = {"prev": "previous"}
+SOURCE_KEYWORDS = ("all", "first", "previous", *SOURCE_SHORTHANDS)
+"""Words that a source of a context may be instead of a phase, in any case."""
+TTL_CATEGORIES = ("tool_results", "images", "messages")
+"""The keys of ``context_ttl``."""
+
+
 class ContextSource(Model):
     """An earlier phase whose parts enter the context."""
 
     SHORT: ClassVar[str] = "phase"
     SPELLINGS: ClassVar = {"filter": "messages_filter", "if": "condition"}
 
-    phase: Annotated[str, tier1("Phase name (`name#2` for its second visit), or all, first, previous.")]
+    phase: Annotated[str, tier1("Phase name (`name#2` for its second visit), or all, first, previous.", names="source")]
     include: Annotated[
         tuple[Part, ...], tier1("Parts to take, always in the order images, output, messages, state.")
     ] = (
@@ -56,7 +63,9 @@ class Anchors(Model):
     """The messages that automatic context never drops."""
 
     window: Annotated[Whole, tier1("The last turns of the previous phase visit.")] = 3
-    from_phases: Annotated[Names, tier1("Phases and keywords whose outputs are anchors.")] = ("previous",)
+    from_phases: Annotated[Names, tier1("Phases and keywords whose outputs are anchors.", names="source")] = (
+        "previous",
+    )
     include: Annotated[tuple[AnchorPart, ...], tier1("Kinds of message that are anchors.")] = (
         "output",
         "callouts",
@@ -70,7 +79,7 @@ class Selection(Model):
     strategy: Annotated[SelectionStrategy, tier1("How candidates are ranked.")] = "heuristic"
     max_tokens: Annotated[Whole, tier1("Budget after the anchors, in tokens.")] = 30000
     max_messages: Annotated[Whole, tier1("Most messages selected.")] = 50
-    selector_model: Annotated[str | None, tier1("Model that selects from the menu of cards.")] = None
+    selector_model: Annotated[str | None, tier1("Model that selects from the menu of cards.", names="model")] = None
     recency_weight: Annotated[Number, tier1("Weight of being recent, by position.")] = 0.3
     keyword_weight: Annotated[Number, tier1("Weight of shared keywords.")] = 0.4
     callout_weight: Annotated[Number, tier1("Weight of being a callout.")] = 0.3
@@ -83,7 +92,7 @@ class ContextRules(Model):
     from_: Annotated[
         tuple[ContextSource, ...], Field(alias="from"), tier1("Sources in this order: phase names, keywords, objects.")
     ] = ()
-    exclude: Annotated[Names, tier1("Taken out after keywords are resolved.")] = ()
+    exclude: Annotated[Names, tier1("Taken out after keywords are resolved.", names="source")] = ()
     include_input: Annotated[Switch, tier1("Add the original input first.")] = True
     mode: Annotated[
         Annotated[Literal["explicit", "auto"], HYPHENS], tier1("Listed sources, or anchors and selection.")
@@ -112,7 +121,7 @@ class InterContext(Model):
 
     enabled: Annotated[Switch, tier1("False: such phases get their anchors alone.")] = True
     strategy: Annotated[SelectionStrategy, tier1("Used where no selection block names one.")] = "heuristic"
-    selector_model: Annotated[str, tier1("Used where no selection block names one.")] = SELECTOR
+    selector_model: Annotated[str, tier1("Used where no selection block names one.", names="model")] = SELECTOR
     anchors: Annotated[Anchors | None, tier1("Default anchors.")] = None
     selection: Annotated[Selection | None, tier1("Default selection.")] = None
 
@@ -127,7 +136,9 @@ class AutoContext(Model):
 class Summarizer(Model):
     """The model that summarises messages dropped by a budget."""
 
-    model: Annotated[str | None, runs("Model of the summary call; the default model if not named.")] = None
+    model: Annotated[str | None, runs("Model of the summary call; the default model if not named.", names="model")] = (
+        None
+    )
     target_size: Annotated[Count, runs("Size of the summary in tokens.")] = 2000
 
 
@@ -141,7 +152,9 @@ class TokenBudget(Model):
         runs("How a request is made smaller that is too large."),
     ] = "sliding_window"
     warning_threshold: Annotated[Share, runs("Share of the budget at which a warning is recorded.")] = 0.8
-    phase_overrides: Annotated[dict[str, Count], runs("Tokens in all for single phases.")] = Field(default_factory=dict)
+    phase_overrides: Annotated[dict[str, Count], runs("Tokens in all for single phases.", keys="phase")] = Field(
+        default_factory=dict
+    )
     summarizer: Annotated[Summarizer, runs("The summarizer, with strategy summarize only.")] = (
         Summarizer.model_construct()
     )
@@ -177,4 +190,4 @@ class Rag(Model):
     exclude: Annotated[Names, runs("File patterns to leave out.")] = ()
     chunk_chars: Annotated[Count, runs("Size of a chunk in characters.")] = 1200
     chunk_overlap: Annotated[Whole, runs("Characters shared by neighbouring chunks.")] = 200
-    model: Annotated[str | None, runs("Embedding model; lexical ranking if not named.")] = None
+    model: Annotated[str | None, runs("Embedding model; lexical ranking if not named.", names="model")] = None

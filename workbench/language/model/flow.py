@@ -35,7 +35,8 @@ class Rules(Model):
         tier1("Attempts while output_schema, loop_until or a retry ward fails; 5 if only loop_until is written."),
     ] = 1
     loop_until: Annotated[
-        Validator | None, tier1("Validator that must pass before the phase ends, or one written in place.")
+        Validator | None,
+        tier1("Validator that must pass before the phase ends, or one written in place.", names="validator"),
     ] = None
     loop_until_prompt: Annotated[
         str | None, tier1("Replaces the sentence that tells the model about the validator.", "text")
@@ -58,7 +59,7 @@ class Handoff(Model):
 
     SHORT: ClassVar[str] = "target"
 
-    target: Annotated[str, tier1("Name of the phase; `end` ends the run, where no phase is called so.")]
+    target: Annotated[str, tier1("Name of the phase; `end` ends the run, where no phase is called so.", names="phase")]
     description: Annotated[str | None, tier1("When to choose it; shown to the model in the routing menu.")] = None
     fidelity: Annotated[Fidelity | None, own("How much of the run the target sees when reached this way.")] = None
     thread_id: Annotated[str | None, own("Conversation that the target continues with fidelity full.")] = None
@@ -102,7 +103,7 @@ class Retry(Model):
 class ForEachRow(Model):
     """Runs a cascade, or one model step, for each row of an earlier phase's result."""
 
-    table: Annotated[str, runs("Whose rows: `_PHASE`, or `_PHASE_KEY` for a list inside a result.")]
+    table: Annotated[str, runs("Whose rows: `_PHASE`, or `_PHASE_KEY` for a list inside a result.", names="table")]
     cascade: Annotated[str | None, runs("Path of the cascade that runs for each row.")] = None
     instructions: Annotated[
         str | None, runs("Or a task for the model, with `row` and `row_index`; rendered for each row.", "text")

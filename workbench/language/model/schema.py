@@ -92,7 +92,9 @@ def _object(model: type[Model]) -> dict[str, Any]:
     properties = {}
     for key, schema in body["properties"].items():
         field = fields[key]
-        kept = _cleaned({name: value for name, value in schema.items() if name not in ("tier", "template")})
+        kept = _cleaned(
+            {name: value for name, value in schema.items() if name not in ("tier", "template", "names", "keys")}
+        )
         note = next((text for tier, text in _NOTES.items() if tier == field.tier), "")
         properties[key] = {**kept, "description": f"{field.description} {note}".rstrip()}
     for spelling, key in model.SPELLINGS.items():

@@ -37,6 +37,10 @@ class FieldShape(Struct, frozen=True):
     """A mapping whose values are read as text."""
     switch: bool
     """It is true or false."""
+    names: str = ""
+    """What its values name (a ``Named``), in their short form too."""
+    keys: str = ""
+    """What the keys of its mapping name."""
 
 
 class Place(Struct, frozen=True):
@@ -76,6 +80,9 @@ def shape(model: type[Model]) -> Mapping[str, FieldShape]:
             holds,
             info.annotation in (Scalars, Inputs),
             info.annotation is bool,
+            str(extra.get("names", ""))
+            or (shape(below)[below.SHORT].names if below is not None and below.SHORT else ""),
+            str(extra.get("keys", "")),
         )
     return fields
 

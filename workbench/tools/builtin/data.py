@@ -30,6 +30,7 @@ from workbench.engine.tables import shaped, table, tables_of, unwrapped
 from workbench.extras import Extra, install_line, is_installed, missing
 from workbench.language.clean import clean_line
 from workbench.language.model.base import seconds
+from workbench.language.tables import table_name
 from workbench.tools.builtin.shell import outbox_images
 from workbench.tools.results import bounded, cut
 from workbench.tools.sandbox import FinishedCommand, Level, Limits, Sandbox
@@ -433,8 +434,8 @@ def _input_rows(outputs: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
         if name not in tables:
             raise DataError(f"no table is called '{clean_line(name, 60)}'; there are: {', '.join(tables) or 'none'}")
         return tables[name]
-    latest = next((phase for phase in reversed(list(outputs)) if f"_{phase}" in tables), "")
-    return tables.get(f"_{latest}", [])
+    latest = next((phase for phase in reversed(list(outputs)) if table_name(phase) in tables), "")
+    return tables.get(table_name(latest), [])
 
 
 def _csv_of(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -235,4 +235,17 @@ SETTINGS = (
         CACHES,
         id="of the cascade",
     ),
+    Example(
+        "L727",
+        "cascade_id: c\nphases: [{name: a, instructions: x}]\ntoken_budget: {phase_overrides: {«aa: 9000}}",
+        "cascade_id: c\nphases: [{name: a, instructions: x}]\ntoken_budget: {phase_overrides: {a: 9000}}",
+        fix="a",
+    ),
+    Example(
+        "L727",
+        "cascade_id: c\nphases: [{name: a, instructions: x}]\ntool_caching: {tools: {«red_file: {ttl: 3}}}",
+        "cascade_id: c\nphases: [{name: a, instructions: x}]\ntool_caching: {tools: {read_file: {ttl: 3}}}",
+        fix="read_file",
+        id="of a tool",
+    ),
 )

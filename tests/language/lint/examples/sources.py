@@ -191,4 +191,44 @@ SOURCES = (
         THREE + "context: {from: [previous, a]}}",
         id="previous may be another",
     ),
+    Example(
+        "L413",
+        """
+        - {name: a, tool: sql_data, inputs: {query: "SELECT x AS _c FROM _«b"}}
+        - {name: b, tool: sql_data, inputs: {query: "SELECT 1 AS x"}}
+        """,
+        """
+        - {name: b, tool: sql_data, inputs: {query: "SELECT 1 AS x"}}
+        - {name: a, tool: sql_data, inputs: {query: "SELECT x AS _c FROM _b"}}
+        """,
+        id="of a query",
+    ),
+    Example(
+        "L413",
+        """
+        - {name: a, tool: python_data, inputs: {code: "result = data.«b  # data.c"}}
+        - {name: b, tool: sql_data, inputs: {query: "WITH _c AS (SELECT 1), x AS (SELECT '_c') SELECT * FROM _c"}}
+        - {name: c, instructions: x}
+        """,
+        """
+        - {name: a, tool: python_data, inputs: {code: "result = other.data.b, my_data.b, data.rows"}}
+        - {name: b, tool: bash_data, inputs: {script: cat, input_table: _a}}
+        - {name: c, instructions: x}
+        """,
+        id="of code",
+    ),
+    Example(
+        "L413",
+        """
+        - {name: a, instructions: x}
+        - {name: b, for_each_row: {table: «_aa, instructions: x}}
+        """,
+        """
+        - {name: a, instructions: x}
+        - {name: b, for_each_row: {table: _a_items, instructions: x, result_table: _mine}}
+        - {name: c, for_each_row: {table: _mine, instructions: x}}
+        """,
+        fix="_a",
+        id="no phase",
+    ),
 )

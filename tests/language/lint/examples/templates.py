@@ -88,6 +88,24 @@ TEMPLATES = (
     ),
     Example(
         "L604",
+        "- {name: a, instructions: '{{ «state.output_b }}'}\n- {name: b, instructions: x}",
+        "- {name: b, instructions: x}\n- {name: a, instructions: '{{ state.output_b }}'}",
+        id="by the state",
+    ),
+    Example(
+        "L604",
+        """
+        - {name: a, instructions: '{{ «state.k }}'}
+        - {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}
+        """,
+        """
+        - {name: a, instructions: '{{ state.k }}', output_extraction: {pattern: x, store_as: k}, handoffs: [b]}
+        - {name: b, instructions: x, handoffs: [a]}
+        """,
+        id="set later",
+    ),
+    Example(
+        "L604",
         FALLBACK + "- {name: b, instructions: '{{ «outputs.rescu }}'}",
         FALLBACK + "- {name: b, instructions: '{{ outputs.rescue }}'}",
         fix="outputs.rescue",
