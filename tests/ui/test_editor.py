@@ -81,6 +81,7 @@ async def test_a_text_is_written_looked_through_and_left(tmp_path: Path) -> None
         await what_is_offered_is_taken_with_enter_and_dropped_with_escape(it)
         await the_field_under_the_cursor_is_explained(it)
         await names_of_this_file_and_its_tools_are_offered_on_demand(it)
+        await phases_are_offered_in_a_list_that_is_not_closed_yet(it)
         await find_go_to_line_undo_and_the_next_problem(it)
         await a_point_in_a_template_offers_the_phases(it)
         await the_field_of_a_line_shows_from_its_indentation_on(it)
@@ -139,6 +140,17 @@ async def names_of_this_file_and_its_tools_are_offered_on_demand(it: Desk) -> No
     await it.put(4, 23)
     await it.it.press(*"{{ out", "enter")
     assert "{{ outputs" in it.text
+
+
+async def phases_are_offered_in_a_list_that_is_not_closed_yet(it: Desk) -> None:
+    await it.begin(TEXT)
+    await it.put(5, 24)
+    await it.it.press("enter", *"handoffs: [l")
+    await it.checked()
+    assert [problem.code for problem in it.screen.problems] == ["L101"]
+    await it.it.press("ctrl+@")
+    assert [item.text for item in it.screen.popup.items] == ["look"]
+    await it.it.press("escape")
 
 
 async def find_go_to_line_undo_and_the_next_problem(it: Desk) -> None:

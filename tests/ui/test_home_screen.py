@@ -145,9 +145,10 @@ async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(t
     app = WorkbenchApp(make)
     app.animation_level = "none"
     async with running(app, (120, 40)) as pilot:
+        it = Bench(app, pilot)
+        assert "n step" not in it.text(), "a list of files opens: its n is another"
         await pilot.press("j", "enter")
         opened.set()
-        it = Bench(app, pilot)
         await it.until(lambda: app.session is not None, "nothing was chosen")
         assert it.session.file.name == "other.yaml"
 

@@ -48,6 +48,8 @@ class DraftChecker:
         self._file = file
         self._around: LintEnvironment | None = None
         self._models: Mapping[str, str] = {}
+        self._names: Names | None = None
+        """Those of the last text that could be read."""
         self._lock = threading.Lock()
 
     def look(self, text: str) -> CheckedDraft:
@@ -61,6 +63,9 @@ class DraftChecker:
             loaded = self._project.load(self._file, text)
             found = opened(real, self._project.shown(self._file), loaded, self._project.root, self._around)
             names = names_of(loaded, self._around)
+            if loaded.cascade is None and loaded.draft is None and self._names is not None:
+                names = replace(self._names, tools=names.tools)  # As while a bracket is open: phases have not gone.
+            self._names = names
             models = {name: self._models.get(name.partition("::")[0], words) for name, words in names.models.items()}
             names = replace(names, models={**models, **self._models})
             return CheckedDraft(text, found.problems, names, definitions_of(loaded, self._around))

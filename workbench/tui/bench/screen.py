@@ -75,6 +75,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.tree_pane, self.context_pane, self.detail_pane, self.dock_pane = self.panes.all
         self.presenter: Presenter | None = None
         self._controllers: Controllers | None = None
+        self._has_file = False
+        """Whether what is being opened is a file: the keys of a run wait for it."""
         self.last_pane = "context"
         self.tree_width: int | None = None
         self.dock_height: int | None = None
@@ -107,6 +109,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Show the phases of the file while the rest is still being opened."""
         if rows is not None and self.presenter is None:
             self.tree_pane.show(rows)
+        if self.presenter is None:
+            self._has_file = True
+            self.offer_keys()
 
     def show_file(self, presenter: Presenter) -> None:
         """Show the checked file while the controllers are still being imported; keys wait until ``open``."""
@@ -257,6 +262,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def offer_keys(self) -> None:
         """The footer: what can be done now, with the run and in the pane with the focus."""
         table, presenter = self.services.keys, self.presenter
+        if presenter is None and not self._has_file:  # What opens may be a list of files: no key of a run is for it.
+            self.footer.offer((), hints(ALWAYS, table))
+            return
         situation = presenter.situation() if presenter is not None else "idle"
         run, note = hints(FOOTERS[situation], table), ""
         if presenter is not None:
