@@ -118,6 +118,19 @@ async def test_a_run_that_is_open_is_shown_in_its_tab_and_not_twice(tmp_path: Pa
         assert len(it.app.tab_labels) == 2
 
 
+async def test_what_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it, "r")
+        file, told = beside(tmp_path), list[str]()
+        it.app.navigation.show_file(file)
+        it.app.navigation.show_file(file)
+        it.app.navigation.show_run(it.presenter.state.run.run_id, lambda: told.append("shown"))
+        await it.until(lambda: told and len(it.app.tab_labels) == 2, "no tab was opened")
+        await it.until(lambda: not any(worker.is_running for worker in it.app.workers if worker.group == "switch"))
+        await it.pilot.pause()
+        assert [label.name for label in it.app.tab_labels] == ["night › 7f3a", "morning"]
+
+
 async def test_a_fork_opens_beside_the_run_that_it_begins_as(tmp_path: Path) -> None:
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await step(it, "r")

@@ -98,6 +98,8 @@ KEEP_EVERY = 3.0
 """Seconds between two looks whether the view is another: what a killed app forgets at most."""
 MOST_TABS = 24
 """Tabs that stay open; beyond that, the oldest without a live run is closed."""
+Same = Callable[[RunTab], bool] | None
+"""Finds the tab that shows already what is being opened."""
 PAINT_SECONDS = 0.1
 """The longest that checking a saved file waits until its phases are on the screen."""
 
@@ -225,18 +227,25 @@ class Sessions:
         self._host.say_early(workspace.project.notes)
         show_home(workspace)
 
-    def _open(self, opened: OpenedSession, then: Callable[[], object] | None) -> None:
+    def _open(self, opened: OpenedSession, then: Callable[[], object] | None, same: Same = None) -> None:
         """In a thread: show a session that was opened; offer to resume its run, unless a run was asked for, or nothing
         of before is wanted (``--fresh``)."""
-        self._host.later(self._take, opened, load_themes(self._host.theme_folders), then)
+        self._host.later(self._take, opened, load_themes(self._host.theme_folders), then, same)
         if opened.by_name or self._host.fresh:
             return
         others = [tab for tab in self.tabs if tab.session is not opened.session]
         if (run := unfinished_run(opened.session)) is not None and not any(tab.shows(run[0]) for tab in others):
             self._host.later(self._host.bench.offer_to_go_on, *run)
 
-    def _take(self, opened: OpenedSession, themes: Themes, then: Callable[[], object] | None) -> None:
-        """Show a session that was opened, in a tab of its own; one that shows nothing but the same file gives way."""
+    def _take(
+        self, opened: OpenedSession, themes: Themes, then: Callable[[], object] | None, same: Same = None
+    ) -> None:
+        """Show a session that was opened, in a tab of its own; one that shows nothing but the same file gives way. A
+        tab that ``same`` finds came while this session was opened: it is shown instead."""
+        if same is not None and (found := next(filter(same, self._shown_first()), None)) is not None:
+            self._host.in_background(opened.session.close, f"close-{id(opened)}")
+            self.show(found, then)
+            return
         host, bench, before = self._host, self._host.bench, self.tab
         if self.workspace is not None:
             host.to_bench()
@@ -365,35 +374,50 @@ class Sessions:
     def show_run(self, run_id: str, then: Callable[[], object] | None = None) -> None:
         """Show a stored run in the Bench, over its own file, and then do something with it. One that is open already is
         shown in its tab."""
-        if (tab := next((tab for tab in self._shown_first() if tab.shows(run_id)), None)) is not None:
-            self.show(tab, then)
-        elif self.workspace is not None:
-            self.open_beside(self.workspace, lambda workspace: workspace.run(run_id), then)
+        self._show_once(lambda workspace: workspace.run(run_id), lambda tab: tab.shows(run_id), then)
 
     def show_file(self, file: Path) -> None:
         """Open a cascade in the Bench; one that is open already is shown in its tab."""
         real = file.resolve()
-        if (tab := next((tab for tab in self._shown_first() if tab.session.file == real), None)) is not None:
-            self.show(tab)
+        self._show_once(lambda workspace: workspace.file(file), lambda tab: tab.session.file == real)
+
+    def _show_once(
+        self,
+        make: Callable[[Workspace], Session],
+        same: Callable[[RunTab], bool],
+        then: Callable[[], object] | None = None,
+    ) -> None:
+        """Show the tab that ``same`` finds, else a new one."""
+        if (tab := next(filter(same, self._shown_first()), None)) is not None:
+            self.show(tab, then)
         elif self.workspace is not None:
-            self.open_beside(self.workspace, lambda workspace: workspace.file(file))
+            self.open_beside(self.workspace, make, then, same)
 
     def _shown_first(self) -> list[RunTab]:
         return sorted(self.tabs, key=lambda tab: tab is not self.tab)
 
     def open_beside(
-        self, workspace: Workspace, make: Callable[[Workspace], Session], then: Callable[[], object] | None = None
+        self,
+        workspace: Workspace,
+        make: Callable[[Workspace], Session],
+        then: Callable[[], object] | None = None,
+        same: Same = None,
     ) -> None:
-        """Open a session of a workspace in a tab of its own. A fault is said, and nothing changes."""
+        """Open a session of a workspace in a tab of its own, or show the tab that ``same`` finds once it is opened. A
+        fault is said, and nothing changes."""
         self.keep_view()
-        self._host.in_background(partial(self._make, workspace, make, then), "switch")
+        self._host.in_background(partial(self._make, workspace, make, then, same), "switch")
 
     def _make(
-        self, workspace: Workspace, make: Callable[[Workspace], Session], then: Callable[[], object] | None
+        self,
+        workspace: Workspace,
+        make: Callable[[Workspace], Session],
+        then: Callable[[], object] | None,
+        same: Same,
     ) -> None:
         session = make(workspace)
         opened = opened_session(session, fresh=self._host.fresh)
-        self._open(replace(opened, given=default_input(session.file)), then)
+        self._open(replace(opened, given=default_input(session.file)), then, same)
 
     def same_beside(self, then: Callable[[], object], source: str = "") -> None:
         """Open what is shown once more, in a tab of its own, with the same inputs and breakpoints; then call ``then``,
