@@ -267,6 +267,10 @@ def test_a_link_shows_its_run_and_nothing_else_until_it_is_revoked(server: Serve
         listed = json.loads(run_cli("link", "--list", "--json").out)
         assert [one["id"] for one in listed] == [made["id"]]
         assert secret not in run_cli("link", "--list").out
+        assert "nothing answers" not in run_cli("link", "first-run").err
+        with socket.create_server(("127.0.0.1", 0)) as closing:
+            port = closing.getsockname()[1]
+        assert f"nothing answers at port {port} now" in run_cli("link", "first-run", "--port", str(port)).err
         assert run_cli("link", "--revoke", made["id"]).code == 0
         assert run_cli("link", "--revoke", made["id"]).code == 2
         assert "made no call" in run_cli("link", "first-run", "--call", "look/1/1/1/1").err

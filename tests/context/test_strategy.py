@@ -142,6 +142,22 @@ def test_named_strategies_are_known_by_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("evrything", "did you mean 'everything'?"),
+        ("snowbal", "did you mean 'snowball'?"),
+        ("qqq", f"the file names everything, lean; one of {', '.join(PARTS)}"),
+        ("qqq+mask(after=1)", f"one of {', '.join(PARTS)}"),
+    ],
+)
+def test_a_wrong_name_is_told_with_the_names_of_the_file(spec: str, hint: str) -> None:
+    known = with_named({"everything": "snowball", "lean": "selective+mask(after=1)"})
+    with pytest.raises(SpecError) as caught:
+        known(spec)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
     ("over", "result"),
     [
         ("snowball", "snowball+budget(max=9000)"),

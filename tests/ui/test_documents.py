@@ -88,6 +88,37 @@ def test_why_shows_the_reason_above_the_file_and_marks_the_line_that_decided() -
     assert document.lines[document.focus].number == 22
 
 
+@pytest.mark.parametrize(
+    ("top", "end", "place", "line"),
+    [
+        ("", "", "log_triage.yaml:22", 22),
+        ("", "# a remark at the end", "log_triage.yaml:22", 22),
+        ("# one\n# two\n", "", "log_triage.yaml:22 as it ran · now :24", 24),
+    ],
+)
+def test_why_says_where_the_line_stands_in_the_file_as_it_is_now(top: str, end: str, place: str, line: int) -> None:
+    now = top + TRIAGE + end
+    document = reasons.why_doc(story_run().calls[-1], RESULT, TRIAGE, "log_triage.yaml", now)
+    assert "".join(text for text, _ in document.title_right) == place
+    assert document.lines[document.focus].number == 22, "the text that ran is shown"
+    assert reasons.line_now(22, TRIAGE, now) == (line, True)
+
+
+def test_why_says_that_the_line_was_changed_or_taken_out() -> None:
+    for now in (TRIAGE.replace("mask_observations_after: 1", "mask_observations_after: 9"), "cascade_id: x\n"):
+        document = reasons.why_doc(story_run().calls[-1], RESULT, TRIAGE, "log_triage.yaml", now)
+        assert "".join(text for text, _ in document.title_right) == "log_triage.yaml:22 as it ran · changed since"
+        line, same = reasons.line_now(22, TRIAGE, now)
+        assert not same
+        assert 1 <= line <= len(now.split("\n"))
+    assert reasons.line_now(22, TRIAGE, TRIAGE.replace("mask_observations_after: 1", "x: 9")) == (22, False)
+
+
+def test_why_of_a_run_without_a_file_names_none() -> None:
+    document = reasons.why_doc(story_run().calls[-1], RESULT, TRIAGE, "")
+    assert "".join(text for text, _ in document.title_right) == "line 22 of what was recorded"
+
+
 def test_why_of_a_default_says_that_the_file_says_nothing() -> None:
     document = reasons.why_doc(story_run().calls[-1], 0, TRIAGE, "log_triage.yaml")
     assert "decided by the default: the file says nothing about this" in text_of(document)

@@ -398,6 +398,13 @@ async def an_editor_is_opened_at_the_line_that_decided(it: Bench, monkeypatch: p
     assert isinstance(it.app.screen, EditorScreen)
     await it.pilot.pause()
     assert it.app.screen.area.cursor_location == (21, 0)
+    await it.press("escape")
+    await it.until(lambda: it.app.screen is it.screen, "the editor did not close")
+    it.session.file.write_text(f"# one\n# two\n{it.session.file.read_text()}")
+    await it.press("p")
+    await it.until(lambda: "log_triage.yaml:22 as it ran · now :24" in it.pane("detail"), "the line has moved unsaid")
+    await it.press("f4")
+    assert asked[-1] == (it.session.file, 24, 1)
 
 
 def test_what_is_too_long_for_the_terminal_and_has_no_clipboard_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

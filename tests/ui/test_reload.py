@@ -42,6 +42,8 @@ async def test_a_broken_save_lists_its_problems_and_keeps_what_was_there(tmp_pat
         await it.until(lambda: "the last good version stays" in it.text(), "no word about the broken file")
         assert it.screen.tab == "problems"
         assert "report" in it.pane("tree")
+        said = " ".join(it.pane("context").replace("│", " ").split())
+        assert "r runs the last version without errors" in said, "what r would run"
         await step(it)
         assert it.presenter.state.run.cascade_text == CASCADE
         it.session.file.write_text(CASCADE.replace("Write the report.", "Write a report."))

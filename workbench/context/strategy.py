@@ -369,9 +369,16 @@ def with_named(strategies: Mapping[str, str]) -> Callable[[str], Strategy]:
     """A ``parse`` that also knows these strategies by their names."""
 
     def parse_named(spec: str) -> Strategy:
-        known = strategies.get(spec.strip())
+        name = spec.strip()
+        known = strategies.get(name)
         if known is None:
-            return parse(spec)
+            try:
+                return parse(spec)
+            except SpecError as fault:
+                if not strategies or name in PARTS or not _NAME.fullmatch(name):
+                    raise
+                hint = _nearest(name, [*strategies, *PARTS]) or f"the file names {', '.join(strategies)}; {fault.hint}"
+                raise SpecError(spec, fault.column, fault.message, hint) from None
         return replace(_strategy(known, read_parts(known)), name=spec.strip())
 
     return parse_named

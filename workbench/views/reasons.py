@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from workbench.context.assembly import Action
@@ -17,8 +18,35 @@ AROUND = 400
 """Lines of the file kept on each side of the one that decided."""
 
 
-def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
-    """Returns why an entry is as it is, and the line of the file that decided, in the file."""
+def line_now(line: int, text: str, now: str) -> tuple[int, bool]:
+    """The line of a text ``now`` that a line of its earlier ``text`` has become, from 1, and whether it is the same;
+    else the place where it was changed or taken out."""
+    if text == now:
+        return line, True
+    old, new = text.split("\n"), now.split("\n")
+    for tag, a1, a2, b1, _ in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if a1 < line <= a2:
+            return (b1 + line - a1, True) if tag == "equal" else (min(b1 + 1, len(new)), False)
+    return min(line, len(new)), False
+
+
+def place_words(file: str, line: int, text: str, now: str) -> tuple[Span, ...]:
+    """Where a line of the text of a run stands: in the text that ran, and in the file as it is ``now`` if that differs;
+    ``now`` is empty where there is no file."""
+    if not file:
+        return ((f"line {line} of what was recorded", "dim"),)
+    here = (f"{flat(file)}:{line}", "dim")
+    if not now or now == text:
+        return (here,)
+    there, same = line_now(line, text, now)
+    if same and there == line:
+        return (here,)
+    return (here, (" as it ran · ", "dim"), (f"now :{there}" if same else "changed since", "warning"))
+
+
+def why_doc(call: CallState, index: int, text: str, file: str, now: str = "") -> TextRows:
+    """Returns why an entry is as it is, and the line of the file that decided, in the text of the run; ``now`` is the
+    text of the file today."""
     entry = call.entries[index]
     saved = entry.tokens_full - entry.tokens_sent
     tokens = f"{count(entry.tokens_full, entry.grade)} tokens in full"
@@ -40,7 +68,7 @@ def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
     title = (("Why", "title"), (f"  {index + 1} {entry.item.message.role}", "name"))
     if not entry.rule.line or not text:
         return TextRows(lines, title)
-    return with_file(lines, text, entry.rule.line, title, ((f"{flat(file)}:{entry.rule.line}", "dim"),))
+    return with_file(lines, text, entry.rule.line, title, place_words(file, entry.rule.line, text, now))
 
 
 def break_doc(call: CallState) -> TextRows:

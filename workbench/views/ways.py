@@ -13,7 +13,7 @@ from workbench.engine.journal.parts import VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.graph import Graph
 from workbench.views.cells import Span, flat
-from workbench.views.reasons import with_file
+from workbench.views.reasons import place_words, with_file
 from workbench.views.run import visit_name
 from workbench.views.text import TextLine, TextRows
 from workbench.views.value import BLANK, Block, Cell, Column, Piece, Table, View
@@ -110,8 +110,9 @@ def why_words(way: Way) -> str:
     return f"{step}{way.why}{values}"
 
 
-def ways_doc(graph: Graph, visit: VisitState, text: str, file: str) -> TextRows:
-    """Describes the edges after a visit, each in two lines, then the file at the edge that was taken."""
+def ways_doc(graph: Graph, visit: VisitState, text: str, file: str, now: str = "") -> TextRows:
+    """Describes the edges after a visit, each in two lines, then the text of the run at the edge that was taken.
+    ``now`` is the text of the file today."""
     found = ways_on(graph, visit)
     to = f"→ {flat(found.to)}" if found.to else "nothing follows"
     lines = [TextLine(f"{to}   {flat(found.why)}", "bold")]
@@ -127,7 +128,7 @@ def ways_doc(graph: Graph, visit: VisitState, text: str, file: str) -> TextRows:
     taken = next((way for way in found.ways if way.taken), next(iter(found.ways), None))
     if taken is None or not text:
         return TextRows(lines, title)
-    return with_file(lines, text, taken.line, title, ((f"{flat(file)}:{taken.line}", "dim"),))
+    return with_file(lines, text, taken.line, title, place_words(file, taken.line, text, now))
 
 
 def ways_view(run: RunState, phase: str = "") -> WaysView:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import click
 
 from workbench.cli.errors import Exit, Failure
@@ -75,7 +77,8 @@ def command(
         link, token = links.make(state.run_id, state.session_id, days)
     except OSError as fault:
         raise Failure(Exit.FAILED, f"links cannot be kept: {fault.strerror}") from fault
-    address = address_of(link, token, port or links.port, wanted)
+    at = port or links.port
+    address = address_of(link, token, at, wanted)
     if json:
         write_json(
             {"id": link.id, "url": address, "run_id": link.run_id, "session_id": link.session_id, "until": link.until}
@@ -87,3 +90,14 @@ def command(
         f"'workbench link --revoke {link.id}' ends it",
         "dim",
     )
+    if not _answers(at):
+        talk(f"nothing answers at port {at} now: the link works while 'workbench serve' runs", "warning")
+
+
+def _answers(port: int) -> bool:
+    """Returns whether a server listens at a port of this machine."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False

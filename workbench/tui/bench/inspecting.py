@@ -421,6 +421,9 @@ class Inspecting:
         session, presenter = live
         file, (line, column) = session.file, presenter.place_in_view(self._panes.context.cursor)
         call = presenter.state.call
+        inside = session.project.root / presenter.state.shown.cascade_file
+        if not presenter.shows_own_file and inside.is_file():
+            file = inside
         replies = file.with_name(file.stem + SUFFIX)
         if call is not None and call.failures and replies.is_file():
             error = call.failures[-1].get("error") or {}

@@ -233,8 +233,7 @@ class Presenter:
             visit = next((before for before in reversed(run.visits) if before.route == here), visit)
         if graph is None or visit is None:
             return TextRows([], (("Why this edge", "title"),), empty=("Nothing has run here yet.",))
-        text, file = self.pinned_text()
-        return ways_doc(graph, visit, text, file)
+        return ways_doc(graph, visit, *self.pinned_text(), self._text_now)
 
     def _card(self) -> Rows:
         cascade = self.file.cascade if self.file else None
@@ -272,6 +271,10 @@ class Presenter:
         if "imported" in self.state.run.ports:
             return "The program made no call in this phase."
         if self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
+            if self.file.good:
+                return told(
+                    "The file has errors, {tab.problems} lists them. {run.start} runs the last version without errors."
+                )
             return told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         if self.file is not None and self.file.graph is not None and self.file.graph.format != "cascade":
             return told("{run.over} runs to the first node and pauses, {run.start} runs to the end.")
@@ -340,8 +343,7 @@ class Presenter:
         ref = rows.refs[row]
         if ref.kind in ("entry", "fold", "part"):
             if self.detail_mode == "why":
-                text, file = self.pinned_text()
-                return reasons.why_doc(call, ref.index, text, file)
+                return reasons.why_doc(call, ref.index, *self.pinned_text(), self._text_now)
             sides = documents.sides_doc(call, ref.index, gallery=self.gallery) if beside else None
             if sides is not None:
                 return sides
@@ -397,7 +399,8 @@ class Presenter:
             return span.line, span.column
         entry = rows.entry(row) if rows is not None and call is not None else None
         if entry is not None and entry.rule.line:
-            return entry.rule.line, 1
+            text, _ = self.pinned_text()
+            return reasons.line_now(entry.rule.line, text, self._text_now or text)[0], 1
         if self.file is None:
             return 1, 1
         fact = self._fact(row) if call is None and not self.shows_summary else None
@@ -427,6 +430,16 @@ class Presenter:
         if run.cascade_text:
             return run.cascade_text, run.cascade_file
         return (self.file.source.text, self.file.shown) if self.file else ("", "")
+
+    @property
+    def _text_now(self) -> str:
+        """The text of the file that is open; empty where a run of another file is shown, or none is open."""
+        return self.file.source.text if self.file is not None and self.shows_own_file else ""
+
+    @property
+    def shows_own_file(self) -> bool:
+        """Returns whether the shown run is one of the file that is open, not a run inside it of another file."""
+        return self.file is None or self.state.shown.cascade_file in ("", self.file.shown)
 
     def _file_doc(self, row: int) -> TextRows:
         """The file at the line behind a row of the card; at the phase where there is none."""
