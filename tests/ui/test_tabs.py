@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from workbench.tui.bench.state import BenchState
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.views.cells import width_of
 from workbench.views.tab_line import TabLabel, tab_line
+from workbench.workspace.session import Session, Workspace
 
 OTHER = CASCADE.replace("cascade_id: night", "cascade_id: morning")
 
@@ -118,17 +120,28 @@ async def test_a_run_that_is_open_is_shown_in_its_tab_and_not_twice(tmp_path: Pa
         assert len(it.app.tab_labels) == 2
 
 
-async def test_what_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp_path: Path) -> None:
+async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp_path: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await step(it, "r")
-        file, told = beside(tmp_path), list[str]()
-        it.app.navigation.show_file(file)
-        it.app.navigation.show_file(file)
-        it.app.navigation.show_run(it.presenter.state.run.run_id, lambda: told.append("shown"))
-        await it.until(lambda: told and len(it.app.tab_labels) == 2, "no tab was opened")
-        await it.until(lambda: not any(worker.is_running for worker in it.app.workers if worker.group == "switch"))
-        await it.pilot.pause()
-        assert [label.name for label in it.app.tab_labels] == ["night › 7f3a", "morning"]
+        run_id, told = it.presenter.state.run.run_id, list[str]()
+        await it.until(lambda: not it.session.running)
+        await step(it, "r")
+        sessions, workspace = it.app.sessions, it.session.workspace
+
+        def slowly(workspace: Workspace) -> Session:
+            begun.set()
+            may_end.wait(20)
+            return workspace.run(run_id)
+
+        sessions.open_beside(workspace, slowly, lambda: told.append("first"), lambda tab: tab.shows(run_id))
+        await it.until(begun.is_set)
+        sessions.show_run(run_id, lambda: told.append("second"))
+        await it.until(lambda: told == ["second"])
+        may_end.set()
+        await it.until(lambda: told == ["second", "first"])
+        assert len(it.app.tab_labels) == 2
 
 
 async def test_a_fork_opens_beside_the_run_that_it_begins_as(tmp_path: Path) -> None:
