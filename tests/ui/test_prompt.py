@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.widgets import Input
 
 from tests.ui.bench import Bench, bench
@@ -48,6 +48,24 @@ async def test_a_prompt_is_written_answered_and_left(tmp_path: Path) -> None:
         await a_prompt_that_is_left_by_a_click_gives_the_keys_their_line_back(it)
         await it.press("escape")
         await what_is_typed_and_corrected_at_once_is_written_in_its_order(it)
+        await it.press("escape")
+        await all_lines_of_a_pasted_text_are_taken_or_none_with_a_word(it)
+
+
+async def all_lines_of_a_pasted_text_are_taken_or_none_with_a_word(it: Bench) -> None:
+    given: list[str] = []
+    it.screen.ask("filter", value="old", done=given.append)
+    await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+    entry = it.screen.query_one(Prompt).query_one(Input)
+    entry.post_message(Paste("x" * 2_000_000))
+    await it.until(lambda: "2,000,000 characters are too many for a line: nothing was pasted." in it.text())
+    assert entry.value == "old"
+    entry.post_message(Paste("ingest workers\r\n  time out\n"))
+    await it.until(lambda: "2 lines were pasted as one." in it.text())
+    entry.post_message(Paste(" again\n"))
+    await it.until(lambda: entry.value.endswith("again"))
+    await it.press("enter")
+    assert given == ["ingest workers time out again"]
 
 
 async def an_answer_is_given_once_however_often_enter_is_pressed(it: Bench) -> None:

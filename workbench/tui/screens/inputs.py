@@ -13,11 +13,8 @@ from workbench.language.clean import clean, clean_line
 from workbench.tui.contracts import services_of
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
-from workbench.tui.widgets.entry import LineInput
+from workbench.tui.widgets.entry import LONGEST, LineInput
 from workbench.workspace.input_file import as_line, from_line
-
-LONGEST = 100_000
-"""Characters that a line of the form takes at once; more would make each key slow."""
 
 
 class ValueInput(LineInput):

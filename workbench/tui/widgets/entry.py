@@ -10,11 +10,15 @@ from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from workbench.language.clean import clean_line
+from workbench.tui.contracts import services_of
 
 if TYPE_CHECKING:
     from textual.widget import Widget
 else:
     Widget = object  # A mixin: what it stands before keeps its own defaults.
+
+LONGEST = 100_000
+"""Characters that a line takes at once; more would make each key slow."""
 
 
 class InOrder(Widget):
@@ -45,6 +49,29 @@ class LineInput(InOrder, Input):
 
     def validate_value(self, value: str) -> str:
         return clean_line(value)
+
+    async def on_paste(self, event: events.Paste) -> None:
+        """Take all of a pasted text, its lines joined by blanks, or nothing of one that is too long."""
+        lines = [line for line in event.text.splitlines() if line.strip()]
+        if len(event.text) <= LONGEST and len(lines) == 1:
+            self._insert(event, lines[0])
+        elif len(event.text) <= LONGEST and lines:
+            self._insert(event, " ".join(line.strip() for line in lines))
+            services_of(self).say(f"{len(lines)} lines were pasted as one.")
+        elif lines:
+            event.stop()
+            event.prevent_default()
+            services_of(self).say(
+                f"{len(event.text):,} characters are too many for a line: nothing was pasted.", "error"
+            )
+
+    def _insert(self, event: events.Paste, text: str) -> None:
+        event.stop()
+        event.prevent_default()
+        if self.selection.is_empty:
+            self.insert_text_at_cursor(text)
+        else:
+            self.replace(text, *sorted(self.selection))
 
     def on_mount(self) -> None:
         self.cursor_blink = self.app.animation_level != "none"
