@@ -756,9 +756,17 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
     recorded = run_cli("attach", "--offline", "--session", "s", "--", sys.executable, "agent.py")
     assert recorded.code == 0, recorded.err
     assert run_cli("test", "freeze", "s", "--name", "agent").code == 0
-    refused = run_cli("test", "run")
-    assert refused.code == 1
-    assert "its test runs a command" in refused.out
+    unasked = run_cli("test", "run")
+    assert unasked.code == 0
+    assert unasked.out.splitlines()[0].split() == ["skipped", "agent"]
+    assert "it runs a command: " in " ".join(unasked.out.split())
+    assert "0 passed, 0 failed, 1 skipped; 0 calls replayed, 0 made" in unasked.err
+    assert '<skipped message="it runs a command: ' in run_cli("test", "run", "--format", "junit").out
+    (told,) = run_cli("test", "run", "--json").json
+    assert (told["passed"], told["skipped"][:17], told["error"]) == (False, "it runs a command", "")
+    assert run_cli("test", "replay", "agent").code == 2, "a test that is named and not run is no success"
+    asked = run_cli("test", "run", "--commands")
+    assert (asked.code, asked.err.strip()) == (0, "1 passed, 0 failed; 1 call replayed, 0 made")
     with Snapshots(Project.at(), commands=True) as snapshots:
         file = snapshots.path("agent")
         assert snapshots.replay(file).passed

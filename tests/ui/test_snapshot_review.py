@@ -21,7 +21,9 @@ from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.freeze import FreezeForm
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
-from workbench.workspace.testing import Snapshots
+from workbench.views.snapshots import ReviewRows, SnapshotBoard
+from workbench.workspace.snapshot_files import ListedSnapshot
+from workbench.workspace.testing import SnapshotResult, Snapshots
 
 
 @asynccontextmanager
@@ -91,6 +93,16 @@ async def test_what_changed_is_shown_with_rule_line_was_and_is(tmp_path: Path) -
         assert [item.status for item in screen.board.items] == ["broken", "changed", "orphaned"]
         await it.press("tab", "j")
         await check_sizes(it, "review", picture=True)
+
+
+def test_a_test_whose_command_is_not_run_is_neither_broken_nor_to_be_decided() -> None:
+    board = SnapshotBoard("snapshots")
+    board.listed([ListedSnapshot("agent", "snapshots/agent.json", "strict")])
+    board.checked(SnapshotResult("agent", "snapshots/agent.json", skipped="it runs a command: agent.py"))
+    assert "".join(text for part in board.counts() for text, _ in part).split(maxsplit=1)[1] == "1 not run"
+    assert board.next_open(-1) is None
+    document = ReviewRows(board.items[0].listed, board.items[0].verdict)
+    assert "Not run: it runs a command: agent.py." in document.copy
 
 
 async def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:

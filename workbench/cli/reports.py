@@ -31,6 +31,8 @@ class Case(Struct, frozen=True):
     """The findings in words; empty if the test passed."""
     notes: tuple[str, ...] = ()
     """Warnings, which do not fail the test."""
+    skipped: str = ""
+    """Why the test was not run; empty if it was."""
 
 
 def message_of(problem: Problem) -> str:
@@ -75,7 +77,8 @@ def junit(suite: str, cases: Iterable[Case]) -> str:
     """A JUnit XML document with one suite."""
     listed = list(cases)
     failed = sum(bool(case.failures) for case in listed)
-    counts = {"tests": str(len(listed)), "failures": str(failed), "errors": "0", "skipped": "0"}
+    skipped = sum(bool(case.skipped) for case in listed)
+    counts = {"tests": str(len(listed)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
     root = ElementTree.Element("testsuites", counts)
     element = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
     for case in listed:
@@ -84,6 +87,8 @@ def junit(suite: str, cases: Iterable[Case]) -> str:
         if case.failures:
             failure = ElementTree.SubElement(test, "failure", {"message": _xml(case.failures[0])})
             failure.text = _xml("\n".join(case.failures))
+        if case.skipped:
+            ElementTree.SubElement(test, "skipped", {"message": _xml(clean_line(case.skipped))})
         if case.notes:
             ElementTree.SubElement(test, "system-out").text = _xml("\n".join(case.notes))
     ElementTree.indent(root)

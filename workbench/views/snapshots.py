@@ -101,6 +101,8 @@ def _lines(
         yield TextLine(""), None, None
     if verdict is not None and verdict.fault is not None:
         yield _spans((sign("broken"), (f" {flat(str(verdict.fault))}", "error")), 2), None, None
+    elif verdict is not None and verdict.skipped:
+        yield _spans((sign("pending"), (f" Not run: {flat(verdict.skipped)}.", "plain")), 2), None, None
     elif listed.problem:
         yield _spans((sign("warning"), (f" {flat(listed.problem)}", "warning")), 2), None, None
     elif verdict is not None and verdict.passed:
@@ -174,7 +176,9 @@ class Item(Struct):
             return "broken"
         if self.verdict is None:
             return "waiting"
-        return "passed" if self.verdict.passed else "broken" if self.verdict.fault is not None else "changed"
+        if not self.verdict.failed:
+            return "not run" if self.verdict.skipped else "passed"
+        return "broken" if self.verdict.fault is not None else "changed"
 
     @property
     def is_open(self) -> bool:
@@ -192,7 +196,7 @@ class Item(Struct):
 
     @property
     def _is_changed(self) -> bool:
-        return self.verdict is not None and not self.verdict.passed
+        return self.verdict is not None and self.verdict.failed
 
 
 STATUS: dict[str, tuple[str, str, str]] = {
@@ -201,6 +205,7 @@ STATUS: dict[str, tuple[str, str, str]] = {
     "broken": ("broken", "broken", "error"),
     "orphaned": ("blocked", "orphaned", "error"),
     "waiting": ("pending", "waits", "faint"),
+    "not run": ("pending", "not run", "dim"),
     "checking": ("running", "checking", "running"),
     "accepted": ("done", "accepted", "ok"),
     "rejected": ("failed", "rejected", "error"),

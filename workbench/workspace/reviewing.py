@@ -172,7 +172,7 @@ _LOOKED_AT = {
 
 def same_words(verdict: SnapshotResult) -> str:
     """Names the parts that are unchanged beside the differences: ``routes, checks, state: same``; empty if unknown."""
-    if verdict.fault is not None:
+    if verdict.fault is not None or verdict.skipped:
         return ""
     kinds = {one.kind for one in verdict.differences}
     looked_at = {"phases": {Kinds.PHASES}, **{name: _LOOKED_AT[name] for name in ("state", "status")}}
@@ -181,9 +181,11 @@ def same_words(verdict: SnapshotResult) -> str:
 
 
 def heading(verdict: SnapshotResult) -> str:
-    """``changed``, ``cannot be replayed``, or ``as frozen``."""
+    """``changed``, ``cannot be replayed``, ``not run``, or ``as frozen``."""
     if verdict.fault is not None:
         return "cannot be replayed"
+    if verdict.skipped:
+        return "not run"
     return "changed" if verdict.differences else "as frozen"
 
 

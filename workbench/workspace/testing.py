@@ -55,7 +55,7 @@ MOST_DIFFERENCES = 10
 
 
 class SnapshotResult(Struct, frozen=True):
-    """The result of a replay. It passed if it has neither a fault nor a difference."""
+    """The result of a replay. It failed if it has a fault or a difference, else it passed or was skipped."""
 
     name: str
     file: str
@@ -66,6 +66,8 @@ class SnapshotResult(Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
     fault: SnapshotError | None = None
     """Why it could not be replayed at all."""
+    skipped: str = ""
+    """Why it was not replayed, though nothing is wrong with it: commands are run only when asked for."""
     calls: int = 0
     """Model calls answered from the recording; none was made."""
     note: str = ""
@@ -75,7 +77,11 @@ class SnapshotResult(Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        return self.fault is None and not self.differences
+        return not self.skipped and not self.failed
+
+    @property
+    def failed(self) -> bool:
+        return self.fault is not None or bool(self.differences)
 
     @property
     def first(self) -> str:
@@ -87,7 +93,7 @@ class SnapshotResult(Struct, frozen=True):
     @property
     def failure(self) -> str:
         """All that differs, in lines for a report of tests, with what to do about it; empty if it passed."""
-        if self.passed:
+        if not self.failed:
             return ""
         if self.fault is not None:
             return clean(str(self.fault))
@@ -217,10 +223,10 @@ class Snapshots(SnapshotFolder):
         return replace(about, differences=tuple(found), calls=again.calls, again=again)
 
     def _replay_session(self, about: SnapshotResult, snapshot: Snapshot) -> SnapshotResult:
+        if not self.runs_commands:
+            words = f"it runs a command: {clean_line(command_of(snapshot.kept.events), 200)}"
+            return replace(about, skipped=f"{words} (pytest runs it, and so does --commands of workbench test)")
         try:
-            if not self.runs_commands:
-                words = f"its test runs a command: {clean_line(command_of(snapshot.kept.events), 200)}"
-                raise SnapshotError(words, hint="pytest runs it, and so does --commands of workbench test")
             made = self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
         except SnapshotError as fault:
             return replace(about, fault=fault.at(about.file))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,8 @@ def replay(name: str, mode: Any, commands: bool, verbose: bool, json: bool) -> N
             raise Failure(Exit.USAGE, f"no snapshot '{name}'", hint=f"there are: {known}")
         verdict = snapshots.replay(path, mode)
         compared = snapshots.compared(path) if verbose else ()
+    if verdict.skipped:
+        raise Failure(Exit.USAGE, f"'{name}' was not replayed: {verdict.skipped}")
     if json:
         write_json(verdict_json(verdict))
     else:
@@ -264,6 +267,7 @@ def verdict_json(verdict: SnapshotResult) -> dict[str, Any]:
         "cascade_file": verdict.cascade_file,
         "mode": verdict.mode,
         "passed": verdict.passed,
+        "skipped": verdict.skipped,
         "calls_replayed": verdict.calls,
         "calls_made": 0,
         "error": str(fault) if fault is not None else "",
@@ -274,7 +278,7 @@ def verdict_json(verdict: SnapshotResult) -> dict[str, Any]:
 def _report(form: str, verdicts: Sequence[SnapshotResult]) -> str:
     """All verdicts in the format of another program."""
     if form == "junit":
-        cases = (Case(verdict.name, verdict.file, _sentences(verdict)) for verdict in verdicts)
+        cases = (Case(one.name, one.file, _sentences(one), skipped=one.skipped) for one in verdicts)
         return junit("workbench test run", cases)
     problems = [problem for verdict in verdicts for problem in _problems(verdict)]
     if form == "github":
@@ -317,9 +321,13 @@ def _chosen(files: Sequence[Path], pattern: str) -> list[Path]:
 def _print_verdict(
     verdict: SnapshotResult, printer: Printer, *, everything: bool, compared: Sequence[str] = ()
 ) -> None:
-    word = Cell("passed  ", "ok") if verdict.passed else Cell("FAILED  ", "error")
     note = f"  ({verdict.note})" if verdict.note else ""
-    printer.line(word, verdict.name, Cell(f"  {verdict.calls} calls{note}", "dim"))
+    if verdict.skipped:
+        printer.line(Cell("skipped ", "warning"), verdict.name)
+        printer.block(verdict.skipped, indent="  ")
+        return
+    word = Cell("passed  ", "ok") if verdict.passed else Cell("FAILED  ", "error")
+    printer.line(word, verdict.name, Cell(f"  {plural(verdict.calls, 'call')}{note}", "dim"))
     if verdict.fault is not None:
         printer.block(str(verdict.fault), indent="  ")
     for line in compared:
@@ -337,12 +345,13 @@ def _print_all(verdicts: Sequence[SnapshotResult], printer: Printer, compared: M
     for verdict in verdicts:
         told = compared.get(verdict.name, ())
         _print_verdict(verdict, printer, everything=bool(compared), compared=told)
-    failed = sum(not verdict.passed for verdict in verdicts)
-    calls = sum(verdict.calls for verdict in verdicts)
-    counts = f"{len(verdicts) - failed} passed, {failed} failed; {calls} calls replayed, 0 made"
+    passed, failed = (sum(map(attrgetter(name), verdicts)) for name in ("passed", "failed"))
+    skipped = f", {len(verdicts) - passed - failed} skipped" if passed + failed < len(verdicts) else ""
+    replayed = plural(sum(verdict.calls for verdict in verdicts), "call")
+    counts = f"{passed} passed, {failed} failed{skipped}; {replayed} replayed, 0 made"
     talk(counts, "error" if failed else "ok")
 
 
 def _exit(verdicts: Sequence[SnapshotResult]) -> None:
-    if not all(verdict.passed for verdict in verdicts):
+    if any(verdict.failed for verdict in verdicts):
         raise SystemExit(int(Exit.FAILED))
