@@ -221,6 +221,23 @@ async def test_a_run_that_was_begun_is_starting_until_its_first_event(tmp_path: 
         await it.until(lambda: " DONE " in it.text())
 
 
+async def test_the_stop_at_a_call_beside_the_turns_names_its_purpose_and_the_edits_screen_too(tmp_path: Path) -> None:
+    text = "cascade_id: two\nphases: [{name: write, instructions: Write., soundings: {factor: 2}}]\n"
+    replies = """\
+replies:
+  write:
+    - {branch: s0, text: Short.}
+    - {branch: s1, text: Long.}
+    - {aside: 1, text: '{"winner": 1, "reason": "It is short."}'}
+"""
+    async with bench(tmp_path, text=text, replies=replies) as it:
+        while "PAUSED before write evaluation" not in it.text():
+            await step(it, "i")
+            assert it.presenter.state.alive, "the run ended without an evaluation"
+        await it.press("E")
+        await it.until(lambda: "Edit  before write evaluation" in it.text())
+
+
 async def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:
     async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
         await it.press("r")

@@ -87,7 +87,7 @@ class Editing:
         folder = session.project.folders.state / "edits"
         models = partial(KnownModels, session.project, session.file)
         call = presenter.state.shown.call_at(held.place)
-        where = presenter.state.held.where if presenter.state.held is not None else held.place.words
+        where = presenter.state.held_at or held.place.words
         edits = HeldEdits(session, held, where, call.expected if call is not None else 0)
         screen = EditScreen(draft, edits, models, folder)
         self._stage.services.push_screen(screen, lambda made: self._stage.soon() if made else None)

@@ -155,14 +155,19 @@ class BenchState(Struct):
 
     @property
     def held_at(self) -> str:
-        """Where the run is held, after a check with its name; empty while it is not."""
+        """Where the run is held, after a check with its name, at a call beside the turns with its purpose; empty while
+        it is not."""
         held = self.held
-        visit = self.run_by_id(self.held_run).visit_of(held.place) if held is not None else None
-        if held is None or held.kind != "after_check" or visit is None or not visit.checks:
-            return held.where if held is not None else ""
-        check = visit.checks[-1]
-        name = flat(str(check.get("name") or check.get("check", "")), 40)
-        return f"after check {name} of {held.place.phase}"
+        if held is None:
+            return ""
+        run, phase = self.run_by_id(self.held_run), held.place.phase
+        if held.kind == "after_check" and (visit := run.visit_of(held.place)) is not None and visit.checks:
+            check = visit.checks[-1]
+            return f"after check {flat(str(check.get('name') or check.get('check', '')), 40)} of {phase}"
+        if held.kind in ("before_call", "after_call") and not held.place.turn:
+            call = run.call_at(held.place)
+            return f"{held.where} {flat(call.purpose, 40)}" if call is not None and call.purpose else held.where
+        return held.where
 
     @property
     def alive(self) -> bool:
