@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
 from workbench.files import read_given
+from workbench.workspace.settings import SANDBOXES
 from workbench.workspace.stored import StoredWorkspace
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ report_format = click.option(
     show_default=True,
     help="sarif: for code scanning; junit: XML for CI servers; github: annotations of a workflow.",
 )
-
-SANDBOXES = ("auto", "docker", "bwrap", "landlock", "none")
 
 
 class SessionName(click.ParamType[Any]):

@@ -38,6 +38,10 @@ class CacheRule(Struct, frozen=True):
     """Tokens from which the provider was seen to cache, below what it states; None if it keeps to its minimum."""
 
 
+PRICES = ("input", "output", "cache_read", "cache_write", "cache_write_hour")
+"""The prices of a model."""
+
+
 class Price(Struct, frozen=True):
     """US dollars per token. None means unknown, never free."""
 

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.context.assembly import Assembly, Entry, Request
+from workbench.language.model.parameters import MARK_PLACES
 
 FIVE_MINUTES, HOUR = 300.0, 3600.0
 PARAMETER = "cache_control"
 """The name under which a request's parameters hold its marks. No provider is sent it under that name."""
 MOST = 4
 """Marks that Anthropic takes in one request."""
-PLACES = ("tools", "system", "task", "last")
-"""Places that a mark can name: behind the tools, the system messages, the first user message, the last message."""
 
 
 class Marks(NamedTuple):
@@ -30,7 +29,7 @@ class Marks(NamedTuple):
         """Reads the result of ``to_json``; no marks for anything else."""
         if not isinstance(body, Mapping):
             return cls()
-        at = tuple(one for one in body.get("at", ()) if one in PLACES or (isinstance(one, int) and one >= 0))
+        at = tuple(one for one in body.get("at", ()) if one in MARK_PLACES or (isinstance(one, int) and one >= 0))
         return cls(at, "1h" if body.get("ttl") == "1h" else "5m")
 
     def to_json(self) -> dict[str, Any]:

@@ -9,10 +9,8 @@ from typing import Any
 from workbench.engine.contracts import Parameter, ToolSpec
 from workbench.engine.definition import Definition
 from workbench.language.model.cascade import RAG_TOOLS
+from workbench.language.tool_names import ASK_HUMAN, ROUTE_TO, SET_STATE
 
-SET_STATE = "set_state"
-ROUTE_TO = "route_to"
-ASK_HUMAN = "ask_human"
 ASK_CUSTOM = "ask_human_custom"
 SPAWN = "spawn_cascade"
 SEARCH_CONTEXT = "search_context"

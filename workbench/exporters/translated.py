@@ -17,9 +17,7 @@ from workbench.language.load import Loaded
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.flow import END
 from workbench.language.read.dot import escaped, is_bare, proposed_id
-
-SHELL = "linux_shell"
-ASK = "ask_human"
+from workbench.language.tool_names import ASK_HUMAN, SHELL
 
 
 class Translation(Struct, frozen=True):
@@ -266,7 +264,7 @@ class _Cascade:
             names = ", ".join(edge.label or edge.dst for edge in ways)
             asked = self._text(node.id, node.prompt or node.label)
             phase["instructions"] = f"Ask the person, word for word: {asked}\nThey choose among: {names}."
-            phase |= {"tackle": [ASK], "rules": {"max_turns": 5}}
+            phase |= {"tackle": [ASK_HUMAN], "rules": {"max_turns": 5}}
             self.lost.append(f"{node.id}: the gate; a model asks the person, and chooses the way that they named")
         else:
             phase["instructions"] = self._text(node.id, node.prompt or node.label)

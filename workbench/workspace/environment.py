@@ -19,7 +19,7 @@ from workbench.context.strategy import SpecError, parse, strategy_facts
 from workbench.engine.contracts import Render
 from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
-from workbench.language.model.cascade import Cascade, McpServer
+from workbench.language.model.cascade import CASCADE_SUFFIXES, Cascade, McpServer
 from workbench.language.read.reading import MAX_DOT_BYTES
 from workbench.language.read.text import read_source
 from workbench.language.templates.template import Renderer
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SUFFIXES = (".yaml", ".yml", ".json")
 _MOST = 500
 """Files of the tackle folders that are looked at: a folder with more holds something else."""
 
@@ -364,7 +363,9 @@ def _text(path: Path) -> str | None:
 
 
 def _may_be_cascade(path: Path) -> bool:
-    return path.suffix in SUFFIXES and path.is_file() and not path.name.endswith((".tool.json", ".replies.yaml"))
+    return (
+        path.suffix in CASCADE_SUFFIXES and path.is_file() and not path.name.endswith((".tool.json", ".replies.yaml"))
+    )
 
 
 def _library_cascade(file: Path) -> LibraryCascade | None:

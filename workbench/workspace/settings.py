@@ -50,6 +50,7 @@ class Setting(Struct, frozen=True):
     servers``."""
 
 
+SANDBOXES = ("auto", "docker", "bwrap", "landlock", "none")
 TABLE: tuple[Setting, ...] = (
     Setting(
         "default_model",
@@ -99,7 +100,7 @@ TABLE: tuple[Setting, ...] = (
         "Sandbox for shell and code tools.",
         ("WORKBENCH_SANDBOX",),
         workspace=False,
-        choices=("auto", "docker", "bwrap", "landlock", "none"),
+        choices=SANDBOXES,
     ),
     Setting(
         "allow_hosts",

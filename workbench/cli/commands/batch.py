@@ -15,7 +15,7 @@ from workbench.analysis.batch.scoring import ScorerError
 from workbench.cli.batch_files import output_option, require_results_file, rows_option, seed_option, write_batch
 from workbench.cli.batch_progress import BatchLine, ProgressLine
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SANDBOXES, CascadeFile, as_json, plain, project_here, unscripted_option
+from workbench.cli.options import CascadeFile, as_json, plain, project_here, unscripted_option
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.running import SIGNALS, cannot_run
 from workbench.snapshots.faults import SnapshotError
@@ -32,6 +32,7 @@ from workbench.workspace.batch.results import stored_matrix
 from workbench.workspace.batch.running import BatchLimits, BatchProgress, BatchRun, redacted
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.offline_replies import require_fitting
+from workbench.workspace.settings import SANDBOXES
 from workbench.workspace.team import Shipping
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.fork_and_rerun import fork_run
-from workbench.cli.options import SANDBOXES, SessionName, answers_option, plain, project_here, unscripted_option
+from workbench.cli.options import SessionName, answers_option, plain, project_here, unscripted_option
 from workbench.cli.running import RunOptions
 from workbench.cli.shell_completion import PlaceOfRun
+from workbench.workspace.settings import SANDBOXES
 
 
 @click.command(short_help="A new run from a stop of a stored one.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SANDBOXES, SessionName, answers_option, plain, project_here, unscripted_option
+from workbench.cli.options import SessionName, answers_option, plain, project_here, unscripted_option
 from workbench.cli.running import RunOptions, resume_run
+from workbench.workspace.settings import SANDBOXES
 
 
 @click.command(short_help="Resume a stopped or interrupted run.")

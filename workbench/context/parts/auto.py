@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from workbench.context.message import Message
 from workbench.context.part import EnteredMessages, Part, PhaseInFile, Role, require
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.context.scoring import cosine, likeness, recency, relevance, words
-from workbench.language.model.base import SELECTOR
+from workbench.language.model.base import SELECTOR, Selector
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.context import Anchors
 from workbench.language.problem import Path, path_text
@@ -309,7 +309,6 @@ def _is_output(item: Item, visit: VisitRecord) -> bool:
     return item.kind is Kind.ANSWER and item.message.text.strip() == visit.output.strip()
 
 
-Selector = Literal["heuristic", "semantic", "llm", "hybrid"]
 _SHARED: Path = ("auto_context", "inter_phase")
 _FIELDS = (
     "max_tokens",

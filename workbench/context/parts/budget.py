@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 from workbench.context.part import Part, PhaseInFile, Role, block_paths, require
+from workbench.language.model.context import BudgetStrategy
 from workbench.language.problem import Path
-
-Mode = Literal["sliding_window", "prune_oldest", "summarize", "fail"]
 
 
 class Budget(Part, frozen=True):
@@ -20,7 +19,7 @@ class Budget(Part, frozen=True):
     """Tokens of input and output together; ``none`` for no limit."""
     reserve: int = 4000
     """Tokens kept free for the answer."""
-    mode: Mode = "sliding_window"
+    mode: BudgetStrategy = "sliding_window"
     warn: float = 0.8
     """Share of the limit above which a warning is due."""
     target: int = 2000

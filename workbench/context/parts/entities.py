@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -14,10 +14,7 @@ from workbench.context.message import Message
 from workbench.context.part import OWN, EnteredMessages, MessageDecision, Part, Role, require
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.language.decomposition.placeholders import placeholders, same_id
-from workbench.language.model.job import CLARIFICATION, SYNTHESIS, Entity, Job, SubTask
-
-Relevance = Literal["all", "high", "medium", "low"]
-Summarize = Literal["truncate", "extract_key_sections", "none"]
+from workbench.language.model.job import CLARIFICATION, SYNTHESIS, Entity, Job, Relevance, SubTask, Summarize
 
 ENTITIES_HEAD = "## Entity Constraints and Values"
 OUTPUTS_HEAD = "## Outputs from Dependent Tasks"

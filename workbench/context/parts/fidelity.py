@@ -17,6 +17,7 @@ from workbench.context.message import Message
 from workbench.context.part import EnteredMessages, MessageDecision, Part, PhaseInFile, Role, require
 from workbench.context.place import Place
 from workbench.context.scope import Arrival, PhaseScope, StateWrite, VisitRecord
+from workbench.language.model.base import FIDELITIES
 from workbench.language.model.base import Fidelity as Mode
 from workbench.language.model.cascade import Cascade, Handoff, Phase
 from workbench.language.problem import Path
@@ -584,10 +585,7 @@ class Fidelity(Part, frozen=True):
 
 
 def _mode(value: str) -> Mode:
-    return next(mode for mode in _MODES if mode == value)
-
-
-_MODES: tuple[Mode, ...] = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
+    return next(mode for mode in FIDELITIES if mode == value)
 
 
 def _part(piece: PreamblePiece, tokens: int, left_out: str = "") -> MessagePart:

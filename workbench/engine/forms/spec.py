@@ -94,11 +94,14 @@ class Markdown(Section):
     text: str = _also("text", "content")
 
 
+InputKind = Literal["text", "multiline", "number", "integer", "date", "email", "url"]
+
+
 class Input(FieldSection):
     """A line, or several, typed by the person."""
 
     type: Literal["input"] = "input"
-    kind: Literal["text", "multiline", "number", "integer", "date", "email", "url"] = "text"
+    kind: InputKind = "text"
     placeholder: str = ""
     default: str | float | None = None
     min: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from workbench.engine.forms.spec import (
     Form,
     FormInvalid,
     Input,
+    InputKind,
     MultiSelect,
     Option,
     Rating,
@@ -43,7 +44,7 @@ _FIELD_TYPES = {
     "checkbox": ("confirmation", ""),
     "boolean": ("confirmation", ""),
     "bool": ("confirmation", ""),
-    **{kind: ("input", kind) for kind in ("text", "multiline", "number", "integer", "date", "email", "url")},
+    **{kind: ("input", kind) for kind in get_args(InputKind)},
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.context.assembly import BrokenInvariant, Entry, Grade, Item, Kind, Splice
-from workbench.context.cache import Forecast
+from workbench.context.cache import PRICES, Forecast
 from workbench.context.cards import Choice
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
@@ -40,9 +40,6 @@ from workbench.engine.journal.unanswered import Unanswered
 from workbench.engine.journal.usage import StatedUsage, Usage
 
 __all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
-
-
-_PRICES = ("input", "output", "cache_read", "cache_write", "cache_write_hour")
 
 
 class RunState:
@@ -696,7 +693,7 @@ def _describe(call: CallState, data: Mapping[str, Any]) -> None:
         call.forecast = Forecast(**forecast)
     price = data.get("price", {})
     call.price_source, call.price_grade = price.get("source", ""), price.get("grade", "unknown")
-    call.prices = {name: price[name] for name in _PRICES if name in price}
+    call.prices = {name: price[name] for name in PRICES if name in price}
     call.scale = data.get("scale")
     call.problems = tuple(BrokenInvariant(*problem) for problem in data.get("problems", ()))
     if beyond := str(data.get("beyond", "")):

@@ -5,19 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, get_args
 
 from msgspec import Struct, field
 
-Status = Literal["success", "partial_success", "retry", "fail", "skipped"]
-STATUSES: tuple[Status, ...] = ("success", "partial_success", "retry", "fail", "skipped")
-ALIASES: Mapping[str, Status] = {
-    "succeeded": "success",
-    "partially_succeeded": "partial_success",
-    "failed": "fail",
-    "failure": "fail",
-}
-"""Other spellings of a status; in conditions they mean the same."""
+from workbench.language.dot.conditions import OUTCOMES, Status
+
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _LINE = re.compile(r"^[\s*_`>-]*outcome\s*[=:]\s*[\"'`*]*([A-Za-z][\w.-]*)[\"'`*.\s]*$", re.IGNORECASE)
@@ -66,7 +60,7 @@ class PhaseOutcome(Struct, frozen=True):
 
 def normal_word(word: str) -> str:
     """An outcome as it is compared: other spellings of a status are that status."""
-    return ALIASES.get(word.strip().lower(), word.strip())
+    return OUTCOMES.get(word.strip().lower(), word.strip())
 
 
 def status_of(word: str) -> Status:

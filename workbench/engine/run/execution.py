@@ -29,7 +29,6 @@ from workbench.engine.calls.model_call import call_model
 from workbench.engine.contracts import Question
 from workbench.engine.conversation import VisitSetup
 from workbench.engine.edits import Edit, EditError, SetAnswer, SetModel, SetState, laid
-from workbench.engine.engine_tools import ROUTE_TO
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import EditFault, Stop, checked
 from workbench.engine.human.feedback import PhaseFeedback
@@ -50,6 +49,7 @@ from workbench.language.model.parameters import laid_over
 from workbench.language.problem import Path
 from workbench.language.templates.names import TemplateFault
 from workbench.language.templates.template import condition_shift, condition_template, truth
+from workbench.language.tool_names import ROUTE_TO
 
 HOOK_HEADER = "[User injection]:"
 SUMMARIZER = (

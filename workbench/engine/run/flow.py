@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from workbench.language.graph import Graph
 from workbench.language.model.flow import END
+from workbench.language.tool_names import ROUTE_TO
 
 
 class Route(Struct, frozen=True):
@@ -19,7 +20,7 @@ class Route(Struct, frozen=True):
 
 
 def next_phase(
-    graph: Graph, phase: str, chosen: str, rule: str = "route_to", targets: Sequence[str] | None = None
+    graph: Graph, phase: str, chosen: str, rule: str = ROUTE_TO, targets: Sequence[str] | None = None
 ) -> Route:
     """``targets`` are the phase's handoffs as the file lists them, ``end`` included (those of the graph by default).
     ``chosen`` is the phase that ``rule`` picked, or empty: the last valid ``route_to`` target of the attempt,

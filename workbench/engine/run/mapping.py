@@ -6,7 +6,7 @@ import ast
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from workbench.engine.tables import tables_of
 from workbench.engine.validators import Child
 from workbench.language.model.base import seconds
 from workbench.language.model.cascade import ForEachRow
+from workbench.language.model.flow import OnRowError
 
 MAX_ITEMS = 1000
 """Runs that one phase may start."""
@@ -96,7 +97,7 @@ class CascadeMapping:
         definition = self._children.found(str(arguments["cascade"]))
         rows = [item if isinstance(item, dict) else {key: item} for item in items]
         on_error, mode = str(arguments.get("on_error") or "continue"), str(arguments.get("mode") or "aggregate")
-        for name, value, known in (("on_error", on_error, _ON_ERROR), ("mode", mode, _MODES)):
+        for name, value, known in (("on_error", on_error, get_args(OnRowError)), ("mode", mode, _MODES)):
             if value not in known:
                 return ToolResult(
                     f"map_cascade: '{name}' is one of {', '.join(known)}; got '{value[:60]}'", is_error=True
@@ -203,7 +204,6 @@ class CascadeMapping:
 
 
 _ARGUMENTS = ("cascade", "map_over", "input_key", "mode", "max_parallel", "on_error", "timeout")
-_ON_ERROR = ("continue", "fail_fast", "collect_errors")
 _MODES = ("aggregate", "first_valid", "all_or_nothing")
 
 

@@ -17,16 +17,7 @@ from workbench.engine.contracts import CascadeNotFound, Source, ToolResult
 from workbench.engine.conversation import Conversation
 from workbench.engine.current import calling
 from workbench.engine.edits import Edit, SetArguments, SetResult, SetState, SkipTool
-from workbench.engine.engine_tools import (
-    ASK_CUSTOM,
-    ASK_HUMAN,
-    ENGINE_SPECS,
-    REPORT_OUTCOME,
-    ROUTE_TO,
-    SEARCH_CONTEXT,
-    SET_STATE,
-    SPAWN,
-)
+from workbench.engine.engine_tools import ASK_CUSTOM, ENGINE_SPECS, REPORT_OUTCOME, SEARCH_CONTEXT, SPAWN
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind, checked
 from workbench.engine.human.custom_form import ask_custom, hinted, in_words
@@ -41,6 +32,7 @@ from workbench.engine.selection.search_context_tool import search_context
 from workbench.engine.services import Services
 from workbench.engine.toolcalls import ReadCall
 from workbench.engine.world import REUSED, World
+from workbench.language.tool_names import ASK_HUMAN, ROUTE_TO, SET_STATE
 
 
 class RequestedCall(Struct, frozen=True):

@@ -20,7 +20,7 @@ from workbench.engine.candidates.soundings import sound
 from workbench.engine.contracts import Divergence, ToolSpec
 from workbench.engine.conversation import Attempting, Conversation, VisitSetup
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.engine_tools import ENGINE_SPECS, RAG_SPECS, REPORT_OUTCOME, ROUTE_TO, engine_spec
+from workbench.engine.engine_tools import ENGINE_SPECS, RAG_SPECS, REPORT_OUTCOME, engine_spec
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.human.decisions import decide
@@ -41,6 +41,7 @@ from workbench.language.model.cascade import LLM_DATA, Cascade, ContextSource, P
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Path, path_text
 from workbench.language.templates.sandbox import CheckedText
+from workbench.language.tool_names import ROUTE_TO
 
 
 class NodeWork(Protocol):
@@ -105,7 +106,7 @@ class Visit:
             ),
             targets=[(handoff.target, handoff.description or "") for handoff in phase.handoffs],
             served=ServedTools(services, phase),
-            route_rule="routing" if phase.deterministic else "route_to",
+            route_rule="routing" if phase.deterministic else ROUTE_TO,
         )
         self.route = ""
         self.output = ""

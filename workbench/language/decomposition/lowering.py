@@ -16,6 +16,7 @@ from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.job import CLARIFICATION, SYNTHESIS, Job, SubTask
 from workbench.language.problem import Path, Problem
 from workbench.language.read.source import Layout, Source, Spot
+from workbench.language.tool_names import ASK_HUMAN
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _FENCED = re.compile(r"\A(\s*```[^\n]*\n)(.*?)(\n?```\s*)\Z", re.DOTALL)
@@ -83,7 +84,7 @@ def _parts(job: Job, source: Source) -> tuple[tuple[Node, ...], tuple[Phase, ...
         places[CLARIFICATION] = ("clarification_query",)
         span = source.span(("clarification_query",))
         nodes.append(Node(CLARIFICATION, "human", span=span, label=job.question, prompt=job.question))
-        phases.append(Phase(name=CLARIFICATION, tool="ask_human", inputs={"question": job.question}))
+        phases.append(Phase(name=CLARIFICATION, tool=ASK_HUMAN, inputs={"question": job.question}))
     for task in job.tasks:
         places[task.id] = path = ("sub_tasks", task.index)
         nodes.append(_node(task, source, path))

@@ -11,10 +11,10 @@ from typing import Literal
 from msgspec import Struct
 
 from workbench.language.graph import NodeKind
+from workbench.language.model.base import DURATION_UNITS, FIDELITIES
 
 Scope = Literal["graph", "node", "edge"]
 ValueKind = Literal["text", "count", "number", "switch", "duration", "words"]
-MODES = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
 
 
 class AttributeRow(Struct, frozen=True):
@@ -69,7 +69,7 @@ GRAPH = (
         "text",
         "How much of the run nodes see that say nothing.",
         "compact",
-        MODES,
+        FIDELITIES,
         also=("context_fidelity_default",),
     ),
     AttributeRow(
@@ -104,7 +104,7 @@ NODE = (
     ),
     AttributeRow("goal_gate", "switch", "The run ends well only if this node did.", "false"),
     *_RETRY,
-    AttributeRow("fidelity", "text", "How much of the run the node sees.", choices=MODES),
+    AttributeRow("fidelity", "text", "How much of the run the node sees.", choices=FIDELITIES),
     AttributeRow("thread_id", "text", "Conversation that the node continues with fidelity full."),
     AttributeRow("class", "words", "Classes for the stylesheet, with commas."),
     AttributeRow("timeout", "duration", "Time limit."),
@@ -142,7 +142,9 @@ EDGE = (
     AttributeRow("label", "text", "The name for people, compared with preferred_label."),
     AttributeRow("condition", "text", "When the edge is taken: outcome=success && context.key!=value."),
     AttributeRow("weight", "count", "Of several possible edges the heaviest is taken.", "0"),
-    AttributeRow("fidelity", "text", "How much of the run the target sees; beats the target's own.", choices=MODES),
+    AttributeRow(
+        "fidelity", "text", "How much of the run the target sees; beats the target's own.", choices=FIDELITIES
+    ),
     AttributeRow("thread_id", "text", "Conversation that the target continues with fidelity full."),
     AttributeRow("loop_restart", "switch", "A new run begins at the target.", "false"),
 )
@@ -172,14 +174,13 @@ DRAWING = frozenset(
 """Attributes that only draw: kept, and of no interest here."""
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def duration(text: str) -> float | None:
     """Seconds of ``900s``, ``15m`` or a bare number; None for what is none."""
     match = _DURATION.fullmatch(text)
     if match is not None:
-        return int(match[1]) * _UNITS[match[2]]
+        return int(match[1]) * DURATION_UNITS[match[2]]
     return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
 
 

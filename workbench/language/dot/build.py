@@ -13,7 +13,6 @@ from workbench.language.clean import clean_line
 from workbench.language.dot.attributes import (
     BY_NAME,
     DRAWING,
-    MODES,
     SHAPES,
     TABLE,
     TYPES,
@@ -25,21 +24,21 @@ from workbench.language.dot.attributes import (
     type_of,
     words,
 )
-from workbench.language.dot.stylesheet import Stylesheet, read_stylesheet
+from workbench.language.dot.stylesheet import PROPERTIES, Stylesheet, read_stylesheet
 from workbench.language.graph import COMMAND, Edge, Graph, GraphRules, Node, NodeRules
+from workbench.language.model.base import FIDELITIES
 from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.dot import Attribute, Attributes, DotFile, DotNode, nearest_id, read_dot
 from workbench.language.read.reading import Fault
 from workbench.language.read.source import Source, Spot, value_offsets
+from workbench.language.tool_names import SHELL
 
 MAX_TURNS = 30
 """Turns of a node that may call tools and does not say how many."""
-SHELL = "linux_shell"
 MOST_COMPARED = 20_000
 """Comparisons of names (50 us each) in search of the nearest one to a wrong name; of one file."""
 _SEVERITY = {"stylesheet_property": Severity.WARNING, "alias": Severity.INFO}
-_STYLED = ("llm_model", "llm_provider", "reasoning_effort")
 
 
 class Pipeline(Struct, frozen=True):
@@ -114,7 +113,7 @@ class _Values:
                 continue
             if row.choices and attribute.value not in row.choices:
                 builder.choice(attribute, row)
-                if row.choices == MODES or row.kind != "text" or key in ("join_policy", "retry_policy"):
+                if row.choices == FIDELITIES or row.kind != "text" or key in ("join_policy", "retry_policy"):
                     continue
             if row.kind == "duration" and attribute.value.isdigit():
                 builder.once("dot_tolerated", "a bare number for a duration is read as seconds", attribute)
@@ -184,7 +183,7 @@ class _Builder:
         self._say(Severity.ERROR, "attribute_value", message, at.start, at.end)
 
     def choice(self, at: Attribute, row: AttributeRow) -> None:
-        code = "fidelity_valid" if row.choices == MODES else "attribute_choice"
+        code = "fidelity_valid" if row.choices == FIDELITIES else "attribute_choice"
         meant = nearest(at.value, row.choices)
         hint = f"did you mean '{meant}'?" if meant else ""
         message = f"'{at.key}' is one of {', '.join(row.choices)}; got '{clean_line(at.value, 60)}'"
@@ -359,7 +358,7 @@ class _Builder:
     ) -> dict[str, tuple[str, str]]:
         """Each of the properties that a stylesheet may set: value, and what it comes from."""
         values: dict[str, tuple[str, str]] = {}
-        for name in _STYLED:
+        for name in PROPERTIES:
             path = ("phases", index, "model" if name == "llm_model" else name)
             if name in found.found:
                 values[name] = found.text(name), "node"

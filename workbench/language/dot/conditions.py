@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
 
-OUTCOMES = {"succeeded": "success", "partially_succeeded": "partial_success", "failed": "fail", "failure": "fail"}
+Status = Literal["success", "partial_success", "retry", "fail", "skipped"]
+"""How a visit of a node can end."""
+OUTCOMES: Mapping[str, Status] = {
+    "succeeded": "success",
+    "partially_succeeded": "partial_success",
+    "failed": "fail",
+    "failure": "fail",
+}
 """Outcomes as other programs spell them, with ours."""
 Op = Literal["=", "!=", ""]
 Lookup = Callable[[str], Any]

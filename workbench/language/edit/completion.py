@@ -12,7 +12,6 @@ from workbench.language.dot.cursor import offers, position_at, row_at
 from workbench.language.edit import tasks
 from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
 from workbench.language.lint.surroundings import LintEnvironment
-from workbench.language.lint.templates import ASKING
 from workbench.language.lint.texts import COMMON, EXTRA
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import LAST_ERROR, Cascade, Model, Phase
@@ -22,6 +21,7 @@ from workbench.language.model.shape import FieldShape, shape
 from workbench.language.read.source import Format
 from workbench.language.tables import table_name
 from workbench.language.templates.names import FILTERS
+from workbench.language.tool_names import ASK_HUMAN
 
 _Language = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter", "file"]
 _Sql = Literal["table", "column", "function", "keyword"]
@@ -95,7 +95,7 @@ def _state(cascade: Cascade) -> Iterator[tuple[str, str]]:
             yield "validated_output", f"set by {phase.name}"
         if phase.deterministic:
             yield LAST_ERROR, "how the last tool that failed did"
-        if ASKING in phase.tools:
+        if ASK_HUMAN in phase.tools:
             yield phase.name, f"answer of a person to {phase.name}"
 
 

@@ -17,7 +17,17 @@ from workbench.language.dot.build import read_pipeline
 from workbench.language.dot.variables import variables
 from workbench.language.edit.errors import EditError
 from workbench.language.problem import Path, Severity, path_text
-from workbench.language.read.dot import Attribute, Attributes, DotEdge, DotFile, DotNode, escaped, is_bare, read_dot
+from workbench.language.read.dot import (
+    KEYWORDS,
+    Attribute,
+    Attributes,
+    DotEdge,
+    DotFile,
+    DotNode,
+    escaped,
+    is_bare,
+    read_dot,
+)
 from workbench.language.read.source import Source, value_offsets
 
 _OF_PHASE = {
@@ -33,7 +43,6 @@ _TOKEN = re.compile(
     r"|(?P<word>[A-Za-z_][\w.]*)|(?P<sign>->|--|\S)",
     re.DOTALL | re.MULTILINE,
 )
-_KEYWORDS = ("graph", "node", "edge", "subgraph", "digraph", "strict")
 _NAMING = ("retry_target", "fallback_retry_target", "human.default_choice")
 _OUTPUT = re.compile(r"(?:codergen\.)?(\w+)\.output")
 _CONDITION = re.compile(
@@ -223,7 +232,7 @@ def _in_statements(text: str, read: DotFile) -> Iterator[NodeUse]:
             if held is not None:
                 yield held
             held = None
-            if not depth and not group and (token["quoted"] or word not in _KEYWORDS):
+            if not depth and not group and (token["quoted"] or word not in KEYWORDS):
                 quote = 1 if token["quoted"] else 0
                 held = NodeUse(word, token.start() + quote, token.end() - quote)
             group = not depth and word == "subgraph"
@@ -287,7 +296,7 @@ def renamed_node(source: Source, old: str, new: str) -> str:
         raise EditError(f"there is no node {old}")
     if before.broken:
         raise EditError("the file has errors; mend them first")
-    if not _NAME.fullmatch(new) or new in _KEYWORDS:
+    if not _NAME.fullmatch(new) or new in KEYWORDS:
         raise EditError("an id begins with a letter or _ and goes on with letters, digits and _")
     if new == old:
         raise EditError("that is its name already")

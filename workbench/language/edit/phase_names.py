@@ -15,7 +15,6 @@ from workbench.language.edit.dot import renamed_node
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.emit import scalar
 from workbench.language.edit.tasks import renamed_task
-from workbench.language.lint.templates import ASKING
 from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
 from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.model.shape import FieldShape, Place, places, shape
@@ -25,6 +24,7 @@ from workbench.language.read.text import read_source
 from workbench.language.tables import BASH, CLOJURE, INPUT_TABLE, table_uses
 from workbench.language.templates.names import NameUse, names_used
 from workbench.language.templates.template import condition_shift, condition_template
+from workbench.language.tool_names import ASK_HUMAN
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -93,7 +93,7 @@ def _asks(data: Any, name: str) -> bool:
     for place in places(data):
         if place.model is Phase and place.data.get("name") == name:
             tackle = place.data.get("tackle")
-            return ASKING in tackle if isinstance(tackle, list) else tackle in (ASKING, "manifest")
+            return ASK_HUMAN in tackle if isinstance(tackle, list) else tackle in (ASK_HUMAN, "manifest")
     return False
 
 

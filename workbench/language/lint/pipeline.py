@@ -21,9 +21,11 @@ from workbench.language.problem import Path, Problem, Severity, Span
 LOWERED = ("dead_end", "reachability", "terminal_node")
 """Errors that a file (``workbench.allow``) or a person (``--allow``) may let pass; of terminal_node several exits."""
 ENGINE_KEYS = ("outcome", "preferred_label", "current_node", "last_stage", "last_response", "failure_class")
+COMMAND_KEYS = ("tool.output", "tool_stdout", "tool.stderr", "tool.exit_code", "tool.last_line")
+"""Set by a node that runs a command."""
 SET_BY_ENGINE = (
     *ENGINE_KEYS,
-    *("tool.output", "tool_stdout", "tool.stderr", "tool.exit_code", "tool.last_line"),
+    *COMMAND_KEYS,
     *("human.gate.selected", "human.gate.label", "human.gate.text"),
     *("parallel.results", "parallel.fan_in.best_id", "parallel.fan_in.best_outcome"),
     *("stack.cycle", "stack.child.status", "stack.child.current_node", "stack.child.outcome", "stack.child.output"),

@@ -10,19 +10,18 @@ from msgspec.structs import replace
 
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.readings import OUTPUT, Readings
-from workbench.language.lint.texts import EXTRA, METHODS, TemplateText, included_file
+from workbench.language.lint.texts import EXTRA, TemplateText, included_file
 from workbench.language.model.candidates import REFINEMENT
 from workbench.language.model.cascade import LAST_ERROR, Cascade, Phase
 from workbench.language.templates.names import FILTERS, TESTS
-from workbench.language.templates.sandbox import SANDBOX
+from workbench.language.templates.sandbox import MAPPING_METHODS, SANDBOX
 from workbench.language.templates.template import Comparison, NameUse, Word
+from workbench.language.tool_names import ASK_HUMAN, SET_STATE
 
 # The keys of ``outputs`` and ``state`` that can be there when a template is rendered.
 
 _TAGS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _WORD = re.compile(r"\w+")
-ASKING = "ask_human"
-"""The tool whose answer becomes ``state.<phase>``."""
 
 
 class Keys:
@@ -126,13 +125,13 @@ def _keys_set_by(phase: Phase) -> set[str]:
         found.add("decision")
     if phase.deterministic:
         found.add(LAST_ERROR)
-    if phase.manifest or ASKING in (*phase.tools, phase.tool):
+    if phase.manifest or ASK_HUMAN in (*phase.tools, phase.tool):
         found.add(phase.name)
     return found
 
 
 def _sets_state(cascade: Cascade) -> bool:
-    return any("set_state" in phase.tools or phase.manifest for phase in _with_fallbacks(cascade))
+    return any(SET_STATE in phase.tools or phase.manifest for phase in _with_fallbacks(cascade))
 
 
 def _with_fallbacks(cascade: Cascade) -> Iterator[Phase]:
@@ -198,7 +197,7 @@ def names(facts: Facts) -> Iterator[Finding]:
                 yield from _foreign(facts, text, use)
                 continue
             key = use.path[1] if len(use.path) > 1 else 0
-            if not isinstance(key, str) or key in METHODS:
+            if not isinstance(key, str) or key in MAPPING_METHODS:
                 continue
             if use.root == "outputs":
                 yield from _output(facts, keys, text, use, key)

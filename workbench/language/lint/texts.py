@@ -35,8 +35,6 @@ EXTRA: Mapping[str, frozenset[str]] = {
     "retry_instructions": frozenset({"validation_error", "schema_error", "attempt", "max_attempts"}),
 }
 """The names that single fields are given besides."""
-METHODS = frozenset({"get", "items", "keys", "values"})
-"""The attributes of a mapping that are not its keys."""
 
 
 class TemplateText(Struct, frozen=True):

@@ -11,13 +11,14 @@ from workbench.language.lint.facts import Check, Facts, Finding, bare_model, mod
 from workbench.language.lint.not_run import TOOL_TYPES_NOT_RUN
 from workbench.language.lint.place import PhaseAt
 from workbench.language.lint.surroundings import ToolFacts
-from workbench.language.lint.texts import METHODS
 from workbench.language.load import load
 from workbench.language.model.candidates import Validator
 from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, SCHEMES, Cascade, Soundings, Ward
 from workbench.language.model.mcp import bad_server_name, server_of
 from workbench.language.problem import Path
+from workbench.language.templates.sandbox import MAPPING_METHODS
 from workbench.language.templates.template import names_used
+from workbench.language.tool_names import ROUTE_TO
 
 _PLACES = "a function in tools/NAME.py, or a cascade or .tool.json in tackle/"
 _ASKED = "until then a phase that asks it fails"
@@ -36,7 +37,7 @@ def _listed(facts: Facts) -> Iterator[tuple[PhaseAt, Path, str]]:
 def known_tools(facts: Facts) -> Iterator[Finding]:
     """L501, L503, L511."""
     for at, path, name in _listed(facts):
-        if name == "route_to" and path[-1] != "tool":
+        if name == ROUTE_TO and path[-1] != "tool":
             yield facts.report("L503", path, hint="it is offered here" if facts.offers_choice(at.phase) else None)
         elif not _known(facts, at, name):
             code, known = "L501", (*(facts.around.tools or ()), *(RAG_TOOLS if at.phase.rag else ()))
@@ -215,7 +216,7 @@ def _reads_content(template: str) -> bool:
 
 def _whole(path: tuple[str | int, ...]) -> bool:
     """``input``, ``input.items()``, ``state.input`` or the like."""
-    return path == ("input",) or path[:2] == ("state", "input") or (len(path) == 2 and path[1] in METHODS)
+    return path == ("input",) or path[:2] == ("state", "input") or (len(path) == 2 and path[1] in MAPPING_METHODS)
 
 
 def manifest(facts: Facts) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -165,7 +165,7 @@ def own(description: str, template: str = "", names: Named | None = None, keys: 
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def seconds(value: Any) -> Any:
@@ -174,7 +174,7 @@ def seconds(value: Any) -> Any:
         match = _DURATION.fullmatch(value.strip())
         if match is None:
             raise PydanticCustomError("duration", "not a duration")
-        return float(match[1]) * _UNITS[match[2]]
+        return float(match[1]) * DURATION_UNITS[match[2]]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("duration", "not a duration")
     return float(value)
@@ -245,6 +245,8 @@ Text = Annotated[str, Tag(TEXT)]
 
 Fidelity = Literal["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"]
 """How much of the run a phase sees."""
-SelectionStrategy = Annotated[Literal["heuristic", "semantic", "llm", "hybrid"], HYPHENS]
+FIDELITIES: tuple[Fidelity, ...] = get_args(Fidelity)
+Selector = Literal["heuristic", "semantic", "llm", "hybrid"]
+SelectionStrategy = Annotated[Selector, HYPHENS]
 SELECTOR = "google/gemini-2.5-flash-lite"
 """The default model that selects context."""

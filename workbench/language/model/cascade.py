@@ -292,6 +292,8 @@ SCHEMES = ("python", "sql", "shell")
 PHASE_TOOLS = (MAP_CASCADE, *LLM_DATA)
 """The tools that only a phase without a task of its own can name: the engine runs it."""
 
+CASCADE_SUFFIXES = (".yaml", ".yml", ".json")
+"""Endings of files that may hold a cascade."""
 MANIFEST = "manifest"
 """In ``tackle``, alone or in the list: the Quartermaster chooses."""
 
@@ -435,7 +437,7 @@ class Phase(Parameters):
     def inner_cascade(self) -> str:
         """The path of a cascade, if YAML writes it in place of a phase."""
         text = self.inner_text.strip()
-        return text if "\n" not in text and text.endswith((".yaml", ".yml", ".json")) else ""
+        return text if "\n" not in text and text.endswith(CASCADE_SUFFIXES) else ""
 
     @property
     def _wards(self) -> tuple[tuple[Ward, ...], ...]:

@@ -31,6 +31,9 @@ TTL_CATEGORIES = ("tool_results", "images", "messages")
 """The keys of ``context_ttl``."""
 
 
+MessagesFilter = Literal["all", "assistant_only", "last_turn"]
+
+
 class ContextSource(Model):
     """An earlier phase whose parts enter the context."""
 
@@ -49,7 +52,7 @@ class ContextSource(Model):
     ] = "all"
     images_count: Annotated[Count, tier1("How many images with images_filter: last_n.")] = 1
     messages_filter: Annotated[
-        Annotated[Literal["all", "assistant_only", "last_turn"], HYPHENS],
+        Annotated[MessagesFilter, HYPHENS],
         tier1("Messages of the last attempt to take."),
     ] = "all"
     as_role: Annotated[
@@ -142,13 +145,16 @@ class Summarizer(Model):
     target_size: Annotated[Count, runs("Size of the summary in tokens.")] = 2000
 
 
+BudgetStrategy = Literal["sliding_window", "prune_oldest", "summarize", "fail"]
+
+
 class TokenBudget(Model):
     """How large a request may grow, and what goes first."""
 
     max_total: Annotated[Count, runs("Tokens of input and output together.")] = 100_000
     reserve_for_output: Annotated[Whole, runs("Tokens kept free for the answer.")] = 4000
     strategy: Annotated[
-        Annotated[Literal["sliding_window", "prune_oldest", "summarize", "fail"], HYPHENS],
+        Annotated[BudgetStrategy, HYPHENS],
         runs("How a request is made smaller that is too large."),
     ] = "sliding_window"
     warning_threshold: Annotated[Share, runs("Share of the budget at which a warning is recorded.")] = 0.8
@@ -176,9 +182,7 @@ class Callouts(Model):
 
     output: Annotated[str | None, runs("Tag of the final output.", "text")] = None
     messages: Annotated[str | None, runs("Tag of matching messages.", "text")] = None
-    messages_filter: Annotated[
-        Annotated[Literal["all", "assistant_only", "last_turn"], HYPHENS], runs("Messages that are tagged.")
-    ] = "assistant_only"
+    messages_filter: Annotated[Annotated[MessagesFilter, HYPHENS], runs("Messages that are tagged.")] = "assistant_only"
 
 
 class Rag(Model):

@@ -100,6 +100,9 @@ class Retry(Model):
     backoff_base_seconds: Annotated[Number, runs("The first wait, in seconds.")] = 1.0
 
 
+OnRowError = Literal["continue", "fail_fast", "collect_errors"]
+
+
 class ForEachRow(Model):
     """Runs a cascade, or one model step, for each row of an earlier phase's result."""
 
@@ -114,7 +117,7 @@ class ForEachRow(Model):
     max_parallel: Annotated[Count, runs("Rows that run at once.")] = 5
     result_table: Annotated[str | None, runs("Name of the table of results; `_PHASE` always exists.")] = None
     on_error: Annotated[
-        Annotated[Literal["continue", "fail_fast", "collect_errors"], HYPHENS],
+        Annotated[OnRowError, HYPHENS],
         runs("Effect of a failed row: it is left out, fails the phase, or is listed with its error."),
     ] = "continue"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 Action = Literal["tool", "inference", "skill"]
-ACTIONS: tuple[Action, ...] = ("tool", "inference", "skill")
+ACTIONS: tuple[Action, ...] = get_args(Action)
 Relevance = Literal["all", "high", "medium", "low"]
-RELEVANCES: tuple[Relevance, ...] = ("all", "high", "medium", "low")
+RELEVANCES: tuple[Relevance, ...] = get_args(Relevance)
 Summarize = Literal["truncate", "extract_key_sections", "none"]
-SUMMARIZE: tuple[Summarize, ...] = ("truncate", "extract_key_sections", "none")
+SUMMARIZE: tuple[Summarize, ...] = get_args(Summarize)
 SYNTHESIS, CLARIFICATION = "synthesis", "clarification"
 """Names of the phases that a decomposition has beside its sub-tasks, and of the entity that an answer becomes."""
 MAX_OUTPUT = 2000

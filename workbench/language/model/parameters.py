@@ -1,7 +1,7 @@
 """Parameters that a request carries beside its messages, and that a cascade, a phase or a candidate's model may set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, Strict, Tag, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -38,13 +38,18 @@ class ResponseFormat(Model):
         return self
 
 
+MarkPlace = Literal["tools", "system", "task", "last"]
+"""Places that a mark can name: behind the tools, the system messages, the first user message, the last message."""
+MARK_PLACES: tuple[MarkPlace, ...] = get_args(MarkPlace)
+
+
 class CacheControl(Model):
     """Cache marks of a request, for a provider that caches only marked prefixes (Anthropic). Others get no marks."""
 
     SHORT: ClassVar[str] = "ttl"
 
     at: Annotated[
-        tuple[Literal["tools", "system", "task", "last"], ...],
+        tuple[MarkPlace, ...],
         Field(max_length=4),
         own("Places that are marked: behind the tools, the system text, the task, the last message. Empty: none."),
     ] = ("system", "last")

@@ -36,7 +36,7 @@ _pair = re.compile(
     rf"{_BLANK}(?:,|(\](?={_BLANK};?{_BLANK}[A-Za-z_}}])))",
     re.DOTALL | re.ASCII,
 ).match
-_KEYWORDS = frozenset(("graph", "node", "edge", "subgraph", "digraph", "strict"))
+KEYWORDS = frozenset(("graph", "node", "edge", "subgraph", "digraph", "strict"))
 
 _subgraph = re.compile(r"subgraph\b").match
 _gap = re.compile(_GAP).match
@@ -375,7 +375,7 @@ class _Reader:
         room = MAX_VALUES - self.values
         while room > 0 and (head := _head(text, self.at)) is not None:
             name, target, bracket = head.groups()
-            if name in _KEYWORDS or target in _KEYWORDS:
+            if name in KEYWORDS or target in KEYWORDS:
                 break
             own: Attributes = {}
             at = head.end()

@@ -40,6 +40,15 @@ class _Stop(Exception):
         self.message, self.start, self.end, self.hint = message, start, end, hint
 
 
+def is_json(text: str) -> bool:
+    """Returns whether a text is one JSON value; one that is nested too deep to be read is none."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def read_json(text: str) -> Reading:
     """Never raises; the problems of the text are in the faults."""
     reading = Reading()

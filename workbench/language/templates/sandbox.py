@@ -152,9 +152,11 @@ _TEXT_METHODS = frozenset(
     | {"rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase", "title", "upper"}
     | {"zfill"}
 )
+MAPPING_METHODS = frozenset({"get", "items", "keys", "values"})
+"""The attributes of a mapping that are not its keys."""
 _METHODS: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
     (str, _TEXT_METHODS),
-    (dict, frozenset({"get", "items", "keys", "values"})),
+    (dict, MAPPING_METHODS),
     ((list, tuple), frozenset({"count", "index"})),
     ((bool, int, float), frozenset()),
     (type(None), frozenset()),

@@ -30,6 +30,7 @@ from workbench.engine.tables import shaped, table, tables_of, unwrapped
 from workbench.extras import Extra, install_line, is_installed, missing
 from workbench.language.clean import clean_line
 from workbench.language.model.base import seconds
+from workbench.language.read.json import is_json
 from workbench.language.tables import table_name
 from workbench.tools.builtin.shell import outbox_images
 from workbench.tools.results import bounded, cut
@@ -471,7 +472,7 @@ def _parsed(text: str, wanted: Format) -> Any:
         return []
     lines = [line for line in text.splitlines() if line.strip()]
     if wanted == "auto":
-        wanted = "json" if text[0] in "[{" and _is_json(text) else "jsonl" if text[0] == "{" else "csv"
+        wanted = "json" if text[0] in "[{" and is_json(text) else "jsonl" if text[0] == "{" else "csv"
     try:
         if wanted == "json":
             return json.loads(text)
@@ -480,14 +481,6 @@ def _parsed(text: str, wanted: Format) -> Any:
         return _typed(list(csv.DictReader(lines, restkey="_more", restval="")))
     except (ValueError, RecursionError, csv.Error) as fault:
         raise DataError(f"standard output is no {wanted}: {fault}; it begins: {text[:200]}") from fault
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

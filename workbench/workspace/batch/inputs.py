@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from workbench.files import read_plain
+from workbench.language.read.json import is_json
 from workbench.workspace.sql_queries import open_index
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def query_inputs(store: Store, sql: str, limit: int | None = None) -> Records:
 def _json(text: str, shown: str, *, lines: bool) -> Iterator[tuple[str, Any]]:
     """A list in one document, or a record on each line. ``lines``: where it is no document, it is lines. Raises
     InputsError."""
-    lines = lines or _is_json(text.lstrip().partition("\n")[0])
+    lines = lines or is_json(text.lstrip().partition("\n")[0])
     try:
         whole = json.loads(text) if text.lstrip()[:1] == "[" or not lines else None
     except json.JSONDecodeError as fault:
@@ -125,14 +126,6 @@ def _json(text: str, shown: str, *, lines: bool) -> Iterator[tuple[str, Any]]:
             yield where, BadRecord(f"{where}:{fault.colno}: not valid JSON: {fault.msg}")
         except (ValueError, RecursionError) as fault:
             yield where, BadRecord(f"{where}: not valid JSON: {fault}")
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _listed(text: str, shown: str) -> Iterator[tuple[str, Any]]:
