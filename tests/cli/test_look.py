@@ -63,7 +63,7 @@ def test_a_filter_with_a_mistake_ends_with_its_column(ran: Cli) -> None:
         2,
         "FILTER:1:16: error: there is no field 'tokns' (did you mean 'tokens'?)\n",
     )
-    assert ran("runs", "--status", "faild").err.startswith("FILTER:1:8: error: status is never 'faild'")
+    assert ran("runs", "--status", "faild").err.startswith("FILTER:1:8: error: 'faild' is no value of status")
 
 
 def test_a_predicted_cost_is_marked(ran: Cli) -> None:

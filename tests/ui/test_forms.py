@@ -175,6 +175,10 @@ async def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
         await it.pilot.pause()
         assert "Nobody reads this." in screen_text(it.app)
         await it.pilot.click(".choices", offset=(2, 0))
+        assert "space choose" in screen_text(it.app)
+        it.app.screen.query_one("#comment").focus()
+        await it.pilot.pause()
+        assert "space choose" not in screen_text(it.app), "in the comment it writes a blank"
         await it.press("ctrl+s")
         await it.pilot.pause()
         assert "✗ an answer is needed" in screen_text(it.app), "the tab with the mistake is opened"

@@ -28,7 +28,8 @@ LIKE = "; known names like it: openai/gpt-4.1-mini, openai/gpt-4o-mini"
         ),
         (
             "",
-            "no line of the file names 'gpt-4o-mini': it is the model of the start (--model, WORKBENCH_DEFAULT_MODEL)",
+            "no line of the file names 'gpt-4o-mini': it comes from --model, from WORKBENCH_DEFAULT_MODEL, "
+            "or is the built-in default",
         ),
     ],
 )

@@ -36,7 +36,7 @@ REMEDIES: Mapping[str, FaultAdvice] = {
         again=False,
     ),
     "no_model": FaultAdvice(
-        "no provider is known for the model",
+        "no provider can be asked for the model",
         "Write provider/model in the cascade or after --model, or name the server: --base-url URL.",
         again=False,
     ),

@@ -259,7 +259,7 @@ def choice_test(field: Field, values: Sequence[str]) -> Test:
     for value in values:
         close = [name for name in field.choices if name.startswith(value.lower())] if value else []
         if not close:
-            raise BadValue(f"{field.name} is never '{value}'")
+            raise BadValue(f"'{value}' is no value of {field.name}")
         chosen.update(close)
 
     def test(run: RunSummary) -> bool:

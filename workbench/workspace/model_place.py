@@ -18,10 +18,13 @@ DOUBTED = frozenset({"not_found", "no_model"})
 
 def model_words(state: RunState, call: CallState, table: PriceTable) -> str:
     """``flow.yaml:5:12: 'openai/gpt-4.1-minii' is named here; known are openai/gpt-4.1-mini, …``; a model that no line
-    of the file names is said to come from the start of the run."""
+    of the file names is said to come from elsewhere."""
     spot = _place(state, call)
     near = [] if table.listed(call.model) else table.near(split_effort(call.model)[0])
-    start = f"no line of the file names '{call.model}': it is the model of the start (--model, WORKBENCH_DEFAULT_MODEL)"
+    start = (
+        f"no line of the file names '{call.model}': "
+        "it comes from --model, from WORKBENCH_DEFAULT_MODEL, or is the built-in default"
+    )
     where = f"{spot}: '{call.model}' is named here" if spot else start
     return where + (f"; known names like it: {', '.join(near)}" if near else "")
 

@@ -133,8 +133,13 @@ class FormDialog(Dialog[str]):
         self._put_together()
         self._first()
 
+    def on_descendant_focus(self) -> None:
+        """Offer what the keys do in the part that has the focus: in a text a blank is written."""
+        left_out = () if isinstance(self.focused, Choices) else ("choices.choose",)
+        offered = tuple(id for id in self.OFFERED if id not in left_out)
+        self.query_one(Footer).offer(hints(offered, self.services.keys))
+
     def _put_together(self) -> None:
-        self.query_one(Footer).offer(hints(self.OFFERED, self.services.keys))
         self._tell()
         if self.query(Thumbnail):
             self.call_after_refresh(self._develop)
