@@ -1,6 +1,6 @@
 """A small agent without any library: it asks a model of OpenAI's API, runs the tool that it asks for, and goes on.
 
-    workbench attach --offline --replies examples/agent.replies.yaml -- python examples/agent.py
+    workbench attach --offline -- python examples/agent.py
 
 It reads the address and the key that OpenAI's own clients read, so that it talks to whatever they say.
 """

@@ -743,6 +743,32 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
     assert run_cli("attach", "--terminal").code == 2
 
 
+def test_offline_answers_are_scripted_beside_the_program(folder: Path) -> None:
+    Path("own").mkdir()
+    Path("own/agent.py").write_text(
+        "import json, os, urllib.request\n"
+        "body = {'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
+        "print(json.load(urllib.request.urlopen(asked))['choices'][0]['message']['content'])\n"
+    )
+
+    def said(*more: str) -> str:
+        name = f"s{len(more)}{Path('own/agent.replies.yaml').exists():d}"
+        ended = run_cli("attach", "--offline", "--session", name, *more, "--", sys.executable, "-u", "own/agent.py")
+        assert ended.code == 0, ended.err
+        return Project.at().store.summary(Project.at().store.find(name)).output
+
+    assert said() == (
+        "[offline] no reply is scripted for phase 'agent', turn 1: --replies FILE scripts what the model says, and so "
+        "does a file beside the program, such as agent.replies.yaml"
+    )
+    Path("own/agent.replies.yaml").write_text("replies: {agent: [{text: from beside}]}\n")
+    assert said() == "from beside"
+    Path("other.yaml").write_text("replies: {}\n")
+    assert said("--replies", "other.yaml").endswith("phase 'agent', turn 1 in other.yaml")
+
+
 def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) -> None:
     program = (
         "import json, os, urllib.request\n"

@@ -317,10 +317,18 @@ def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project
         Breakpoint(condition="tokens > 500 and model == 'm'"),
         Breakpoint(tool="look"),
         Breakpoint(condition="'rm -rf' in answer"),
+        Breakpoint("agent", visit=6),
         Breakpoint(condition="breaks"),
     )
     person = Person(Mode.CONTINUE, *points)
-    replies = [Reply("plain"), Reply("ok"), Reply("ok"), Reply("", calls=[("look", "{}")]), Reply("rm -rf /")]
+    replies = [
+        Reply("plain"),
+        Reply("ok"),
+        Reply("ok"),
+        Reply("", calls=[("look", "{}")]),
+        Reply("rm -rf /"),
+        Reply("ok"),
+    ]
     seen: list[tuple[str, str]] = []
     with Loopback(replies) as provider, session(project, provider.url, stepper=person.stepper) as attached:
 
@@ -339,11 +347,13 @@ def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project
         ask("long " * 600)
         ask("Call it", tools=[TOOL])
         ask("Say it")
+        ask("Another context")
     assert seen == [
         ("before_call", "'secret' in text"),
         ("before_call", "tokens > 500 and model == 'm'"),
         ("after_call", "tool look"),
         ("after_call", "'rm -rf' in answer"),
+        ("before_call", "agent#6"),
     ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.support import FunctionTools, Reply, ScriptedModel, call, ports
 from workbench.context.place import Place
@@ -101,6 +102,7 @@ def test_continue_runs_to_the_end() -> None:
     [
         (Breakpoint(phase="tell"), ("before_call", "tell:1")),
         (Breakpoint(phase="look", turn=3), ("before_call", "look:3")),
+        (Breakpoint(phase="look", turn=3, visit=1), ("before_call", "look:3")),
         (Breakpoint(tool="set_state"), ("before_tool", "look:2")),
         (Breakpoint(condition="turn == 2 and phase == 'tell'"), ("before_call", "tell:2")),
         (Breakpoint(condition="state.n == 1"), ("before_call", "look:3")),
@@ -163,6 +165,13 @@ def test_a_breakpoint_on_problems_needs_a_broken_request() -> None:
     place = Place("", "p", 1, 1, 1, 1)
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place, problems=1)) is True
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place)) is False
+
+
+@pytest.mark.parametrize("point", [Breakpoint("p", 1), Breakpoint("p"), Breakpoint("p", condition="turn == 1")])
+def test_a_breakpoint_on_a_visit_holds_in_that_one_alone(point: Breakpoint) -> None:
+    stops = [Stop(StopKind.BEFORE_CALL, Place("", "p", visit, 1, 1, 1)) for visit in (1, 2, 3)]
+    assert [matches(point, stop) for stop in stops] == [True, True, True]
+    assert [matches(replace(point, visit=2), stop) for stop in stops] == [False, True, False]
 
 
 PIPELINE = """digraph p { start [shape=Mdiamond] done [shape=Msquare]

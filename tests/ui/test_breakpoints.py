@@ -40,6 +40,11 @@ REPLIES = "replies:\n  one: [{text: A.}]\n  other: [{text: B.}]\n"
         (Breakpoint("p", tool="t", condition="turn > 1"), "before the tool t in p, where turn > 1"),
         (Breakpoint("p", condition="tokens > 5"), "before each call of p, where tokens > 5"),
         (Breakpoint(condition="problems"), "before each call, where problems"),
+        (Breakpoint(condition="'rm' in answer"), "after each call, where 'rm' in answer"),
+        (Breakpoint("p", condition="outcome == 'x'"), "at each end of a phase of p, where outcome == 'x'"),
+        (Breakpoint("p", visit=2), "where p#2 begins"),
+        (Breakpoint("p", 3, visit=2), "before turn 3 of p#2"),
+        (Breakpoint("p", tool="t", visit=2), "before the tool t in p#2"),
     ],
 )
 def test_a_breakpoint_says_where_it_stops(point: Breakpoint, words: str) -> None:
@@ -75,6 +80,10 @@ PHASES = ["one", "other", "task 3"]
         ("task 3", Breakpoint("task 3")),
         ("tool == 'x'", Breakpoint(condition="tool == 'x'")),
         ("breaks", Breakpoint(condition="breaks")),
+        ("one#2", Breakpoint("one", visit=2)),
+        ("one#2:3", Breakpoint("one", 3, visit=2)),
+        ("one:3", Breakpoint("one", 3)),
+        ("one#2 tokens > 5", Breakpoint("one", condition="tokens > 5", visit=2)),
     ],
 )
 def test_edges_and_outcomes_are_read_and_written_as_breakpoints(text: str, point: Breakpoint) -> None:
@@ -92,6 +101,11 @@ def test_edges_and_outcomes_are_read_and_written_as_breakpoints(text: str, point
         ("->", "an edge is FROM -> TO, FROM -> or -> TO"),
         ("onee", "did you mean 'one'?"),
         ("outcome", "outcome WORD"),
+        (
+            "model gpt-4.1",
+            "the condition cannot be read at column 7; write it like tokens > 6000, model == 'gpt-4.1' or",
+        ),
+        ("tokens >", "the condition ends too early at column 9; write it like tokens > 6000"),
     ],
 )
 def test_an_edge_that_is_not_there_is_refused_with_what_is(text: str, words: str) -> None:

@@ -17,6 +17,7 @@ from workbench.models.names import OFFLINE
 from workbench.models.prices import cost
 from workbench.models.replies import SUFFIX, Replies, Reply, ScriptedCall
 
+_BESIDE = f"a file named like the cascade, with {SUFFIX}"
 PIECES = 24
 """A streamed text comes in at most this many pieces."""
 
@@ -35,14 +36,17 @@ class Offline:
         *,
         placeholders: bool = False,
         why: str = "",
+        advice: str = "",
     ) -> None:
         """``why`` no provider is asked, for the journal. ``placeholders``: a call that no reply answers gets a text
-        that says so, instead of a ``ModelFault``."""
+        that says so, instead of a ``ModelFault``. ``advice`` on where to script replies if they come from no file;
+        without it, a file beside the cascade is named."""
         self._replies = replies
         self._clock = clock
         self._counter = counter
         self._prices = prices
         self._placeholders = placeholders
+        self._advice = advice
         self.why = why
 
     def recorded(self, request: Request, place: Place) -> str:
@@ -107,8 +111,10 @@ class Offline:
         if place.visit > 1:
             where += f" of visit {place.visit}"
         what = "no closing reply" if closing else "no reply"
-        file = PurePath(self._replies.file).name or f"a file named like the cascade, with {SUFFIX}"
-        return f"{what} is scripted for phase '{place.phase}', {where} in {file}"
+        file = PurePath(self._replies.file).name
+        if self._advice and not file:
+            return f"{what} is scripted for phase '{place.phase}', {where}: {self._advice}"
+        return f"{what} is scripted for phase '{place.phase}', {where} in {file or _BESIDE}"
 
     def _usage(self, reply: Reply | None, model: str, text: str, calls: tuple[NativeCall, ...]) -> Usage:
         """Counted usage of the text. Numbers that only a provider knows stay unknown."""

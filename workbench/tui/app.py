@@ -426,7 +426,7 @@ class WorkbenchApp(ThemedApp):
         reasons = [f"{file} has changes that are not saved." for file in unsaved]
         names = ", ".join(tab.label(current=False).name for tab in running)
         if len(running) == 1:
-            reasons.append(f"A run is active: {names}. Its journal is complete so far, and it can be resumed.")
+            reasons.append(f"A run is active: {names}. {running[0].session.if_stopped}")
         elif running:
             reasons.append(f"{len(running)} runs are active: {names}. Their journals are complete so far.")
         text = "\n".join(reasons)

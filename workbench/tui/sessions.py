@@ -333,7 +333,7 @@ class Sessions:
                 self._close(tab)
 
         name = tab.label(current=False).name
-        text = f"The run of {name} is active. Its journal is complete so far, and it can be resumed later."
+        text = f"The run of {name} is active. {tab.session.if_stopped}"
         answers = (("stay", "s", "Keep the tab open"), ("close", "t", "Stop the run and close the tab"))
         self._host.push_screen(ChoiceDialog("Close this tab?", text, answers), answered)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.engine.debugger.condition import asked_at
 from workbench.engine.debugger.stepper import Breakpoint
+from workbench.engine.gate import StopKind
 from workbench.views.cells import Row, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -19,14 +21,22 @@ def meaning(point: Breakpoint) -> str:
     if point.edge or point.outcome:
         where = _way_on(point)
     elif point.tool:
-        where = f"before the tool {point.tool}" + (f" in {point.phase}" if point.phase else "")
+        where = f"before the tool {point.tool}" + (f" in {point.room}" if point.phase else "")
     elif point.turn:
-        where = f"before turn {point.turn} of {point.phase}"
+        where = f"before turn {point.turn} of {point.room}"
     elif point.phase and not point.condition:
-        where = f"where {point.phase} begins"
+        where = f"where {point.room} begins"
     else:
-        where = f"before each call of {point.phase}" if point.phase else "before each call"
+        when = _WHEN[asked_at(point) if point.condition else StopKind.BEFORE_CALL]
+        where = f"{when} of {point.room}" if point.phase else when
     return f"{where}, where {point.condition}" if point.condition else where
+
+
+_WHEN = {
+    StopKind.BEFORE_CALL: "before each call",
+    StopKind.AFTER_CALL: "after each call",
+    StopKind.AFTER_ROUTE: "at each end of a phase",
+}
 
 
 def _way_on(point: Breakpoint) -> str:

@@ -117,7 +117,7 @@ def _other(part: Part, draft: EditDraft, changed: set[str]) -> Editable:
     mark = sign("edited") if marked else (" ", "plain")
     text: Span = ("", "plain") if name == "skip" and not draft.skipped else _first(part.text)
     if name == "answer" and draft.target.answerable and not marked:
-        text = ("written here, it is the answer: nothing is sent", "faint")
+        text = ("write it yourself: nothing is sent", "faint")
     left = (*_margin(mark), (fit(label, 10), "head"))
     return Editable(part.key, part, (*left, (f"{words}  " if words else "", "name"), text))
 

@@ -36,7 +36,7 @@ def origin_words(run: RunSummary, *, named: bool = True) -> str:
         file = flat(run.source_file.rpartition("/")[2])
         if file and run.source:
             return f"from {file} ({run.source})"
-        return f"imported from {file or run.source}" if file or run.source else "imported"
+        return _source_words(file or run.source) if file or run.source else "imported"
     if not run.parent_run:
         return ""
     kind = {"fork": "fork", "replay": "replay", "rerun": "re-run"}.get(run.parent_kind)
@@ -160,6 +160,8 @@ Input = tuple[int, float | None]
 def what_if_line(strategy: str, other: Input, sent: Input) -> str:
     """``mask(after=5): in ~1,204 instead of ~5,116, predicted ~$0.0012 instead of ~$0.0051``."""
     tokens = f"in {count(other[0], 'estimate')} instead of {count(sent[0], 'estimate')}"
+    if other[1] is None and sent[1] is None:
+        return f"{flat(strategy, 60)}: {tokens}, unpriced"
     return f"{flat(strategy, 60)}: {tokens}, predicted {money(other[1])} instead of {money(sent[1])}"
 
 
@@ -172,7 +174,15 @@ def what_if_words(data: Mapping[str, Any]) -> str:
 def answered_by(state: RunState) -> str:
     """The source of the answers: a model port, or the tool whose run was imported."""
     source = state.ports.get("imported")
-    return f"imported from {source}" if source else f"model {state.ports.get('model', '?')}"
+    return _source_words(source) if source else f"model {state.ports.get('model', '?')}"
+
+
+def _source_words(source: str) -> str:
+    return f"recorded by {source}" if source in _WATCHED else f"imported from {source}"
+
+
+_WATCHED = ("attach", "otlp")
+"""What makes runs of a program while it runs."""
 
 
 def _head(state: RunState) -> Iterator[Line]:

@@ -458,10 +458,7 @@ class Nodes:
         unfolded = below and self.view.unfolds(id, here)
         mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
         won: tuple[Span, ...] = ((" ", "plain"), sign(mark)) if mark else ()
-        status = visit.status
-        newest = visit.calls[-1].status if visit.calls else ""
-        if status == "running" and self._watched and newest in ("done", "failed"):
-            status = newest  # Nobody knows whether its program goes on with it.
+        status = watched_status(visit) if self._watched else visit.status
         yield Node(
             id,
             depth,
@@ -849,6 +846,13 @@ def _noted(node: Node) -> tuple[Span, ...]:
     return ((" ", "plain"), *node.right[:-1]) if any(text for text, _ in node.right[:-1]) else ()
 
 
+def watched_status(visit: VisitState) -> str:
+    """The status of a context of a watched program: while it runs, that of its newest call if that is over, because
+    nobody knows whether the program goes on with the context."""
+    newest = visit.calls[-1].status if visit.calls else ""
+    return newest if visit.status == "running" and newest in ("done", "failed") else visit.status
+
+
 def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, ...]:
     """The tree in one line, around the selected call: ``✓ intake › ⠋ triage › turn 3``."""
     spans: list[Span] = [(" ", "plain")]
@@ -869,11 +873,15 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
         before = order[: order.index(selected.phase)][-2:] if selected.phase in order else []
         for name in before:
             spans += [status_sign(last[name], view.tick), (f" {flat(name)} ", "dim"), ("› ", "faint")]
-        status = last.get(selected.phase, "pending")
+        status, room = last.get(selected.phase, "pending"), flat(selected.phase)
+        visit = run.visit_of(selected) if run is not None and "imported" in run.ports else None
+        if visit is not None:
+            status = ended(watched_status(visit), over=over)
+            room += f"#{visit.visit}" if visit.visit > 1 else ""
         held = view.held is not None and view.held.phase == selected.phase
         spans += [
             sign("paused") if held else status_sign(status, view.tick),
-            (f" {flat(selected.phase)} ", "bold"),
+            (f" {room} ", "bold"),
             (f"{kinds[selected.phase]} " if selected.phase in kinds else "", "faint"),
             ("› ", "faint"),
         ]

@@ -46,7 +46,7 @@ class AttachPlan(Struct, frozen=True):
         OSError."""
         if self.output is None:
             return await run_in_terminal(self.served.command, variables, self.folder)
-        say("The tab Program shows what the command prints. It cannot read here; inside tmux it gets a terminal.")
+        say("The tab Program shows what the command prints. It gets no keys; inside tmux it has a terminal of its own.")
         code = await run_beside(self.served.command, variables, self.output, self.folder)
         if code:
             say(f"The command ended with exit code {code}. The tab Program shows what it printed.")
@@ -78,8 +78,8 @@ class AttachPlan(Struct, frozen=True):
                 async with serving(run, served, control) as variables:
                     if not served.command:
                         host = variables["OPENAI_BASE_URL"]
-                        more = "and so on (workbench attach without --bench)"
-                        say(f"Waiting for clients: OPENAI_BASE_URL={host}, {more}")
+                        more = "; without --bench all variables are printed"
+                        say(f"Waiting for clients: OPENAI_BASE_URL={host}{more}")
                         await asyncio.Event().wait()
                     else:
                         code = await self.run(variables, say)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,13 +26,14 @@ from workbench.importers.journal import JournalServices, Origin, no_one
 from workbench.models.encodings import Encodings, encodings
 from workbench.models.offline import Offline
 from workbench.models.prices import PriceTable, cost
-from workbench.models.replies import Replies, read_replies
+from workbench.models.replies import SUFFIX, Replies, read_replies
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.saving import JournalWatch
 from workbench.workspace.system import SystemClock, SystemIds
 
+SCRIPTS = f"--replies FILE scripts what the model says, and so does a file beside the program, such as agent{SUFFIX}"
 _COUNTED = 5_000
 """Messages of a session whose token counts are kept: it may go on for days."""
 
@@ -57,6 +58,17 @@ class AttachOptions(Struct, frozen=True):
     """Selects what is sent of the messages of each context; None for all of them."""
     what_if: Strategy | None = None
     """Priced beside the strategy in force; it never changes what is sent."""
+
+
+def replies_beside(command: Sequence[str], folder: Path) -> Path | None:
+    """Returns the scripted replies beside the first file that a command names, as beside a cascade:
+    ``examples/agent.replies.yaml`` for ``python examples/agent.py``. None if there are none."""
+    for word in command:
+        if word.startswith("-") or not (file := folder / word).is_file():
+            continue
+        if (beside := file.with_name(file.stem + SUFFIX)).is_file():
+            return beside
+    return None
 
 
 class AttachedRun(Struct, frozen=True):
@@ -187,7 +199,7 @@ def _answers(project: Project, options: AttachOptions) -> Answers | None:
     if options.offline:
         prices = PriceTable(project.settings.prices)
         replies = _replies(project, options.replies)
-        model = Offline(replies, SystemClock(), encodings(), prices, placeholders=True)
+        model = Offline(replies, SystemClock(), encodings(), prices, placeholders=True, advice=SCRIPTS)
         return OfflineAnswers(model, encodings())
     if named := options.replay or options.reuse:
         run_id = project.store.find(named)
@@ -202,7 +214,7 @@ def _answers(project: Project, options: AttachOptions) -> Answers | None:
 def _replies(project: Project, file: Path | None) -> Replies:
     """Raises RepliesError."""
     if file is None:
-        return Replies(file="the file of --replies")
+        return Replies()
     try:
         read = read_replies(read_plain(file), project.shown(file))
     except OSError as fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -60,7 +61,9 @@ def _read(row: object) -> Breakpoint | None:
     edge, to, outcome = (row.get(name, "") for name in ("edge", "to", "outcome"))
     if edge not in ("", TAKEN, CONSIDERED) or not (isinstance(to, str) and isinstance(outcome, str)):
         return None
-    return Breakpoint(phase, turn, tool, condition, disabled, edge, to, outcome)
+    visit = row.get("visit")
+    visit = visit if isinstance(visit, int) and visit > 0 else 0
+    return Breakpoint(phase, turn, tool, condition, disabled, edge, to, outcome, visit)
 
 
 class BreakpointError(Exception):
@@ -68,20 +71,20 @@ class BreakpointError(Exception):
 
 
 def parse_breakpoint(text: str, phases: Sequence[str], edges: Sequence[tuple[str, str]] = ()) -> Breakpoint:
-    """Read a breakpoint: an optional phase with an optional turn, an optional edge, outcome and tool, an optional
-    condition. ``edges``: where each edge of the file begins and ends.
+    """Read a breakpoint: an optional phase with an optional visit and turn, an optional edge, outcome and tool, an
+    optional condition. ``edges``: where each edge of the file begins and ends.
 
     Raises BreakpointError, also for a phase and for an edge that the file does not have, naming the nearest.
     """
     words = text.split()
-    phase, turn, tool, outcome, to = "", 0, "", "", ""
+    phase, visit, turn, tool, outcome, to = "", 0, 0, "", "", ""
     edge: Literal["", "taken", "considered"] = ""
     if ARROW in words and (at := words.index(ARROW)) <= _LONGEST_NAME:
         phase, to, edge, words = _edge(words[:at], words[at + 1 :], phases, edges)
     elif head := _longest(words, phases):
         phase, words = head
     elif words and (found := _place(words[0], phases)):
-        (phase, turn), words = found, words[1:]
+        (phase, visit, turn), words = found, words[1:]
     if _names(OUTCOME, words):
         outcome, words = words[1].strip("'\""), words[2:]
     if _names(TOOL, words):
@@ -95,8 +98,11 @@ def parse_breakpoint(text: str, phases: Sequence[str], edges: Sequence[tuple[str
         try:
             compile_condition(condition)
         except ConditionError as fault:
-            raise BreakpointError(f"the condition {fault}") from fault
-    return Breakpoint(phase, turn, tool, condition, edge=edge, to=to, outcome=outcome)
+            raise BreakpointError(f"the condition {fault}{LIKE if fault.is_form else ''}") from fault
+    return Breakpoint(phase, turn, tool, condition, edge=edge, to=to, outcome=outcome, visit=visit)
+
+
+LIKE = "; write it like tokens > 6000, model == 'gpt-4.1' or 'some words' in text"
 
 
 def _names(what: str, words: Sequence[str]) -> bool:
@@ -156,6 +162,13 @@ def _unknown(word: str, phases: Sequence[str]) -> str:
     return f"there is no phase '{word}'; phases are {', '.join(phases[:MOST_NAMED])}{more}"
 
 
-def _place(word: str, phases: Sequence[str]) -> tuple[str, int] | None:
-    phase, colon, turn = word.rpartition(":")
-    return (phase, int(turn)) if colon and phase in phases and turn.isdigit() else None
+def _place(word: str, phases: Sequence[str]) -> tuple[str, int, int] | None:
+    """A phase, its visit and its turn as a word says them, 0 for each that it leaves out: ``agent#2``, ``look:3``,
+    ``look#2:3``."""
+    for phase in phases:
+        if word.startswith(phase) and (found := _NUMBERS.fullmatch(word, len(phase))):
+            return phase, int(found["visit"] or 0), int(found["turn"] or 0)
+    return None
+
+
+_NUMBERS = re.compile(r"(?:#(?P<visit>[1-9][0-9]{0,8}))?(?::(?P<turn>[0-9]{1,9}))?", re.ASCII)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench.workspace.folders import Folders
 
-GONE = "this is the session of a program: its calls can be watched, paused and edited; no engine runs it again"
+GONE = "this is the session of a program: workbench attach runs the program again"
 
 
 def attached_output(folders: Folders, session: str) -> Path:

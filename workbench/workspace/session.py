@@ -347,6 +347,13 @@ class Session:
             self._stopped = self._task
             self._loop.call_soon_threadsafe(self._task.cancel)
 
+    @property
+    def if_stopped(self) -> str:
+        """What becomes of the active run if it is stopped, as a sentence."""
+        if self.runs:
+            return "Its journal is complete so far, and it can be resumed."
+        return "Its journal is complete so far. If you stop it, the program that it started ends too."
+
     def answer(self, question: Event, text: str) -> bool:
         """Answer a ``human_asked`` event; False if the run no longer waits for it."""
         return self.human.answer(question.place, question.data["index"], text)
@@ -511,8 +518,9 @@ class Workspace(Struct, frozen=True):
         shown = str(data.get("cascade_file", ""))
         if shown and (file := self.project.root / shown).is_file():
             return self.file(file)
-        imported = bool((data.get("ports") or {}).get("imported"))
-        gone = IMPORTED if imported else f"{shown or 'the file'} is not there any more: this is the text of the run"
+        imported = (data.get("ports") or {}).get("imported")
+        missing = f"{shown or 'the file'} is not there any more: this is the text of the run"
+        gone = GONE if imported == FORMAT else IMPORTED if imported else missing
         file = self.project.root / (shown or f"{data.get('session_id') or 'run'}.yaml")
         return Session(
             self.project,

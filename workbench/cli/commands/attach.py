@@ -49,6 +49,7 @@ from workbench.workspace.attaching import (
     end_session,
     end_spans,
     recorded_spans,
+    replies_beside,
 )
 from workbench.workspace.folders import Folders
 from workbench.workspace.offline_replies import RepliesError
@@ -75,7 +76,11 @@ SWITCH_SECONDS = 0.001
 @click.option("--pause", is_flag=True, help="With --bench: pause before the first request.")
 @click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="Where a provider is; again for more.")
 @click.option("--offline", is_flag=True, help="The offline model answers; no provider is asked.")
-@click.option("--replies", type=CascadeFile(), help="Scripted replies of the offline model, by context: agent#2.")
+@click.option(
+    "--replies",
+    type=CascadeFile(),
+    help="Scripted replies of the offline model; so are those beside the program: agent.replies.yaml.",
+)
 @click.option("--replay", type=SessionName(), help="Answer from this session, strictly by request.")
 @click.option("--reuse", type=SessionName(), help="Answer from this session; other requests go to the provider.")
 @click.option("--strategy", metavar="SPEC", help="Send what a context strategy leaves of each request.")
@@ -144,6 +149,8 @@ def command(
         raise Failure(Exit.USAGE, f"'{session}' cannot be the name of a run: letters, digits, '.', '_' and '-'")
     project = project_here()
     name = session or new_session_id(Path(command[0]).name if command else "agent")
+    if offline and replies is None:
+        replies = replies_beside(command, Path.cwd())
     chosen = _strategy(strategy) if strategy is not None else None
     other = _strategy(what_if) if what_if is not None else None
     options = AttachOptions(

@@ -49,11 +49,12 @@ _MAX_LENGTH = 500
 
 
 class ConditionError(Exception):
-    """A condition that cannot be read; ``column`` counts from 1."""
+    """A condition that cannot be read; ``column`` counts from 1. ``is_form``: it has not the form of a condition."""
 
-    def __init__(self, message: str, column: int = 1) -> None:
+    def __init__(self, message: str, column: int = 1, *, is_form: bool = False) -> None:
         super().__init__(f"{message} at column {column}")
         self.column = column
+        self.is_form = is_form
 
 
 def compile_condition(text: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -66,8 +67,8 @@ def compile_condition(text: str) -> Callable[[Mapping[str, Any]], bool]:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError) as fault:
         if offset := getattr(fault, "offset", None):
-            raise ConditionError("cannot be read", offset) from fault
-        raise ConditionError("ends too early", len(text.strip()) + 1) from fault
+            raise ConditionError("cannot be read", offset, is_form=True) from fault
+        raise ConditionError("ends too early", len(text.strip()) + 1, is_form=True) from fault
     _check(tree)
 
     def condition(names: Mapping[str, Any]) -> bool:
@@ -169,7 +170,7 @@ def _asks_answer(point: Breakpoint) -> bool:
     return "answer" in _names_in(point)
 
 
-def _asked_at(point: Breakpoint) -> StopKind:
+def asked_at(point: Breakpoint) -> StopKind:
     """Returns where a condition that belongs to no tool is asked, by what it is about."""
     names = _names_in(point)
     if names & _AFTER:
@@ -180,7 +181,7 @@ def _asked_at(point: Breakpoint) -> StopKind:
 def may_match(point: Breakpoint, stop: Stop) -> bool:
     """Returns whether a breakpoint may hold behind a call that is not answered yet. ``stop.tools``: those that the
     answer may call."""
-    if point.phase and point.phase != stop.place.phase:
+    if not point.is_of(stop.place):
         return False
     if point.tool:
         return point.tool in stop.tools
@@ -192,7 +193,7 @@ def matches(point: Breakpoint, stop: Stop) -> bool:
     those about ``answer`` behind calls, those about an outcome or an edge where the way on is chosen."""
     if not point.condition:
         return matches_breakpoint(point, stop)
-    if point.phase and point.phase != stop.place.phase:
+    if not point.is_of(stop.place):
         return False
     if point.turn and point.turn != stop.place.turn:
         return False
@@ -202,6 +203,6 @@ def matches(point: Breakpoint, stop: Stop) -> bool:
     elif point.tool:
         if not at_tool(point, stop):
             return False
-    elif stop.kind is not _asked_at(point):
+    elif stop.kind is not asked_at(point):
         return False
     return compile_condition(point.condition)(names_at(stop))

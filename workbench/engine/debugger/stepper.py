@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from workbench.context.place import Place
 from workbench.engine.edits import Edit, EditError
 from workbench.engine.gate import Decision, Stop, StopKind, check_edits
 
@@ -49,14 +50,25 @@ class Breakpoint(Struct, frozen=True):
     """Where the edge ends; empty for anywhere."""
     outcome: str = ""
     """The outcome of a phase that stops the run: ``fail``, or any word of the run's own."""
+    visit: int = 0
+    """The visit of the phase: for a watched program, the number of a context. 0 for all."""
 
     def __str__(self) -> str:
-        where = ":".join(filter(None, (self.phase, str(self.turn) if self.turn else "")))
+        where = ":".join(filter(None, (self.room, str(self.turn) if self.turn else "")))
         parts = [where]
         if self.edge:
             parts += [ARROW, self.to, CONSIDERED if self.edge == CONSIDERED else ""]
         parts += [f"tool {self.tool}" if self.tool else "", f"{OUTCOME} {self.outcome}" if self.outcome else ""]
         return " ".join(filter(None, (*parts, self.condition)))
+
+    @property
+    def room(self) -> str:
+        """The phase, and the visit where that counts: ``agent#2``."""
+        return f"{self.phase}#{self.visit}" if self.visit else self.phase
+
+    def is_of(self, place: Place) -> bool:
+        """Returns whether its phase and its visit are those of a place."""
+        return self.phase in ("", place.phase) and self.visit in (0, place.visit)
 
 
 class Stepper:
@@ -246,7 +258,7 @@ def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
     tool, or where its edge or its outcome is known."""
     if point.condition:
         return False
-    if point.phase and point.phase != stop.place.phase:
+    if not point.is_of(stop.place):
         return False
     if point.edge or point.outcome:
         return at_way_on(point, stop)

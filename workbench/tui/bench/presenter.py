@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,7 +32,7 @@ from workbench.views.sides import SideRows
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
 from workbench.views.timeline import Timeline, TimelineRows, place_words
-from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title, watched_status
 from workbench.views.ways import ways_doc
 from workbench.views.what_if import WhatIfRows
 
@@ -252,6 +253,8 @@ class Presenter:
         if visit is not None:
             said = "It has called no model yet." if visit.status == "running" else "It ran without calling a model."
             return CardRows(cascade, phase, said, self.model, visit.status, source=self._card_source())
+        if "imported" in self.state.run.ports:  # The file that stands for a program decides nothing about its calls.
+            return Card(phase.name, " · no call", self._hint(), ())
         given = None if self.state.alive else self.given
         return CardRows(cascade, phase, self._hint(), self.model, source=self._card_source(), given=given)
 
@@ -265,7 +268,8 @@ class Presenter:
     def _hint(self) -> str:
         """Returns the advice where a phase has not run."""
         if self.state.alive:
-            return "This phase has not run yet."
+            watched = "imported" in self.state.run.ports
+            return "The program has made no model call yet." if watched else "This phase has not run yet."
         if self.state.failure and not self.state.started:
             return f"The run did not start: {self.state.failure}"
         if "imported" in self.state.run.ports:
@@ -596,7 +600,16 @@ def _model_of(run: RunState) -> str:
 
 
 def _running_at(state: BenchState) -> str:
-    """The newest call of a run that is active: ``investigate:9``."""
+    """The newest call of a run that is active: ``investigate:9``; of a watched program the newest that has no answer
+    yet."""
     if not state.alive or not state.run.calls:
         return ""
-    return place_words(state.run.calls[-1].place)
+    if "imported" not in state.run.ports:
+        return place_words(state.run.calls[-1].place)
+    contexts = islice(reversed(state.run.visits), _LOOKED_AT)
+    open_call = next((one.calls[-1] for one in contexts if one.calls and watched_status(one) == "running"), None)
+    return place_words(open_call.place) if open_call is not None else "between calls"
+
+
+_LOOKED_AT = 200
+"""Contexts among which an open call is looked for: the newest, as a session may have thousands."""

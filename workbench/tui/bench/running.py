@@ -52,7 +52,9 @@ def known_names(presenter: Presenter) -> KnownNames:
     graph = presenter.file.graph if presenter.file is not None else None
     edges = tuple((edge.src, edge.dst) for edge in graph.edges) if graph is not None else ()
     phases, state = [phase.name for phase in presenter.outline], list(presenter.state.run.state)
-    return KnownNames(phases, sorted(tools), state, edges, outcomes_of(graph) if graph is not None else ())
+    run, outcomes = presenter.state.run, outcomes_of(graph) if graph is not None else ()
+    visits = [f"{visit.phase}#{visit.visit}" for visit in run.visits] if "imported" in run.ports else []
+    return KnownNames(phases, sorted(tools), state, edges, outcomes, visits)
 
 
 _GOES_ON = {
@@ -213,6 +215,8 @@ class Running:
             self._go(session, presenter, wanted)
         elif presenter.state.resumable and presenter.state.run.run_id != self._declined:
             self.resume(presenter.state.run.run_id, wanted)
+        elif presenter.state.started and not session.runs:
+            self._say(session.gone, "warning")
         elif presenter.state.started:
             self._offer_again(presenter)
         else:
@@ -507,7 +511,9 @@ class Running:
         turn = place.turn if place is not None and (node is None or node.id[0] == "call") else 0
         here = place.phase if place is not None else presenter.phase
         phase = node.phase if node is not None and node.phase else here
-        return Breakpoint(phase, turn) if phase else None
+        # The contexts of a watched program have nothing in common but their name.
+        visit = place.visit if place is not None and "imported" in presenter.state.run.ports else 0
+        return Breakpoint(phase, turn, visit=visit) if phase else None
 
     def _toggled(self, point: Breakpoint, is_set: bool) -> None:
         self._say(f"Breakpoint set: the run pauses {meaning(point)}." if is_set else f"Breakpoint {point} cleared.")

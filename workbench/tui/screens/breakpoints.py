@@ -17,6 +17,8 @@ from workbench.views.breakpoints import BreakpointRows
 from workbench.workspace.breakpoints import BreakpointError, parse_breakpoint
 
 EXAMPLES = "phase · phase:turn · tool NAME · tokens > 6000 · FROM -> TO · outcome fail"
+EXAMPLES_WATCHED = "tool NAME · tokens > 50000 · agent#2 · model == 'NAME' · 'WORDS' in text · breaks"
+"""The same for a watched program, which has contexts and no phases or edges."""
 
 
 class KnownNames(Struct, frozen=True):
@@ -29,12 +31,15 @@ class KnownNames(Struct, frozen=True):
     """Where each edge begins and ends."""
     outcomes: Sequence[str] = ()
     """Words that conditions of the file ask for."""
+    visits: Sequence[str] = ()
+    """The contexts of a watched program, such as ``agent#2``."""
 
     def words(self) -> list[str]:
         """Returns the words that complete a line that is being written."""
         return [
             *self.phases,
             *(f"{phase}:1" for phase in self.phases),
+            *self.visits,
             *(f"{source} {ARROW} {target}" for source, target in dict.fromkeys(self.edges)),
             *(f"{OUTCOME} {word}" for word in dict.fromkeys((*self.outcomes, "fail", "success"))),
             *(TOOL, *self.tools),
@@ -95,7 +100,8 @@ def ask_for_breakpoint(
 
     options: dict[str, Any] = {"words": known.words, "between": " ", "check": known.objection}
     here = f"enter {'clears' if same(offered) else 'sets'} {offered} · " if offered is not None else ""
-    ask("breakpoint", value=str(before or ""), extends=True, placeholder=here + EXAMPLES, done=done, **options)
+    examples = EXAMPLES_WATCHED if known.visits else EXAMPLES
+    ask("breakpoint", value=str(before or ""), extends=True, placeholder=here + examples, done=done, **options)
 
 
 class BreakpointSheet(Sheet):
