@@ -19,7 +19,7 @@ OUTPUTS = {
     "router": "Hold both buttons for ten seconds",
     "checks": "Tuesday, March 3rd, 2026",
     "candidates": "the library in Mill Street lends",
-    "approval": "a voucher of 10 euros",
+    "approval": "we send it again at once",
     "batch": "The jacket is liked",
 }
 
