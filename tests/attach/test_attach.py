@@ -19,6 +19,7 @@ import httpx
 import pytest
 from aiohttp import ClientSession, WSServerHandshakeError, web
 from aiohttp.web import ContentCoding
+from msgspec.structs import replace
 
 from tests.attach.support import Session, answer_socket, serving, session, socket_asked
 from tests.support.command import WORKBENCH, run_cli
@@ -782,6 +783,12 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
     recorded = run_cli("attach", "--offline", "--session", "s", "--", sys.executable, "agent.py")
     assert recorded.code == 0, recorded.err
     assert run_cli("test", "freeze", "s", "--name", "agent").code == 0
+    store = Project.at().store
+    with store.create("cut-off") as journal:
+        for event in list(store.events(store.find("s")))[:-1]:
+            journal.append(replace(event, run_id="cut-off"))
+    unended = run_cli("test", "freeze", "cut-off", "--name", "agent")
+    assert "has not ended: it cannot be frozen (attach to the program again, and let it end)" in unended.err
     unasked = run_cli("test", "run")
     assert unasked.code == 0
     assert unasked.out.splitlines()[0].split() == ["skipped", "agent"]

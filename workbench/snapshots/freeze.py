@@ -160,10 +160,13 @@ def _started(kept: RecordedRun) -> Event:
 def _settled(kept: RecordedRun) -> RecordedRun:
     """The run as it came to its end: faults that a resumed run went past do not count. Raises SnapshotError."""
     ends = [e for e in kept.events if e.kind == "run_finished"]
+    hint = "workbench resume continues it"
+    if is_session(kept.events):
+        hint = "attach to the program again, and let it end"
     if not ends or kept.events[-1].kind == "run_resumed":
-        raise SnapshotError("this run has not ended: it cannot be frozen", hint="workbench resume continues it")
+        raise SnapshotError("this run has not ended: it cannot be frozen", hint=hint)
     if ends[-1].data.get("status") == "stopped":
-        raise SnapshotError("this run was stopped: it cannot be frozen", hint="workbench resume continues it")
+        raise SnapshotError("this run was stopped: it cannot be frozen", hint=hint)
     resumed = max((e.seq for e in kept.events if e.kind == "run_resumed"), default=0)
     if not resumed:
         return kept
