@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.examples import RUN, Writer, plain_run, save
 from workbench.store.index.database import DatabaseError
-from workbench.store.index.ingest import Follower
+from workbench.store.index.ingest import ASKED_SECONDS, MOST_FOLLOWED, Follower
 from workbench.store.index.table import Column, ResultTable
 from workbench.store.index.values import Value
 from workbench.store.store import Store
@@ -129,6 +129,24 @@ def test_the_end_of_a_run_does_not_wait(setting: Setting) -> None:
 def test_what_is_asked_for_does_not_wait(setting: Setting) -> None:
     setting.grow(3)
     assert setting.follow(flush=True) == 3
+
+
+def test_a_long_run_that_is_being_written_is_read_when_somebody_asks_and_for_a_minute_after(setting: Setting) -> None:
+    setting.now = 100.0
+    setting.grow(MOST_FOLLOWED)
+    assert setting.follow() == MOST_FOLLOWED
+    setting.grow(100)
+    assert setting.follow() == 0
+    assert setting.follower.waiting == 0
+    assert setting.follow(flush=True) == 100
+    setting.now += ASKED_SECONDS - 1
+    setting.grow(100)
+    assert setting.follow() == 100
+    setting.now += 1
+    setting.grow(100)
+    assert setting.follow() == 0
+    setting.settled()
+    assert setting.follow(flush=True) == 100
 
 
 def test_what_could_not_be_sent_is_sent_by_the_next_pass_or_the_next_process(setting: Setting) -> None:

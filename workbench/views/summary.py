@@ -155,9 +155,9 @@ class SummaryRows(Rows):
             cost = spent_words(run.figures_of_calls([call]).spent)
             words = f"{flat(place_words(call.place))}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
             yield "most expensive", ((words, "plain"),), call
-        saved = sum(call.held_back for call in run.calls if call.answer is not None)
+        saved = sum(call.held_back for call in run.calls if call.answered)
         if saved:
-            sent = sum(call.tokens_sent for call in run.calls if call.answer is not None)
+            sent = sum(call.tokens_sent for call in run.calls if call.answered)
             share = f"{100 * saved / (saved + sent):.0f}% of the input"
             masked = max(call.shortened for call in run.calls)
             words = f" {saved:,} tokens saved, {share}; at most {plural(masked, 'message')} masked in one call"
@@ -189,7 +189,7 @@ class SummaryRows(Rows):
     @cached_property
     def dearest(self) -> CallState | None:
         """The most expensive answered call; by its tokens if no cost is known."""
-        answered = [call for call in self.run.calls if call.answer is not None]
+        answered = [call for call in self.run.calls if call.answered]
         return max(
             answered,
             key=lambda call: (self.run.figures_of_calls([call]).spent.total or 0.0, call.tokens_in),

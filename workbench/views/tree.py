@@ -109,7 +109,7 @@ def sparkline(values: Sequence[int], width: int) -> str:
 def figures(node: Node, width: int) -> list[Span]:
     """The columns of a node. Unknown values are empty."""
     calls = node.calls if node.total is None else node.total.calls
-    if not node.several and all(call.answer is None for call in calls):
+    if not node.several and all(not call.answered for call in calls):
         return fitted({"in": (count(calls[0].tokens_in, calls[0].grade_in), "plain")}, width)
     token = "plain" if node.total is None else "bold"
     return sum_cells(node.sums, calls, node.took, width, token, several=node.several)
@@ -136,7 +136,7 @@ def sum_cells(
     """The columns for what some calls and the runs that they started took, in so many seconds."""
     texts = {"time": _time(passed, token, width, recorded=not several and any(call.recorded for call in calls))}
     if took is not None:
-        cached = [call.usage.cached for call in calls if call.answer is not None]
+        cached = [call.usage.cached for call in calls if call.answered]
         texts["calls"] = (f"{took.calls:,}" if several and took.calls else "", "dim")
         texts["in"] = (count(took.tokens_in, took.grade_in) if took.calls else "", token)
         texts["cached"] = (_known(cached), "cached")
@@ -610,7 +610,7 @@ class Nodes:
             (f"  {view.held_kind}", "held") if held and view.held_kind else (f"  {tools}" if tools else "", "dim")
         )
         said: Span = (extra[0][1:], extra[1])
-        begun = call.started or (call.finished if call.answer is not None else "")
+        begun = call.started or (call.finished if call.answered else "")
         return Node(
             (*self._root(), "call", str(place)),
             depth,
@@ -621,8 +621,8 @@ class Nodes:
             tone="selected" if place == view.selected and self._is_selected else "",
             run=self._nested,
             calls=(call,),
-            sums=self.run.figures_of_calls([call]) if self.run is not None and call.answer is not None else None,
-            took=call.duration_s if call.answer is not None else None,
+            sums=self.run.figures_of_calls([call]) if self.run is not None and call.answered else None,
+            took=call.duration_s if call.answered else None,
             several=False,
             brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said, *self._said(place))
             if place.turn

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2s
+from itertools import islice
+from typing import Any, NamedTuple, overload
 
 from msgspec import Struct, field
 
@@ -15,6 +17,7 @@ from workbench.context.place import Place
 from workbench.engine.journal.costs import CallCost
 from workbench.engine.journal.elapsed import Stretches
 from workbench.engine.journal.event import seconds_between, seconds_told
+from workbench.engine.journal.paging import Page, Pages
 from workbench.engine.journal.usage import Usage
 
 WINDOW = 14
@@ -36,11 +39,47 @@ def expected_of(data: Mapping[str, Any]) -> int:
     return expected_tokens(stated, data.get("tokens_sent", 0), data.get("grade", ""), data.get("scale"))
 
 
+MOST_BODIES, BODIES_OF_A_PAGE = 2_000, 256
+"""Bodies that stay in memory when the others go to the disk; those that go together."""
+
+
 class Bodies(dict[str, Message]):
     """Message bodies by hash. One that a damaged journal lost reads as a marked placeholder."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._far: dict[bytes, tuple[Page, int]] = {}
+        """Where those are that are on disk: the page, and the number in it."""
+        self._pages: Pages | None = None
+
     def __missing__(self, digest: str) -> Message:
-        return Message("user", f"[body {digest[:8]} is missing from the journal]")
+        far = self._far.get(_short_key(digest)) if self._far else None
+        if far is None or self._pages is None:
+            return Message("user", f"[body {digest[:8]} is missing from the journal]")
+        body: Message = self._pages.get(far[0])[far[1]]
+        self[digest] = body  # It is used again: it is the newest now.
+        return body
+
+    def known(self, digest: str) -> Message | None:
+        """The body, or None if it is missing."""
+        return self[digest] if digest in self or _short_key(digest) in self._far else None
+
+    def page_out(self, pages: Pages) -> None:
+        """Put all but the newest on disk, where that takes them."""
+        self._pages = pages
+        while len(self) >= MOST_BODIES + BODIES_OF_A_PAGE:
+            oldest = list(islice(self.items(), BODIES_OF_A_PAGE))
+            page = pages.put([body for _, body in oldest])
+            if page is None:
+                return
+            for number, (digest, _) in enumerate(oldest):
+                self._far[_short_key(digest)] = page, number
+                del self[digest]
+
+
+def _short_key(digest: str) -> bytes:
+    """A key of 16 bytes: there are hundreds of thousands."""
+    return blake2s(digest.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class FullResult(Struct, frozen=True):
@@ -50,18 +89,70 @@ class FullResult(Struct, frozen=True):
     chars: int
 
 
+class FarTexts(NamedTuple):
+    """Place of a visit's messages that are on disk."""
+
+    pages: Pages
+    page: Page
+
+    @property
+    def read(self) -> VisitTexts:
+        """The messages, read back. Raises OSError."""
+        found: VisitTexts = self.pages.get(self.page)
+        return found
+
+
+class VisitTexts(NamedTuple):
+    """The messages of a visit, which take most of its memory."""
+
+    items: list[Item]
+    calls: list[CallTexts]
+    """In the order of its calls."""
+
+
+class CallTexts(NamedTuple):
+    """The same of one call."""
+
+    entries: Sequence[Entry]
+    answer: Message | None
+    tools: list[tuple[str, str]]
+    """Arguments and result of each tool call."""
+
+
+class FarEntries(Sequence[Entry]):
+    """The messages of a call whose visit is on disk."""
+
+    __slots__ = ("_count", "_number", "_texts")
+
+    def __init__(self, texts: FarTexts, number: int, count: int) -> None:
+        """``number``: of the call in its visit, from 0."""
+        self._texts, self._number, self._count = texts, number, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+        return self._texts.read.calls[self._number].entries[index]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._texts.read.calls[self._number].entries)
+
+
 class ToolState(Struct):
     """One tool call of a turn."""
 
     place: Place
     index: int
     tool: str
-    arguments: str
-    """JSON text as the model wrote it."""
+    _arguments: str
     call_id: str = ""
     status: str = "running"
     """running, done, failed (its error flag is set); skipped until the result that stands for it has come."""
-    text: str = ""
+    _text: str = ""
     duration_s: float | None = 0.0
     """Seconds; None if an imported run does not state them."""
     sandbox: str = ""
@@ -74,6 +165,36 @@ class ToolState(Struct):
     """When its events were written."""
     edited: bool = False
     """Whether a person edited its arguments or its result, or wrote a result in its place."""
+    _far: tuple[FarTexts, int, int] | None = None
+    """Where its texts are on disk: of which call of its visit, and of which tool call of that."""
+
+    @property
+    def arguments(self) -> str:
+        """JSON text as the model wrote it."""
+        return self._arguments if self._far is None else self._read[0]
+
+    @property
+    def text(self) -> str:
+        """The result."""
+        return self._text if self._far is None else self._read[1]
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def _read(self) -> tuple[str, str]:
+        assert self._far is not None
+        texts, call, tool = self._far
+        return texts.read.calls[call].tools[tool]
+
+    def put_far(self, *far: Any) -> None:
+        """Leave its texts to the disk."""
+        self._far, self._arguments, self._text = far, "", ""
+
+    def put_near(self, texts: tuple[str, str]) -> None:
+        """Take them back."""
+        self._far, (self._arguments, self._text) = None, texts
 
 
 class CallFigures(NamedTuple):
@@ -133,7 +254,11 @@ class CallState(Struct):
     notes: tuple[str, ...] = ()
     unstated: str = ""
     """The parts of the request whose content is unknown, in words; empty if the request is known whole."""
-    answer: Message | None = None
+    answered: bool = False
+    """Whether it has an answer."""
+    _answer: Message | None = None
+    _far: tuple[FarTexts, int] | None = None
+    """Where its messages are on disk, and its number in the visit."""
     edited: bool = False
     """Whether a person edited its answer."""
     usage: Usage = field(default_factory=Usage)
@@ -160,14 +285,39 @@ class CallState(Struct):
     """Of answers that it got before a resume asked it again: they were paid too."""
 
     @property
+    def answer(self) -> Message | None:
+        """What the model said; None before that."""
+        if self._far is None:
+            return self._answer
+        texts, number = self._far
+        return texts.read.calls[number].answer
+
+    @answer.setter
+    def answer(self, answer: Message | None) -> None:
+        self._answer, self.answered = answer, answer is not None
+
+    @property
     def figures(self) -> list[CallFigures]:
         """Of each answer that it got."""
-        if self.answer is None:
+        if not self.answered:
             return self.earlier
         predicted = self.forecast.cost if self.forecast is not None else None
         cost, counted = CallCost(self.cost, self.cost_grade, predicted), self.usage.input is not None
         newest = CallFigures(self.tokens_in, self.grade_in, self.usage.output, cost, counted, self.recorded)
         return [*self.earlier, newest]
+
+    def put_far(self, texts: FarTexts, number: int) -> None:
+        """Leave its messages to the disk; ``number``: of the call in its visit, from 0."""
+        self._far, self._answer = (texts, number), None
+        self.entries = FarEntries(texts, number, len(self.entries))
+        for index, tool in enumerate(self.tools):
+            tool.put_far(texts, number, index)
+
+    def put_near(self, texts: CallTexts) -> None:
+        """Take them back."""
+        self._far, self.entries, self._answer = None, texts.entries, texts.answer
+        for tool, told in zip(self.tools, texts.tools, strict=True):
+            tool.put_near(told)
 
     @property
     def expected(self) -> int:
@@ -227,8 +377,9 @@ class VisitState(Struct):
     tools: tuple[str, ...] = ()
     conditions: Mapping[str, bool] = field(default_factory=dict)
     calls: list[CallState] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
-    """The visit's own history, in order."""
+    _items: list[Item] = field(default_factory=list)
+    _far: FarTexts | None = None
+    """Where the messages of all its calls are on disk; None while they are in memory."""
     tool_tries: list[ToolState] = field(default_factory=list)
     """The tool calls of a deterministic phase."""
     checks: list[Mapping[str, Any]] = field(default_factory=list)
@@ -267,6 +418,39 @@ class VisitState(Struct):
     """The verdict on each edge out of it, if a pipeline chose among them (``EdgeVerdict.to_json``)."""
     route_edge: int | None = None
     """Index of the graph's edge that was taken from it; None if none was."""
+
+    @property
+    def items(self) -> list[Item]:
+        """The visit's own history, in order."""
+        return self._items if self._far is None else self._far.read.items
+
+    @items.setter
+    def items(self, items: list[Item]) -> None:
+        self._items = items
+
+    def page_out(self, pages: Pages) -> None:
+        """Put the messages of its calls on disk, where that takes them. They are read back when they are asked for."""
+        if self._far is not None:
+            return
+        told = [
+            CallTexts(call.entries, call.answer, [(tool.arguments, tool.text) for tool in call.tools])
+            for call in self.calls
+        ]
+        page = pages.put(VisitTexts(self._items, told))
+        if page is None:
+            return
+        self._items, self._far = [], FarTexts(pages, page)
+        for number, call in enumerate(self.calls):
+            call.put_far(self._far, number)
+
+    def page_in(self) -> None:
+        """Take them back into memory: something changes."""
+        if self._far is None:
+            return
+        texts, self._far = self._far.pages.taken(self._far.page), None
+        self._items = texts.items
+        for call, told in zip(self.calls, texts.calls, strict=True):
+            call.put_near(told)
 
     @property
     def parallel(self) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
+from sys import intern
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +26,7 @@ from workbench.engine.journal.candidate_rounds import RunCandidateRounds
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
 from workbench.engine.journal.figures import ChildFigures, Figures
+from workbench.engine.journal.paging import Pages
 from workbench.engine.journal.parts import (
     WINDOW,
     Bodies,
@@ -40,6 +43,11 @@ from workbench.engine.journal.unanswered import Unanswered
 from workbench.engine.journal.usage import StatedUsage, Usage
 
 __all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
+
+
+NEAR_VISITS, SPARE_VISITS = 64, 16
+"""Visits of a watched program whose messages stay in memory: a program has seldom more contexts that go on side by
+side. So many more, and the oldest are put on disk together."""
 
 
 class RunState:
@@ -131,6 +139,9 @@ class RunState:
         self._last_at = ""
         """When the event before happened."""
         self._visits: dict[tuple[str, str, int], VisitState] = {}
+        self._near: dict[tuple[str, str, int], VisitState] = {}
+        """Visits whose messages are in memory, by their last event; those that had one last are at the end."""
+        self._pages: Pages | None = None
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> RunState:
@@ -139,6 +150,18 @@ class RunState:
         for event in events:
             state.read(event)
         return state
+
+    def page_out(self) -> None:
+        """Take the messages of a watched program out of memory that no event was about for long, while it goes on. They
+        are read back from a file when they are looked at; figures, times and places stay."""
+        if "imported" not in self.ports:
+            return
+        if self._pages is None:
+            self._pages = Pages()
+        if len(self._near) >= NEAR_VISITS + SPARE_VISITS:
+            for key in list(islice(self._near, len(self._near) - NEAR_VISITS)):
+                self._near.pop(key).page_out(self._pages)
+        self.bodies.page_out(self._pages)
 
     # -- lookups -------------------------------------------------------------------------------------------------------
 
@@ -274,6 +297,9 @@ class RunState:
             self._answered.clear()
         elif (visit := self.visit_of(event.place)) is not None:
             self._answered.pop(id(visit), None)
+            visit.page_in()
+            key = event.place.visit_key
+            self._near[key] = self._near.pop(key, visit)
         self.elapsed.take(event)
         if self._repeats.takes(event):
             self._again(event, event.data)
@@ -482,7 +508,7 @@ class RunState:
         call.seq, call.at, call.entries, call.beside = event.seq, event.at, entries, beside
         if (visit := self.visit_of(event.place)) is not None:
             call.items = len(visit.items)
-        _describe(call, data)
+        _describe(call, data, self.calls[-2] if len(self.calls) > 1 else call)
 
     def _entries_as_of(self, branch: str, seq: int) -> None:
         """The next context of a branch is told against its last one up to a record: a resume went on from there."""
@@ -555,12 +581,12 @@ class RunState:
         items = self._items(data) if call.beside else self._added(event, data)
         call.earlier = call.figures
         call.status, call.finished = "done", event.at
-        call.answer = items[0].message if items else self.bodies.get(data.get("message", ""))
+        call.answer = items[0].message if items else self.bodies.known(data.get("message", ""))
         call.usage = Usage(**data.get("usage", {}))
         call.cost = data.get("cost")
-        call.answered_by = " ".join(filter(None, (data.get("model", ""), data.get("provider", ""))))
-        call.cost_grade = data.get("cost_grade", "unknown")
-        call.finish_reason = data.get("finish_reason", "")
+        call.answered_by = _once(" ".join(filter(None, (data.get("model", ""), data.get("provider", "")))))
+        call.cost_grade = _once(data.get("cost_grade", "unknown"))
+        call.finish_reason = _once(data.get("finish_reason", ""))
         call.partial = data.get("partial", False)
         call.first_token_s = data.get("first_token_s")
         call.duration_s = data.get("duration_s")
@@ -572,7 +598,7 @@ class RunState:
 
     def _cost_known(self, event: Event, data: Mapping[str, Any]) -> None:
         """A price or usage that came late: of the call at its place, else of the request's first without a cost."""
-        waiting = (c for c in self.calls if c.answer and c.cost is None and c.digest == data.get("digest"))
+        waiting = (c for c in self.calls if c.answered and c.cost is None and c.digest == data.get("digest"))
         call = self._by_place.get(event.place) or next(waiting, None)
         if call is None:
             return
@@ -679,21 +705,30 @@ def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int
     return number, tokens
 
 
-def _describe(call: CallState, data: Mapping[str, Any]) -> None:
-    """Take what the event says of the request beside its entries."""
+def _once(text: Any) -> Any:
+    """The same text, kept once however many calls have it."""
+    return intern(text) if type(text) is str else text
+
+
+def _describe(call: CallState, data: Mapping[str, Any], before: CallState) -> None:
+    """Take what the event says of the request beside its entries. What most calls of a run have in common is kept once:
+    ``before`` is another call."""
     request = data.get("request", {})
-    call.model = request.get("model", "")
-    call.parameters = request.get("parameters", {})
-    call.tools_hash = request.get("tools", "")
-    call.strategy, call.digest, call.purpose = data.get("strategy", ""), data.get("digest", ""), data.get("purpose", "")
+    call.model = _once(request.get("model", ""))
+    parameters = request.get("parameters", {})
+    call.parameters = before.parameters if parameters == before.parameters else parameters
+    call.tools_hash = _once(request.get("tools", ""))
+    call.strategy, call.purpose = _once(data.get("strategy", "")), _once(data.get("purpose", ""))
+    call.digest = data.get("digest", "")
     call.tokens_full, call.tokens_sent = data.get("tokens_full", 0), data.get("tokens_sent", 0)
     call.tools_tokens, call.overhead_tokens = data.get("tools_tokens", 0), data.get("overhead_tokens", 0)
     call.grade = Grade(data.get("grade", "exact"))
     if (forecast := data.get("forecast")) is not None:
         call.forecast = Forecast(**forecast)
     price = data.get("price", {})
-    call.price_source, call.price_grade = price.get("source", ""), price.get("grade", "unknown")
-    call.prices = {name: price[name] for name in PRICES if name in price}
+    call.price_source, call.price_grade = _once(price.get("source", "")), _once(price.get("grade", "unknown"))
+    prices = {name: price[name] for name in PRICES if name in price}
+    call.prices = before.prices if prices == before.prices else prices
     call.scale = data.get("scale")
     call.problems = tuple(BrokenInvariant(*problem) for problem in data.get("problems", ()))
     if beyond := str(data.get("beyond", "")):

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from itertools import chain, islice
+from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,6 +48,11 @@ BATCH_RECORDS = 100
 ``BATCH_SECONDS``.
 """
 BATCH_SECONDS = 10.0
+MOST_FOLLOWED = 5_000
+"""Records of a run that is being written up to which its rows are made as it grows: what makes them keeps some 2 KB for
+each record. Of a longer one the rest become rows when somebody asks, or when the run has ended."""
+ASKED_SECONDS = 60.0
+"""For which a longer one is followed after that, so that further questions do not wait for all of it."""
 BACKLOG_RECORDS = 10_000
 """Batch size for finished runs: large, because each batch costs an insert into each table."""
 WORKERS = 2
@@ -228,6 +234,8 @@ class Follower:
         self._ledger: dict[str, IngestedRun] | None = None
         """The runs that the tables hold, and those that wait in the batch; read with the first pass."""
         self._batch = Batch()
+        self._asked = -inf
+        """When somebody last asked for all records, by the clock."""
         self.sent = 0
         """Records, since the start."""
         self.stopping = False
@@ -248,6 +256,8 @@ class Follower:
         next call. Raises StoreError, OSError.
         """
         run_ids = [] if self.stopping else self._run_ids()
+        if flush:
+            self._asked = self._clock()
         if self._ledger is None:
             if self._shipment is None:
                 self._ledger = read_ledger(database)
@@ -341,6 +351,9 @@ class Follower:
         if known is not None and known.changed == changed:
             return
         writer = self._store.writer(run_id) is not None
+        if writer and known is not None and self._is_left(known):
+            self._active.pop(run_id, None)
+            return
         settled = changed if not writer and time.time_ns() - changed > FRESH_NS else 0
         ingest = self._active.get(run_id)
         followed = ingest is not None
@@ -364,6 +377,12 @@ class Follower:
             del self._active[run_id]
         if followed and ingest.ended:
             self._send(database, ledger)  # A run that has just ended shows without a wait.
+
+    def _is_left(self, known: IngestedRun) -> bool:
+        """Returns whether a run that is being written is too long to be followed unasked. A server gets all runs as
+        they grow: others look at them there."""
+        asked = self._clock() - self._asked < ASKED_SECONDS
+        return self._shipment is None and known.records >= MOST_FOLLOWED and not asked
 
     def _read(self, ingest: RunIngest, database: Database, ledger: dict[str, IngestedRun], most: int) -> None:
         more = True

@@ -582,7 +582,7 @@ class RowMaker:
         data = event.data
         if data.get("kind") not in ("message", "tools") or "body" not in data:
             return []
-        message = self.state.bodies.get(data["hash"]) if data["kind"] == "message" else None
+        message = self.state.bodies.known(data["hash"]) if data["kind"] == "message" else None
         if message is not None and message.to_json() == data["body"]:
             return self._new.blob(event, data["hash"], "message", message.canonical())
         return self._new.blob(event, data["hash"], data["kind"], canonical(data["body"]))

@@ -134,6 +134,7 @@ class Running:
         if not presenter.state.absorb(arrived, noticed, monotonic()):
             return False
         presenter.starting = presenter.starting and not arrived and not presenter.state.failure
+        presenter.state.page_out()
         self._catch_up(session, presenter)
         held = presenter.state.held
         if held is not None and held.at_node and presenter.state.visited == held.place.visit_key:

@@ -12,6 +12,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.candidate_rounds import VisitKey
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.paging import PagedEvents
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import flat
@@ -120,7 +121,7 @@ class BenchState(Struct):
     """One session as the user sees it. ``absorb`` takes what happened; everything else is what the user does."""
 
     run: RunState = field(default_factory=RunState)
-    events: list[Event] = field(default_factory=list)
+    events: PagedEvents = field(default_factory=PagedEvents)
     log: LogRows = field(default_factory=LogRows)
     children: dict[str, RunState] = field(default_factory=dict)
     failure: str = ""
@@ -263,6 +264,12 @@ class BenchState(Struct):
             self._notice(notice, now)
         return changed
 
+    def page_out(self) -> None:
+        """Take out of memory what is far from the newest of a run that goes on; it is read back when it is looked
+        at."""
+        self.events.page_out()
+        self.run.page_out()
+
     def _take(self, event: Event) -> None:
         if event.run_id == self.run.run_id and event.seq <= self.run.seq:
             # A resumed run tells again what its journal holds, before it goes on.
@@ -312,7 +319,7 @@ class BenchState(Struct):
     def _begin(self) -> None:
         """A new run: what was selected, held and waited for belonged to the old one."""
         self.run = RunState()
-        self.events = []
+        self.events = PagedEvents()
         self.children = {}
         self.selected, self.held, self.following, self.summary = None, None, True, False
         self.selected_run = self.held_run = ""
