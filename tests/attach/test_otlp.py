@@ -153,6 +153,7 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
     assert "The messages are those of the spans that a program sent.\n" in state.cascade_text
     times = [call.started for call in state.calls[:3]]
     assert times == sorted(times)
+    assert [one.status for one in state.visits] == ["success", "success"], "the last span came late"
     assert [event.data["message"] for event in state.warnings] == ["a span that is no model call is left out"]
 
 

@@ -146,7 +146,8 @@ class OpenContexts:
             self._end(self._open.pop(growing))
 
     def _end(self, context: OpenContext) -> None:
-        ended = {"ended": context.ended} if context.ended else {}
+        # Where a span came late, now is the time that it states: an end behind that would be nonsense.
+        ended = {"ended": min(context.ended, self._run.clock.now())} if context.ended else {}
         self.output = context.writer.end(context.status, **ended) or self.output
         if self._other is not None:
             self._other.forget(context.writer)

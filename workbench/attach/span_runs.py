@@ -152,8 +152,8 @@ class SpanRun:
         """Journal the end."""
         for remark in self.remarks.all:
             self._run.warn(str(remark))
+        self._clock.at = self._clock.latest  # The last span may have come late: nothing ends before it has.
         self._contexts.end()
-        self._clock.at = self._clock.latest
         self._run.end(status, self._contexts.output, reason)
         self.new.close()
 
