@@ -236,6 +236,9 @@ replies:
             assert it.presenter.state.alive, "the run ended without an evaluation"
         await it.press("E")
         await it.until(lambda: "Edit  before write evaluation" in it.text())
+        await it.press("escape")
+        await it.press("number_sign")
+        await it.until(lambda: "tags of write evaluation" in it.text())
 
 
 async def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:

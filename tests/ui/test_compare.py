@@ -299,6 +299,10 @@ async def assert_other_sides_are_picked(it: Bench, sheet: CompareSheet) -> None:
     await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
     picker = it.app.screen
     await check_sizes(it, "compare-sides")
+    had = it.app.size
+    await it.pilot.resize_terminal(40, 12)
+    await it.until(lambda: screen_text(it.app).split("\n")[11].rstrip().endswith("esc back"), "no way out is offered")
+    await it.pilot.resize_terminal(*had)
     listed = screen_text(it.app)
     assert all(name in listed for name in ("file", "masked", "snowball", "log_triage-7f3a"))
     await it.press("g", "space", "w")

@@ -9,6 +9,7 @@ from workbench.context.place import Place
 from workbench.store.faults import StoreError
 from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.views.annotations import call_words
+from workbench.views.cells import flat
 from workbench.views.keys import told
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ class Annotating:
             self._stage.services.say(told("There is no run yet: {run.start} makes one."))
             return None
         place = Place() if selected is None or presenter.shows_summary or self._on_no_call() else selected
-        return run, place, call_words(place) if place != Place() else f"the run {run.session_id or run.run_id}"
+        if place == Place():
+            return run, place, f"the run {run.session_id or run.run_id}"
+        call = run.call_at(place)
+        beside = call is not None and call.purpose and not place.turn
+        return run, place, f"{place.phase_words} {flat(call.purpose, 40)}" if beside and call else call_words(place)
 
     def follow(self) -> None:
         """Show what was said of the run in another window."""
