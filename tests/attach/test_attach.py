@@ -737,6 +737,11 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
     assert (ended.returncode, ended.stdout.splitlines()[0]) == (7, b"scripted"), ended.stderr
     project = Project.at()
     told = project.store.summary(project.store.find("s"))
+    (said,) = json.loads(ended.stdout.partition(b"\n")[2])
+    assert said == {
+        "session": "s", "run_id": told.run_id, "status": "failed", "reason": told.reason,
+        "calls": 1, "not_asked": 0, "fault": "",
+    }  # fmt: skip
     assert (told.status, told.calls, told.output) == ("failed", 1, "scripted")
     assert run_cli("attach", "--replay", "nothing").code == 2
     assert run_cli("attach", "--offline", "--reuse", "s").code == 2

@@ -145,9 +145,15 @@ async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(
         await it.press("r")
         await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
         run, project = it.presenter.state.run, it.session.project
+        taken: list[str] = []
+        it.app.copy = lambda text, what: taken.append(text)  # type: ignore[method-assign]
         project.store.annotate(run.run_id, Change(tags=("elsewhere",)))
         await it.until(lambda: run.annotations.run.tags == ("elsewhere",), "the tag does not show")
         await it.press("U")
         await it.until(lambda: SharedLinks(project).all(), "no link was made")
         (link,) = SharedLinks(project).all()
         assert link.run_id == run.run_id
+        await it.until(lambda: taken, "nothing was copied")
+        here = it.presenter.state.call
+        assert here is not None
+        assert taken[0].endswith(f"#{here.place}"), "it leads to the call that is looked at"

@@ -57,6 +57,12 @@ def test_a_picture_is_named_point_by_point_and_holds_no_markup_of_a_name() -> No
     assert root.tag == f"{SVG}svg"
 
 
+def test_a_visit_of_one_call_ends_at_a_rule_too() -> None:
+    plot = Lines("tokens", ["a:1", "b:1", "b:2"], ["a", "b", "b"], [[1, 2, 3]])
+    drawn = lines_picture([plot]).decode()
+    assert drawn.count("stroke-dasharray") == 1
+
+
 def test_a_picture_is_the_same_each_time_and_a_png_is_one() -> None:
     assert scatter_picture(POINTS, "x", "y") == scatter_picture(POINTS, "x", "y")
     assert lines_picture([LINES], "png").startswith(b"\x89PNG")
