@@ -18,7 +18,7 @@ from tests.importers.test_variants import read
 from tests.support.command import run_cli
 from workbench.engine.journal.usage import Usage
 from workbench.exporters.otel import spans_of_run
-from workbench.importers.conversation import Conversation, Remarks
+from workbench.importers.conversation import Conversation, Remarks, Unreadable
 
 
 def _said(author: str, part: dict[str, Any]) -> dict[str, Any]:
@@ -200,6 +200,49 @@ OPERATION = {"gen_ai__operation__name": "chat"}
 def test_each_side_of_a_call_is_found_in_whichever_attribute_holds_it(attributes: dict[str, Any]) -> None:
     (thread,) = read(span(**OPERATION, **attributes), "otel").threads
     assert [(one.role, one.text) for one in thread.said] == [("user", ASK), ("assistant", ANSWER)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        (
+            {"gen_ai__input__messages_ref": "s3://b/in.json", "gen_ai__output__messages": ANSWERED},
+            ["what a span keeps outside the file is left out (s3://b/in.json)"],
+        ),
+        (
+            {"gen_ai__input__messages": GIVEN, "gen_ai__system_instructions_ref": "s3://b/system.json",
+             "gen_ai__output__messages": ANSWERED},
+            ["what a span keeps outside the file is left out (s3://b/system.json)"],
+        ),
+        (
+            {"gen_ai__output__messages": ANSWERED},
+            ["the request of a call, which the file does not hold, is left out (span 'chat')"],
+        ),
+        ({"gen_ai__input__messages": GIVEN, "gen_ai__output__messages": ANSWERED}, []),
+    ],
+)  # fmt: skip
+def test_a_side_of_a_call_that_the_file_does_not_hold_is_said(attributes: dict[str, Any], said: list[str]) -> None:
+    assert list(read(span(**OPERATION, **attributes), "otel").notes) == said
+
+
+def test_a_call_without_messages_beside_others_is_no_span_of_something_else() -> None:
+    (whole,) = span(**OPERATION, gen_ai__input__messages=GIVEN, gen_ai__output__messages=ANSWERED)
+    (bare,) = span(**OPERATION, gen_ai__usage__input_tokens=20, gen_ai__output__messages_ref="s3://b/out.json")
+    (other,) = span(http__request__method="POST")
+    sdk = {key: value for key, value in bare["attributes"].items() if not key.endswith("_ref")}
+    again = {**bare, "attributes": sdk, "spanId": "i", "parentSpanId": "s"}  # The SDK's span of the same call.
+    found = read([whole, again, {**bare, "spanId": "b"}, {**other, "spanId": "o"}], "otel")
+    assert list(found.notes) == [
+        "what a span keeps outside the file is left out (s3://b/out.json)",
+        "a model call whose messages the file does not hold is kept beside the run",
+        "a span that is no model call is kept beside the run (2 times)",
+    ]
+
+
+def test_a_file_whose_calls_lie_elsewhere_says_where() -> None:
+    told = span(**OPERATION, gen_ai__input__messages_ref="s3://b/in.json")
+    with pytest.raises(Unreadable, match=r"chat.*its messages stand outside the file: s3://b/in\.json"):
+        read(told, "otel")
 
 
 def test_of_openinference_the_answer_may_stand_in_the_value_of_the_output() -> None:

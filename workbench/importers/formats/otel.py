@@ -170,6 +170,7 @@ def _choices(span: Span) -> Iterator[dict[str, Any]]:
 
 
 _MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
+_REFERENCES = tuple(f"{name}_ref" for name in (*_MESSAGES, "gen_ai.system_instructions", "gen_ai.tool.definitions"))
 _NOT_CALLS = ("execute_tool", "invoke_agent", "create_agent", "embeddings", "invoke_workflow")
 
 
@@ -225,12 +226,15 @@ def _read(body: Any, read: Any) -> list[Conversation]:
     found = [one for trace in dict.fromkeys(s.trace for s in spans) if (one := _trace(spans, trace, read)) is not None]
     if not found:
         names = ", ".join(dict.fromkeys(span.name[:40] or "unnamed" for span in spans[:5]))
-        raise Unreadable(f"none of its {len(spans)} spans is a model call with its messages ({names})")
+        elsewhere = ", ".join(dict.fromkeys(one for span in spans for one in _elsewhere(span)))
+        hint = f"; its messages stand outside the file: {elsewhere[:300]}" if elsewhere else ""
+        raise Unreadable(f"none of its {len(spans)} spans is a model call with its messages ({names}){hint}")
     return found
 
 
 def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
     remarks, found, others = Remarks(), list[tuple[Span, ObservedCall]](), list[Mapping[str, Any]]()
+    bare = list[str]()
     mine = list(map(WholeInputs().whole, (span for span in spans if span.trace == trace)))
     for span in mine:
         observed = attempted(partial(read, span, remarks), remarks)
@@ -238,19 +242,30 @@ def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
             found.append((span, observed))
         else:
             others.append({"name": span.name, "start": span.start, "attributes": dict(span.attributes)})
-    told = without_repeats(found, {span.id: span.parent for span in mine}, remarks)
+            bare += [span.id] if tells_of_a_bare_call(span) else []
+    parents = {span.id: span.parent for span in mine}
+    told = without_repeats(found, parents, remarks)
     calls = [call for _, call in told]
     if not calls and read is gen_ai_call:
         calls = calls_of_agents(mine, remarks)
     if not calls:
         return None
-    if others:
-        remarks.left_out("a span that is no model call", count=len(others), kept=True)
+    if lost := _told_by_no_other(bare, [span.id for span, _ in found], parents):
+        remarks.left_out("a model call whose messages the file does not hold", count=lost, kept=True)
+    if len(others) > lost:
+        remarks.left_out("a span that is no model call", count=len(others) - lost, kept=True)
     failed = mine[0].failed
     kept = {"trace": trace, "spans": others}
     reason = "the trace's first span failed" if failed else ""
     title = mine[0].name
     return Conversation(threads_of(calls, remarks), title, "failed" if failed else "success", reason, remarks.all, kept)
+
+
+def _told_by_no_other(bare: Sequence[str], whole: Sequence[str], parents: Mapping[str, str]) -> int:
+    """Returns how many spans without messages are calls of their own: a framework and the SDK below it may both tell of
+    one call, and only one of them with its messages."""
+    around = {id for one in whole for id in (one, *enclosing(one, parents))}
+    return sum(not (id in around or around.intersection(whole).intersection(enclosing(id, parents))) for id in bare)
 
 
 def calls_of_agents(spans: Sequence[Span], remarks: Remarks) -> list[ObservedCall]:
@@ -321,11 +336,24 @@ def gen_ai_call(span: Span, remarks: Remarks) -> ObservedCall | None:
     if names.get("gen_ai.operation.name") in _NOT_CALLS:
         return None
     told = gen_ai_messages(span)
+    elsewhere = _elsewhere(span)
+    for reference in elsewhere:
+        remarks.left_out("what a span keeps outside the file", reference)
     if not told.given and not told.answers:
         return None
+    if not told.given and not elsewhere:
+        remarks.left_out("the request of a call, which the file does not hold,", f"span '{span.name[:40]}'")
     extra = tool_schemas(told.tools), {**told.parameters, **_requested(names)}
     call = _gen_ai_call(span, told.usage)
     return _observed(told.given, told.answers, span, call, _gen_ai_model(names), extra, remarks)
+
+
+def _elsewhere(span: Span) -> list[str]:
+    """The addresses of what an SDK has put into a store of its own instead of its span (``…_ref`` beside the name of an
+    attribute, as the upload hook of OpenTelemetry's utilities writes it).
+    """
+    told = _told(span)
+    return [found[:200] for key in _REFERENCES if (found := string(told.get(key)))]
 
 
 def _of_agent(span: Span, remarks: Remarks) -> ObservedCall | None:
