@@ -133,12 +133,22 @@ class ChildFigures(Struct):
     """By run id."""
     open: dict[str, None] = {}
     """Ids of the runs that have not ended, or whose end does not state their figures."""
+    by_session: dict[str, str] = {}
+    """Their ids, by session."""
+    is_resumed: bool = False
 
     def take(self, event: Event) -> None:
-        """The next event."""
+        """The next event. A run that was cut off with its parent is run anew by the resumed parent, with the answers
+        that it had: it takes the place of the first one."""
+        self.is_resumed = self.is_resumed or event.kind == "run_resumed"
         if event.kind not in ("child_started", "child_finished"):
             return
-        run_id = str(event.data.get("run_id", ""))
+        run_id, session = str(event.data.get("run_id", "")), str(event.data.get("session_id", ""))
+        before = self.by_session.get(session, run_id)
+        if self.is_resumed and session and before != run_id:
+            self.ended.pop(before, None)
+            self.open.pop(before, None)
+        self.by_session[session] = run_id
         took = Figures.from_json(event.data.get("took")) if event.kind == "child_finished" else None
         if took is not None:
             self.ended[run_id] = took
@@ -167,7 +177,7 @@ class FiguresFold:
     """The figures of a run from its events, without their bodies."""
 
     def __init__(self) -> None:
-        self.children = ChildFigures({}, {})
+        self.children = ChildFigures({}, {}, {})
         self.tools = 0
         self._expected: dict[Place, tuple[int, str, float | None]] = {}
         """Tokens, their grade and the cost that were predicted of the newest calls."""

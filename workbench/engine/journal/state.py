@@ -125,7 +125,7 @@ class RunState:
         """Questions to people, in order."""
         self.gaps: list[tuple[str, str]] = []
         """Stretches in which nothing ran: between a stop, or the recorded past of a fork, and the resume."""
-        self.children = ChildFigures({}, {})
+        self.children = ChildFigures({}, {}, {})
         """Figures of the runs that it started."""
         self._own: tuple[int, Figures] | None = None
         """``own``, and after how many events."""
@@ -443,9 +443,14 @@ class RunState:
 
     def _child_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         if (visit := self.visit_of(event.place)) is not None:
-            visit.children = [{**c, **data} if c["run_id"] == data["run_id"] else c for c in visit.children]
-            run_id = str(data["run_id"])
-            visit.child_times[run_id] = (visit.child_times.get(run_id, (event.at, ""))[0], event.at)
+            run_id, session = str(data["run_id"]), data.get("session_id")
+            of = next((c["run_id"] for c in visit.children if c["run_id"] == run_id), "") or next(
+                # A resumed run has one that was cut off run anew, in the same session.
+                (c["run_id"] for c in visit.children if session and c.get("session_id") == session),
+                "",
+            )
+            visit.children = [{**c, **data} if c["run_id"] == of else c for c in visit.children]
+            visit.child_times[run_id] = (visit.child_times.pop(str(of), (event.at, ""))[0], event.at)
 
     def _warning(self, event: Event, data: Mapping[str, Any]) -> None:
         self.warnings.append(event)
