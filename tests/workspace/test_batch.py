@@ -362,6 +362,64 @@ def test_answers_on_their_way_do_not_exceed_the_budget(folder: Path, settings: t
     assert "the budget of $0.016 is reached: $0.00" in body["stopped"]
 
 
+def test_a_first_answer_that_nothing_bounds_is_named_where_it_passes_the_budget(folder: Path) -> None:
+    usage = {"prompt_tokens": 40, "completion_tokens": 300, "total_tokens": 340}
+    with Loopback([Reply("good", usage=usage)]) as provider:
+        where = ("--base-url", provider.url, "--max-cost", "0.001")
+        body = batch(*where, code=1)
+        assert len(provider.requests) == 1
+        spent = "the budget of $0.001 is reached: $0.0031 are spent"
+        assert body["stopped"] == f"{spent}, as 'judge' sets no max_tokens to bound its first answer"
+        assert batch(*where, code=1)["stopped"] == spent
+        bounded = batch(*where, "--set", "judge.max_tokens=400", code=1)
+        assert len(provider.requests) == 1
+    assert "$0.0010 are left, the next call may cost ~$0.0040" in bounded["stopped"]
+
+
+def test_a_run_that_the_budget_stopped_inside_of_another_counts_its_calls_once(folder: Path) -> None:
+    (folder / "flow.yaml").write_text("""\
+cascade_id: flow
+inputs_schema: {review: a text}
+phases:
+  - name: judge
+    model: openai/gpt-4o
+    instructions: Sum up.
+    sub_cascades: [{ref: child.yaml, input_map: {review: review}}]
+""")
+    steps = [f"{{name: {name}, model: openai/gpt-4o, instructions: '{name}: {{{{ input.review }}}}'}}" for name in "ab"]
+    (folder / "child.yaml").write_text(f"cascade_id: child\nphases: [{', '.join(steps)}]\n")
+    write_rows(folder, ROWS[:1])
+    usage = {"prompt_tokens": 40, "completion_tokens": 300, "total_tokens": 340}
+    with Loopback([Reply("good", usage=usage)]) as provider:
+        where = ("batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--base-url", provider.url, "--max-cost")
+        first = run_cli(*where, "0.001")
+        assert first.out, first.err
+        assert (len(provider.requests), first.json["left"]) == (1, 1)
+        second = run_cli(*where, "0.02")
+        assert second.json["left"] == 0, second.err + second.out
+        assert len(provider.requests) == 3
+    assert "1 run ended, 2 calls" in second.err
+    assert second.json["spent"] == pytest.approx(3 * 0.0031)
+    state = Project.at(folder).store.state(second.json["results"][0]["run"])
+    (child,) = state.visits[0].children
+    assert (child["status"], state.figures().calls) == ("success", 3)
+
+
+def test_a_budget_is_asked_for_each_of_runs_that_go_on_side_by_side(folder: Path) -> None:
+    (folder / "flow.yaml").write_text("""\
+cascade_id: flow
+inputs_schema: {review: a text}
+phases:
+  - {name: raw, tool: sql_data, inputs: {query: "SELECT * FROM (VALUES (1), (2), (3)) AS t(n)"}}
+  - {name: each, for_each_row: {table: _raw, instructions: "Row {{ row.n }}", max_parallel: 3}}
+""")
+    write_rows(folder, ROWS[:1])
+    with Loopback([Reply("good")]) as provider:
+        body = batch("--base-url", provider.url, "-m", "openai/gpt-4o", "--max-cost", "1", "--set", "max_tokens=9")
+        assert len(provider.requests) == 3
+    assert body["stopped"] == ""
+
+
 def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
     asked, held = threading.Semaphore(0), threading.Event()
 

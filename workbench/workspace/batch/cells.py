@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -67,12 +68,17 @@ class CellTask(Struct, frozen=True):
 class MayCost(Struct, frozen=True):
     """US dollars that a call may cost, before it is sent."""
 
-    kind: str
-    """Model and phase: the answers of one kind are about as long as each other."""
+    model: str
+    phase: str
     request: float
     """By the upper end of its forecast."""
     answer: float | None
     """For as many tokens as the request allows; None where it sets no limit."""
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Model and phase: the answers of one kind are about as long as each other."""
+        return self.model, self.phase
 
     @classmethod
     def of(cls, event: Event) -> MayCost:
@@ -84,7 +90,7 @@ class MayCost(Struct, frozen=True):
         answer = None if tokens is None else tokens * (parameters.get("n") or 1) * (price.get("output") or 0.0)
         phase = event.place.phase if event.place is not None else ""
         cost = forecast.get("cost_high") or forecast.get("cost") or 0.0
-        return cls(f"{request.get('model')} {phase}", cost, answer)
+        return cls(str(request.get("model")), phase, cost, answer)
 
 
 class Ledger(Protocol):
@@ -251,27 +257,39 @@ class Cells:
     def _watch(self, cell: str, resumed: bool) -> RunAttachments:
         """Attachments that tell the ledger what the calls of a run cost, and ask it before each. A run that goes on
         while the batch is stopped ends before its next call or tool: what was paid for is not asked again."""
-        expected: dict[str, MayCost] = {}
-        """The calls that are about to be sent, by place."""
+        expected: dict[str, list[MayCost]] = {}
+        """The calls that are about to be sent, by place: children that go on side by side share one."""
+        live = Counter[str]()
+        """Those of children that were sent, and whose answers have not come."""
         gate = in_doubt if resumed and not self._rerun_tools else open_gate
-        observe = partial(self._run_event, cell, expected)
+        observe, observe_child = partial(self._run_event, cell, expected), partial(self._event, cell, expected)
 
         async def within(stop: Stop) -> Decision:
             if self._stopping and stop.kind in (StopKind.BEFORE_CALL, StopKind.BEFORE_TOOL):
                 raise RunStopped(self._stopping)
-            if self._budgeted and stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live":
+            is_live = stop.kind is StopKind.BEFORE_CALL and stop.answered_by == "live"
+            if is_live and self._budgeted:
                 try:
-                    await self._ledger.afford(cell, str(stop.place), expected.pop(str(stop.place)))
+                    await self._ledger.afford(cell, str(stop.place), expected[str(stop.place)].pop())
                 except RunStopped as fault:
                     self._stopping = self._stopping or str(fault)
                     raise
+            live[str(stop.place)] += is_live and stop.depth > 0
             return await gate(stop)
+
+        def observe_resumed_child(event: Event) -> None:
+            """Pass on what its calls cost that were sent now: its journal is written anew, with answers of before."""
+            place, has_ended = str(event.place), event.kind in ("call_finished", "call_failed")
+            if has_ended and not live[place]:
+                return
+            live[place] -= has_ended and event.data.get("retry_in") is None
+            observe_child(event)
 
         return RunAttachments(
             gate=within,
             notify=self._notified,
             observe=once_resumed(observe) if resumed else observe,
-            observe_child=partial(self._event, cell, expected),
+            observe_child=observe_resumed_child if resumed else observe_child,
         )
 
     def _notified(self, notice: Notice) -> None:
@@ -279,16 +297,16 @@ class Cells:
         if notice.kind == "spans":
             self._project.notes.append(str(notice.data["message"]))
 
-    def _run_event(self, cell: str, expected: dict[str, MayCost], event: Event) -> None:
+    def _run_event(self, cell: str, expected: dict[str, list[MayCost]], event: Event) -> None:
         self._event(cell, expected, event)
         is_success = event.kind == "run_finished" and event.data["status"] == "success"
         if is_success and not self._batch.plan.scorers:
             self._ledger.over(cell)
 
-    def _event(self, cell: str, expected: dict[str, MayCost], event: Event) -> None:
+    def _event(self, cell: str, expected: dict[str, list[MayCost]], event: Event) -> None:
         match event.kind:
             case "context_assembled" if self._budgeted:
-                expected[str(event.place)] = MayCost.of(event)
+                expected.setdefault(str(event.place), []).append(MayCost.of(event))
             case "call_finished" | "call_failed":
                 cost, again = event.data.get("cost"), event.data.get("retry_in") is not None
                 self._counted[cell] = self._counted.get(cell, 0.0) + (cost or 0.0)

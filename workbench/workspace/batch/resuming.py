@@ -51,14 +51,15 @@ def output_of(project: Project, run_id: str) -> str:
 
 
 def once_resumed(observe: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Passes on what is new of a run that goes on: its journal is told again from the start."""
+    """Passes on what is new of a run that goes on, whose journal is told again from the start; and the contexts of
+    before: a call that was not sent yet is sent with one of them."""
     told = math.inf
 
     def observing(event: Event) -> None:
         nonlocal told
         if event.kind == "run_resumed":
             told = event.seq
-        if event.seq >= told:
+        if event.seq >= told or event.kind == "context_assembled":
             observe(event)
 
     return observing

@@ -71,8 +71,10 @@ class Budget:
         self._limit = limit
         self._sent: dict[tuple[str, str], list[MayCost]] = {}
         """By cell and place: children of a run that go on side by side share a place."""
-        self._beyond: dict[str, float] = {}
+        self._beyond: dict[tuple[str, str], float] = {}
         """By kind of call: the most that one cost beyond its request, which is its answer for the greater part."""
+        self._unbounded = ""
+        """The phase of the last first answer of a kind that nothing bounded."""
 
     def refusal(self, call: MayCost, spent: float) -> str | None:
         """Returns why a call cannot be paid; empty where it can, None where that depends on those that are on their
@@ -85,8 +87,13 @@ class Budget:
         if spent < self._limit and sent:
             return None
         reached = f"the budget of ${self._limit:g} is reached"
-        left = f": {money(self._limit - spent, exact=True)} are left, the next call may cost {money(self._most(call))}"
-        return reached + (left if spent < self._limit else "")
+        if spent < self._limit:
+            left = money(self._limit - spent, exact=True)
+            return f"{reached}: {left} are left, the next call may cost {money(self._most(call))}"
+        if spent == self._limit:
+            return reached
+        why = f", as '{self._unbounded}' sets no max_tokens to bound its first answer" if self._unbounded else ""
+        return f"{reached}: {money(spent, exact=True)} are spent{why}"
 
     def left(self, cell: str, place: str, call: MayCost) -> None:
         """A call is on its way."""
@@ -98,6 +105,8 @@ class Budget:
         if calls:
             call = calls.pop(0)
             if cost is not None:
+                if call.answer is None and call.kind not in self._beyond:
+                    self._unbounded = call.phase
                 self._beyond[call.kind] = max(self._beyond.get(call.kind, 0.0), cost - call.request)
             if not calls:
                 del self._sent[cell, place]
