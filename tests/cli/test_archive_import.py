@@ -20,7 +20,7 @@ from tests.support.command import Cli
 from tests.support.conversations import conversation, write_lines
 from workbench.analysis.shares import Share
 from workbench.store.store import Store
-from workbench.workspace.archive.importing import ArchiveImport, parts_of
+from workbench.workspace.archive.importing import ArchiveImport, is_large, parts_of
 from workbench.workspace.archive.workers import Here, Processes, Workers
 from workbench.workspace.project import Project
 
@@ -92,6 +92,14 @@ def test_what_was_cut_off_goes_on_and_no_run_is_there_twice(tmp_path: Path) -> N
     assert len(store.run_ids()) == COUNT
     assert store.run_ids()[: len(first)] == first
     assert sorted(questions(store)) == sorted(set(questions(store)))
+
+
+def test_one_file_of_many_conversations_is_done_in_shares_that_go_on_after_a_kill(tmp_path: Path) -> None:
+    small, large, whole = tmp_path / "small.jsonl", tmp_path / "large.jsonl", tmp_path / "whole.json"
+    write_long(small)
+    large.write_bytes(small.read_bytes() * 2)
+    whole.write_text(json.dumps([json.loads(line) for line in large.read_text().splitlines()]))
+    assert [is_large([file]) for file in (small, large, whole)] == [False, True, False]
 
 
 def test_a_process_that_ended_between_done_and_taken_in_loses_no_run(tmp_path: Path) -> None:

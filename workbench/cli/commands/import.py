@@ -76,8 +76,8 @@ def command(
     but not replayed. Of a folder every file in it is taken, a checkpoint's folder (export --as checkpoint) as one
     run; - is standard input. A URL (s3://…, https://…) is opened by fsspec.
 
-    More than 50 files or 32 MB are read by processes or a cluster; after Ctrl+C or a crash the same command continues,
-    and no run is there twice.
+    More than 50 files or 32 MB, and files of more than 4 MB with a conversation on each line, are read by processes or
+    a cluster; after Ctrl+C or a crash the same command continues, and no run is there twice.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def command(
         refused = "--together and - are read by one process, and files alone"
         raise Failure(Exit.USAGE, refused, hint="leave --processes, --dask, --anew and URLs out")
     chosen = tuple(files_of(one for one in files if isinstance(one, Path)))
-    if asked or (not together and is_large(chosen)):
+    if asked or (not together and is_large(chosen, format_name or "")):
         named = [one if isinstance(one, str) else str(one.absolute()) for one in files]
 
         def parts() -> Iterator[ImportPart]:

@@ -41,6 +41,8 @@ SLICE = 1024 * 1024
 """Bytes of a file with a conversation on each line that are read as one piece; also of a share of small files."""
 MOST_SHARE = 50
 """Files of a share, at most."""
+_PIECES = 4
+"""Of a file with a conversation on each line, up to which one process reads it whole: these take some 20 s."""
 _BLOCK = 1024 * 1024
 
 
@@ -232,10 +234,9 @@ def _parts(file: Path | str, wanted: str) -> Iterator[ImportPart]:
         if state.st_size <= SLICE or not file.is_file():
             yield whole
             return
-        with file.open("rb") as stream:
-            if not is_by_line(stream, wanted):
-                yield whole
-                return
+        if not _is_by_line(file, wanted):
+            yield whole
+            return
         with file.open("rb") as stream:
             stretches, digest = _stretches(stream)
     except OSError as fault:
@@ -410,8 +411,19 @@ def _texts(files: Mapping[str, bytes]) -> Iterator[str]:
     return (body.decode("utf-8", "replace") for body in files.values())
 
 
-def is_large(files: Sequence[Path], most_files: int = MOST_SHARE, most_bytes: int = 32 * 1024 * 1024) -> bool:
-    """Returns whether there is so much to read that several processes are worth their start."""
+def is_large(
+    files: Sequence[Path], wanted: str = "", most_files: int = MOST_SHARE, most_bytes: int = 32 * _BLOCK
+) -> bool:
+    """Returns whether there is so much to read that it is worth several processes, and that the same command continues
+    after a kill: many files, many bytes, or a file of several pieces. ``wanted``: the name of the format."""
     if len(files) > most_files:
         return True
-    return sum(file.stat().st_size for file in files if file.is_file()) > most_bytes
+    sizes = {file: file.stat().st_size for file in files if file.is_file()}
+    return sum(sizes.values()) > most_bytes or any(
+        size > _PIECES * SLICE and _is_by_line(file, wanted) for file, size in sizes.items()
+    )
+
+
+def _is_by_line(file: Path, wanted: str) -> bool:
+    with file.open("rb") as stream:
+        return is_by_line(stream, wanted)
