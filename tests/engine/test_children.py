@@ -95,6 +95,18 @@ def test_input_map_renders_looks_up_or_is_literal() -> None:
     assert shelf.journals["sub_0"].events[0].data["input"] == {"code": "1-x", "b": 1, "c": "literal"}
 
 
+def test_an_unknown_name_in_the_map_is_told_with_its_line() -> None:
+    text = (
+        "cascade_id: parent\nphases:\n  - name: outer\n    instructions: Go.\n    sub_cascades:\n"
+        "      - ref: child.json\n        input_map:\n          code: '{{ inptu.x }}'\n"
+    )
+    sink = ListSink()
+    outside = ports(ScriptedModel({"inner": INNER, "outer": ["d"]}), sink=sink, library=Shelf({"child": CHILD}))
+    _run(Run(Definition.of(text, "parent.yaml"), {}, Options("s", "gpt-4o"), outside))
+    (told,) = [event.data for event in sink.events if event.kind == "warning" and event.data["code"] == "undefined"]
+    assert told["line"] == 8
+
+
 def test_without_context_out_nothing_comes_back() -> None:
     shelf = Shelf({"child": CHILD})
     outcome, _ = run(parent(ref="child.json", context_out=False), shelf, {"inner": INNER, "outer": ["d"]}, code=1)

@@ -184,7 +184,7 @@ def test_times_are_read_in_every_unit(value: object) -> None:
         (b"# A page\n", "no JSON"),
         (b"interactions:\n- request: {}\n", "(VCR, HAR), but none of its 1 request"),
         (b"{}", "empty JSON object"),
-        (b"[]", "empty JSON list"),
+        (b"[]", "looks like an empty JSON list; expected one of"),
         (b"42", "JSON int"),
         (b'{"a": 1, "b": 2}', "JSON object with 'a', 'b'"),
         (b'{"eval_set_id": 1, "eval_cases": []}', "ADK session or evaluation set, but its session has no events"),

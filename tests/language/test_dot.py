@@ -387,3 +387,10 @@ def test_a_pipeline_of_ten_thousand_nodes_is_read() -> None:
     assert loaded.graph is not None
     assert len(loaded.graph.edges) == 10_001
     assert loaded.graph.node("stage_9999").span.line == 10_001  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("name", "column"), [("default_fidelity", 34), ("goal", 46)])
+def test_the_place_of_an_attribute_of_the_graph_is_found_by_its_name_in_the_table(name: str, column: int) -> None:
+    text = 'digraph g {\n graph [context_fidelity_default="full" goal="x"]\n a [shape=Mdiamond]\n}\n'
+    span = load(text, "g.dot").source.span(("graph", name))
+    assert (span.line, span.column) == (2, column)

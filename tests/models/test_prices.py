@@ -285,3 +285,10 @@ def test_a_retired_model_has_the_price_of_a_reseller_that_is_not_of_one_region_a
     file.write_text(json.dumps(keys))
     price = PriceTable(file=file).price("anthropic.claude-3-haiku-20240307-v1:0")
     assert (price.input, price.source) == (2.5e-7, "litellm map, as vertex_ai/claude-3-haiku-20240229")
+
+
+def test_models_that_answer_messages_are_listed_with_those_of_either_protocol(tmp_path: Path) -> None:
+    modes = {"gpt-4o": "chat", "gpt-5-codex": "responses", "text-embedding-3-small": "embedding"}
+    entries = {name: {"litellm_provider": "openai", "mode": mode} for name, mode in modes.items()}
+    (tmp_path / "map.json").write_text(json.dumps(entries))
+    assert PriceTable(file=tmp_path / "map.json").chat_models() == ["openai/gpt-4o", "openai/gpt-5-codex"]
