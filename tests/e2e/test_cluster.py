@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
@@ -69,16 +68,33 @@ def workers(scheduler: str, count: int) -> Iterator[Sequence[subprocess.Popen[by
         yield running
 
 
+def test_what_is_not_there_is_told_with_what_to_start(scheduler: str, folder: Path, here: Workbench) -> None:
+    write_lines(folder / "a.jsonl", 2)
+    assert here("import", "a.jsonl").code == 0
+    nobody = here(*SPEC, "--plain", "--dask", "tcp://127.0.0.1:9")
+    assert "no scheduler answers at tcp://127.0.0.1:9" in nobody.err + nobody.out
+    idle = here(*SPEC, "--dask", scheduler)
+    assert f"has no worker: 'dask worker {scheduler}' starts one" in idle.err + idle.out
+
+
 def test_a_cluster_that_loses_a_worker_gives_the_bytes_of_one_process(
-    scheduler: str, folder: Path, workbench: Workbench
+    scheduler: str, folder: Path, here: Workbench
 ) -> None:
+    """It replays frozen runs, imports, and sweeps; at the sweep it loses one of two workers."""
     lines = write_lines(folder / "a.jsonl", RUNS)
     for name in ("alone", "cluster"):
         (folder / name).mkdir()
+    freeze_three(folder, here)
     with workers(scheduler, 2) as two:
-        told = workbench("import", str(lines), "--json", "--dask", scheduler)
-        assert len(json.loads(told.out)) == RUNS, told.err
-        alone = workbench(*SPEC, "--processes", "1", "-o", "alone/rows.parquet")
+        replayed = here("test", "run", "--json")
+        assert [one["passed"] for one in replayed.json] == [True, True, False]
+        cluster = here("test", "run", "--json", "--dask", scheduler)
+        assert (cluster.code, cluster.out) == (1, replayed.out)
+        assert here("test", "run", "--json", "--processes", "2").out == replayed.out
+
+        told = here("import", str(lines), "--json", "--dask", scheduler)
+        assert len(told.json) == RUNS, told.err
+        alone = here(*SPEC, "--processes", "1", "-o", "alone/rows.parquet")
         command = [*WORKBENCH, *SPEC, "--dask", scheduler, "-o", "cluster/rows.parquet"]
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             until(lambda: any((folder / ".workbench" / "work").glob("*/done/*")), "the first share")
@@ -89,28 +105,11 @@ def test_a_cluster_that_loses_a_worker_gives_the_bytes_of_one_process(
     assert (folder / "cluster" / "rows.parquet").read_bytes() == (folder / "alone" / "rows.parquet").read_bytes()
 
 
-def test_frozen_runs_are_replayed_by_a_cluster(scheduler: str, folder: Path, workbench: Workbench) -> None:
-    (folder / "flow.yaml").write_text("cascade_id: flow\nphases: [{name: p, instructions: 'Say {{ input.n }}.'}]\n")
+def freeze_three(folder: Path, here: Workbench) -> None:
+    """Freeze three runs of a cascade that then changes for the last of them."""
+    text = "cascade_id: flow\nphases: [{{name: p, instructions: 'Say {}.'}}]\n"
+    (folder / "flow.yaml").write_text(text.format("{{ input.n }}"))
     (folder / "rows.jsonl").write_text('{"n": 1}\n{"n": 2}\n{"n": 3}\n')
-    made = workbench(
-        "batch", "flow.yaml", "-i", "rows.jsonl", "-m", "offline", "--unscripted", "ok", "--freeze", "some"
-    )
+    made = here("batch", "flow.yaml", "-i", "rows.jsonl", "-m", "offline", "--unscripted", "ok", "--freeze", "some")
     assert made.code == 0, made.err
-    (folder / "flow.yaml").write_text(
-        "cascade_id: flow\nphases: [{name: p, instructions: 'Say {{ input.n if input.n < 3 else 9 }}.'}]\n"
-    )
-    alone = workbench("test", "run", "--json")
-    assert [one["passed"] for one in json.loads(alone.out)] == [True, True, False]
-    with workers(scheduler, 1):
-        cluster = workbench("test", "run", "--json", "--dask", scheduler)
-    assert (cluster.code, cluster.out) == (1, alone.out)
-    assert workbench("test", "run", "--json", "--processes", "2").out == alone.out
-
-
-def test_what_is_not_there_is_told_with_what_to_start(scheduler: str, folder: Path, workbench: Workbench) -> None:
-    write_lines(folder / "a.jsonl", 2)
-    assert workbench("import", "a.jsonl").code == 0
-    nobody = workbench(*SPEC, "--plain", "--dask", "tcp://127.0.0.1:9")
-    assert "no scheduler answers at tcp://127.0.0.1:9" in nobody.err + nobody.out
-    idle = workbench(*SPEC, "--dask", scheduler)
-    assert f"has no worker: 'dask worker {scheduler}' starts one" in idle.err + idle.out
+    (folder / "flow.yaml").write_text(text.format("{{ input.n if input.n < 3 else 9 }}"))
