@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 from textual._context import visible_screen_stack
 from textual.strip import Strip
@@ -26,6 +28,10 @@ SAVED = 1_793_628_131
 """When the file of a bench was last saved: 2026-11-02 14:02:11 UTC."""
 PATIENCE = 40.0
 """Seconds that a condition may take to come true; on an idle machine none takes a tenth of one."""
+PAUSE = 0.01
+"""Seconds between two looks at a condition."""
+_drawn: WeakSet[WorkbenchApp] = WeakSet()
+"""The apps whose screen was looked at."""
 
 
 def session_at(folder: Path, text: str = TRIAGE, replies: str = "", name: str = "log_triage") -> Session:
@@ -71,7 +77,7 @@ class Bench:
         give_up = monotonic() + PATIENCE
         while not condition():
             assert monotonic() < give_up, what or "the condition did not come true"
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(PAUSE)
         await self.pilot.pause()
 
     async def feed(self, events: Iterable[Event] = (), notices: Iterable[Notice] = ()) -> None:
@@ -92,6 +98,7 @@ class Bench:
 
 def screen_strips(app: WorkbenchApp) -> list[Strip]:
     """What a terminal would show, line by line: a dialog with the screen below it."""
+    _drawn.add(app)
     visible_screen_stack.set(app._background_screens)
     return app.screen._compositor.render_strips()[: app.size.height]
 
@@ -126,8 +133,7 @@ async def bench(
         await pilot.pause()
         if events or notices:
             await it.feed(events, notices)
-            await pilot.pause()
         yield it
         await pilot.pause()
-        if app.is_running:
-            it.text()  # What a test leaves on the screen can be drawn, even where it looked at none of it.
+        if app.is_running and app not in _drawn:
+            it.text()  # What the screen shows can be drawn, even where a test looked at none of it.

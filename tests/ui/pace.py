@@ -25,6 +25,8 @@ RESTS = 0.05
 """Share of a look for which an app that rests may use the processor, as Textual has it."""
 LONGEST = 1.0
 """Seconds after which an app is left to work on."""
+LONGEST_FOR_MESSAGES = 10.0
+"""Seconds after which it is left with messages that it did not take yet."""
 
 
 class QuickPilot(Pilot[Any]):
@@ -39,11 +41,31 @@ class QuickPilot(Pilot[Any]):
             await self.pause()
 
     async def pause(self, delay: float | None = None) -> None:
-        """Let the app take what was sent, and draw; without a delay (seconds) it then rests."""
-        await super().pause(delay or 0)
+        """Let the app take what was sent, without a delay (seconds) until it rests; then let it draw.
+
+        Textual's own pause sends a message to each widget of the screen and waits for all of them. Most messages of a
+        test were such messages, so there is one pause at the end."""
         if delay is None:
-            await _rest()
-            await super().pause(0)
+            await self._rest()
+        await super().pause(delay or 0)
+
+    async def _rest(self) -> None:
+        """Wait until no message is left, no thread works and the processor is hardly used, but see ``LONGEST``."""
+        began = monotonic()
+        while (waited := monotonic() - began) < LONGEST_FOR_MESSAGES:
+            used = process_time()
+            await asyncio.sleep(LOOK)
+            works = process_time() - used >= LOOK * RESTS or self._has_workers()
+            if not self._has_messages() and (not works or waited > LONGEST):
+                return
+
+    def _has_workers(self) -> bool:
+        return any(not worker.is_finished for worker in self.app.workers)
+
+    def _has_messages(self) -> bool:
+        """Whether the app or its screen has something to take: on a busy machine an app also uses no processor when it
+        gets none."""
+        return any(pump.message_queue_size for pump in (self.app, *self.app.screen.walk_children(with_self=True)))
 
 
 def _named(key: str) -> str:
@@ -51,15 +73,6 @@ def _named(key: str) -> str:
     if len(key) == 1 and not key.isalnum():
         key = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
     return KEY_NAME_REPLACEMENTS.get(key, key)
-
-
-async def _rest() -> None:
-    give_up = monotonic() + LONGEST
-    while monotonic() < give_up:
-        used = process_time()
-        await asyncio.sleep(LOOK)
-        if process_time() - used < LOOK * RESTS:
-            return
 
 
 class SharedStylesheet(Stylesheet):
