@@ -19,13 +19,14 @@ from workbench.views.result import FoundPlace, ResultRows, place_of_row, record,
 from workbench.workspace.sql_completion import complete_sql, suggested
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(240)  # One process answers all questions before the first test.
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("sql")
     command = [sys.executable, "-m", "tests.ui.sql_case", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
