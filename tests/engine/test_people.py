@@ -72,6 +72,8 @@ def test_a_decision_block_asks_and_routes_and_leaves_the_output() -> None:
     played = ask([DECISION, "r"], ["First"], decision_points={"routing": {"a": "r"}})
     assert phases(played) == ["p", "r"]
     assert played.state.outputs["p"] == "Found two."
+    chosen = {"choice": "a", "label": "First", "question": "Which?", "custom_text": ""}
+    assert played.outcome.state == {"_decision_p": chosen}
 
 
 def test_self_makes_another_attempt_with_the_injected_message() -> None:
@@ -103,7 +105,8 @@ def test_options_may_be_plain_texts_and_a_layout_of_their_own_still_lets_a_perso
     played = ask([block, "q", "r"], ["neither"], decision_points={"ui": {"layout": "list", "present_output": False}})
     asked = played.of_kind("human_asked")[0].data
     assert (asked["options"], asked["context"]) == (["a", "b"], "")
-    assert played.outcome.state == {"_decision_p": "neither"}
+    typed = {"choice": "custom", "label": "", "question": "Which?", "custom_text": "neither"}
+    assert played.outcome.state == {"_decision_p": typed}
 
 
 def test_after_a_failure_a_decision_may_name_the_phase_that_follows() -> None:

@@ -81,12 +81,15 @@ phases:
   - {name: each, for_each_row: {table: _raw_rows_items, instructions: x}}
   - {name: end_, instructions: x, context: {from: ["raw_rows#2"], exclude: [raw_rows]}}
   - {name: asks, instructions: x, human_input: {on_timeout: escalate, escalate_to: raw_rows}}
+  - name: told
+    instructions: |
+      {{ state._decision_raw_rows.choice }} {{ state['human_input']['raw_rows'] }} {{ state.human_notes.raw_rows }}
 """
 
 
 def test_tables_code_and_visits_name_the_phase_too() -> None:
     changed = renamed_phase(source_of(CODE), "raw_rows", "first_rows")
-    assert changed.count("first_rows") + changed.count("first-rows") == 14
+    assert changed.count("first_rows") + changed.count("first-rows") == 17
     for kept in (
         "-- of _raw_rows",
         "x._raw_rows",

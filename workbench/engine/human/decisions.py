@@ -18,8 +18,10 @@ from workbench.engine.forms.spec import AnySection, CardGrid, Form, Option, Sele
 from workbench.engine.forms.values import read_answer
 from workbench.engine.human.people import TimedOut
 from workbench.engine.services import Injection
-from workbench.language.model.cascade import DecisionPoints, DecisionRoute, DecisionUi
+from workbench.language.model.cascade import DECISION, DecisionPoints, DecisionRoute, DecisionUi
 
+CUSTOM = "custom"
+"""The choice of a person who typed something else."""
 _DECISION = re.compile(r"<decision>\s*(?:```(?:json)?\s*)?(?P<body>\{.*?\})\s*(?:```\s*)?</decision>", re.DOTALL)
 _DEFAULT_ROUTES = {
     "_continue": DecisionRoute(to="next"),
@@ -56,14 +58,14 @@ async def decide(conversation: Conversation, failure: PhaseFailed | None = None)
         reason = f"{failure.reason}; {waited}" if failure is not None else waited
         raise PhaseFailed(reason, failure.check if failure is not None else "decision_points") from None
     if question.form is not None:
-        pass
-
         answer = chosen_in(question.form, answer)
     chosen = next((key for key, label in options.items() if answer in (key, label)), "")
     route = rule.routing.get(chosen) or _DEFAULT_ROUTES.get(chosen)
+    if failure is None or route is None:
+        decided = {"choice": chosen or CUSTOM, "label": options.get(chosen, ""), "question": question.question}
+        decided |= {"custom_text": "" if chosen else answer}
+        conversation.set_state(DECISION + conversation.phase.name, decided, conversation.place(), by="decision")
     if route is None:
-        given = chosen or answer
-        conversation.set_state(f"_decision_{conversation.phase.name}", given, conversation.place(), by="decision")
         return HumanDecision()
     if route.fail:
         raise failure or PhaseFailed(f"a person decided: {answer}", "decision_points")
@@ -101,8 +103,6 @@ def _question(
     text = str(body.get("question", ""))
     question = Question(text, context, tuple(options.values()), "choice")
     if options and not (rule.ui.allow_text_fallback and "layout" not in rule.ui.model_fields_set):
-        pass
-
         form = form_of(rule.ui, text, listed[: rule.ui.max_options])
         question = replace(question, kind="form", form=form, made=MADE)
     return question, options

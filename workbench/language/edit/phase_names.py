@@ -15,7 +15,8 @@ from workbench.language.edit.dot import renamed_node
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.emit import scalar
 from workbench.language.edit.tasks import renamed_task
-from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
+from workbench.language.lint.readings import OUTPUT
+from workbench.language.model.cascade import DECISION, Cascade, InlineValidator, Model, Phase
 from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.model.shape import FieldShape, Place, places, shape
 from workbench.language.problem import Path, Severity, texts_of
@@ -175,13 +176,12 @@ def _in_template(
     source: Source, path: Path, text: str, name: str, *, asks: bool, condition: bool
 ) -> Iterator[PhaseUse]:
     shift = condition_shift(text) if condition else 0
-    wanted = {("outputs", name): name, ("state", f"output_{name}"): f"output_{name}"}
-    if asks:
-        wanted["state", name] = name
+    wanted: list[tuple[str, ...]] = [("outputs", name), ("state", OUTPUT + name), ("state", DECISION + name)]
+    wanted += [("state", key, name) for key in ("human_input", "human_notes")] + ([("state", name)] if asks else [])
     for use in names_used(condition_template(text) if condition else text).uses:
-        for path_in, key in wanted.items():
-            if use.path[:2] == path_in:
-                yield _template_use(source, path, text, use, shift, key, name)
+        for keys in wanted:
+            if use.path[: len(keys)] == keys:
+                yield _template_use(source, path, text, use, shift, keys, name)
 
 
 def _in_code(source: Source, path: Path, text: str, argument: tuple[str, str], name: str) -> Iterator[PhaseUse]:
@@ -206,10 +206,13 @@ def _offsets(source: Source, path: Path, text: str, written: str) -> list[int]:
     return found
 
 
-def _template_use(source: Source, path: Path, text: str, use: NameUse, shift: int, key: str, name: str) -> PhaseUse:
+def _template_use(
+    source: Source, path: Path, text: str, use: NameUse, shift: int, keys: tuple[str, ...], name: str
+) -> PhaseUse:
     lines = text.splitlines(keepends=True)
     start = sum(map(len, lines[: use.line - 1])) + use.column - 1 - (shift if use.line == 1 else 0)
-    accessed = re.compile(rf"{use.root}\s*(?:\.\s*|\[\s*['\"]){re.escape(key)}(?!\w)").match(text, max(0, start))
+    steps = (rf"(?:\.\s*|\[\s*['\"]){re.escape(key)}(?!\w)" for key in keys[1:])
+    accessed = re.compile(rf"{use.root}\s*" + r"(?:['\"]\s*\])?\s*".join(steps)).match(text, max(0, start))
     if accessed is None:
         raise EditError(f"{use.text} is written in a form that cannot be changed")
     offsets = _offsets(source, path, text, use.text)

@@ -12,7 +12,7 @@ from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.readings import OUTPUT, Readings
 from workbench.language.lint.texts import EXTRA, TemplateText, included_file
 from workbench.language.model.candidates import REFINEMENT
-from workbench.language.model.cascade import LAST_ERROR, Cascade, Phase
+from workbench.language.model.cascade import DECISION, LAST_ERROR, Cascade, Phase
 from workbench.language.templates.names import FILTERS, TESTS
 from workbench.language.templates.sandbox import MAPPING_METHODS, SANDBOX
 from workbench.language.templates.template import Comparison, NameUse, Word
@@ -122,7 +122,7 @@ def _keys_set_by(phase: Phase) -> set[str]:
     if phase.human_input is not None:
         found |= {"human_input", "human_notes"}
     if phase.decision_points is not None:
-        found.add("decision")
+        found.add(DECISION + phase.name)
     if phase.deterministic:
         found.add(LAST_ERROR)
     if phase.manifest or ASK_HUMAN in (*phase.tools, phase.tool):

@@ -134,7 +134,8 @@ class DecisionRoute(Model):
 
 
 class DecisionPoints(Model):
-    """Questions that the model asks a person by a `<decision>` block."""
+    """Questions that the model asks a person by a `<decision>` block. Templates read the answer as
+    `state._decision_PHASE`: `choice` (the id, or `custom`), `label`, `custom_text` and `question`."""
 
     enabled: Annotated[Switch, runs("False switches it off.")] = True
     trigger: Annotated[
@@ -301,6 +302,8 @@ Tackle = Annotated[
     Annotated[Literal["manifest"], Tag(TEXT)] | Annotated[Names, Tag(LIST)],
     BY_TYPE,
 ]
+DECISION = "_decision_"
+"""``state._decision_<phase>``: what a person decided there."""
 LAST_ERROR = "last_deterministic_error"
 """``state.last_deterministic_error``: how the last deterministic phase that failed did."""
 Fallback = Annotated[Text | Annotated["Phase", Tag(MAP)], BY_TYPE]

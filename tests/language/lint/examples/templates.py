@@ -150,8 +150,8 @@ TEMPLATES = (
     ),
     Example(
         "L605",
-        "- {name: a, instructions: '{{ «state.decision }}'}",
-        "- {name: a, instructions: '{{ state.decision }}', decision_points: {}}",
+        "- {name: a, instructions: x, decision_points: {}}\n- {name: b, instructions: '{{ «state.decision }}'}",
+        "- {name: a, instructions: x, decision_points: {}}\n- {name: b, instructions: '{{ state._decision_a }}'}",
         id="a decision",
     ),
     Example(
