@@ -302,6 +302,22 @@ async def test_a_file_that_changed_meanwhile_is_not_overwritten_without_a_questi
         assert file_of(tmp_path).read_text().startswith("cascade_id: smalls")
 
 
+async def test_a_file_that_is_replaced_while_it_is_asked_about_is_asked_about_again(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        it.it.app.sessions.watcher.stop()  # type: ignore[union-attr]
+        await it.put(1, 18)
+        await it.it.press("s")
+        file_of(tmp_path).unlink()
+        await it.it.press("ctrl+s")
+        assert "is gone from the disk" in it.it.text()
+        file_of(tmp_path).write_text("cascade_id: theirs\nphases: []\n")
+        await it.answer("o")
+        assert file_of(tmp_path).read_text().startswith("cascade_id: theirs")
+        assert "was changed on disk" in it.it.text()
+        await it.answer("o")
+        assert file_of(tmp_path).read_text().startswith("cascade_id: smalls")
+
+
 async def test_an_untouched_text_follows_the_file_and_a_changed_one_says_so(tmp_path: Path) -> None:
     async with desk(tmp_path) as it:
         file_of(tmp_path).write_text(TEXT.replace("small", "other"))

@@ -10,6 +10,7 @@ from textual.widgets import Input
 from tests.ui.bench import Bench, bench
 from tests.ui.support import triage_story
 from tests.ui.test_editor import desk
+from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.prompt import Prompt
 
@@ -125,3 +126,13 @@ async def test_arrows_and_letters_at_once_change_a_file_in_their_order(tmp_path:
         await editor.put(1)
         await type_at_once(editor.it, "down", "end", "x", "left", "backspace", "down", "home", "z")
         assert editor.text.splitlines()[:3] == ["cascade_id: small", "phasesx", "  z- name: look"]
+
+
+async def test_what_is_typed_right_behind_tab_goes_into_the_next_line(tmp_path: Path) -> None:
+    taken: list[object] = []
+    async with bench(tmp_path) as it:
+        form = InputForm({"log": "Path", "team": "Who looks"}, {"log": "old", "team": "old"})
+        it.app.push_screen(form, taken.append)
+        await it.until(lambda: form.focused is not None)
+        await type_at_once(it, *"night", "tab", *"blue", "shift+tab", *"day", "tab")
+        await it.until(lambda: [line.value for line in form.query(Input)] == ["day", "blue"])

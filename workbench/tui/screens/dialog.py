@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -31,7 +31,12 @@ class Dialog(ModalScreen[Result]):
 
     CSS_PATH = "dialog.tcss"
     needs_focus: ClassVar[bool] = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings("dialog"),
+        # Before the line with the focus sees them: what is typed right behind is meant for the next line.
+        Binding("tab", "app.focus_next", show=False, priority=True),
+        Binding("shift+tab", "app.focus_previous", show=False, priority=True),
+    ]
 
     heading = ""
     offered: tuple[tuple[str, str], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
@@ -505,7 +506,9 @@ class EditorScreen(WorkbenchScreen[None]):
         return True
 
     def _ask_about_disk(self) -> None:
-        gone = not self.path.exists()
+        """Ask what happens to a file that another program changed, of what is there now."""
+        seen = _content(self.path)
+        gone = seen is None and not self.path.exists()
         text = (
             f"{self.shown} is gone from the disk since it was opened here."
             if gone
@@ -514,10 +517,12 @@ class EditorScreen(WorkbenchScreen[None]):
         answers = [("stay", "s", "Keep editing; nothing is written"), ("overwrite", "o", "Overwrite it with my text")]
         if not gone:
             answers.insert(1, ("reload", "r", "Load the version on disk; undo brings my changes back"))
-        self.app.push_screen(ChoiceDialog("The file changed", text, answers), self._answered_about_disk)
+        self.app.push_screen(ChoiceDialog("The file changed", text, answers), partial(self._answered_about_disk, seen))
 
-    def _answered_about_disk(self, answer: str | None) -> None:
-        if answer == "overwrite":
+    def _answered_about_disk(self, seen: bytes | None, answer: str | None) -> None:
+        if answer == "overwrite" and _content(self.path) != seen:
+            self._ask_about_disk()  # It changed once more: nobody was asked about that version.
+        elif answer == "overwrite":
             self.save(overwrite=True)
         elif answer == "reload":
             self._take_from_disk()
@@ -590,3 +595,11 @@ def _titled(rows: Rows, count: int) -> Rows:
     rows.title = (("Problems", "title"), (f"  {count:,}" if count else "", "faint"))
     rows.title_right = ()
     return rows
+
+
+def _content(path: Path) -> bytes | None:
+    """The bytes of a file; None where there are none to read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
