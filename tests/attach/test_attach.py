@@ -244,8 +244,10 @@ def test_calls_at_once_are_contexts_of_their_own_and_a_compaction_is_one(project
         for end in (1, 3, 5, 7):
             attached.chat(*long[:end])
         attached.chat("Task", "a summary of b and c", "d")
+        attached.chat("Task")  # Asked again from its beginning, as for another sample.
+        attached.chat("Task", "ok", "b")
     state = attached.state()
-    assert [call.place.visit for call in state.calls] == [1, 2, 2, 2, 2, 3]
+    assert [call.place.visit for call in state.calls] == [1, 2, 2, 2, 2, 3, 4, 4]
     (told,) = [event.data for event in state.warnings if event.data["code"] == "compaction"]
     assert told["message"] == (
         "compaction: this context takes the place of context 2; 6 messages are gone (~30 tokens): "
@@ -840,6 +842,7 @@ async def test_the_app_is_told_that_a_provider_is_waited_for_and_where_the_progr
     assert outcome.status == "failed"
     assert ("waiting", "agent", 1) in [(one.kind, one.place.phase, one.place.turn) for one in notices]
     told = [one.data["message"] for one in notices if one.kind == "told"]
+    assert [one.data["message"][:15] for one in notices if one.kind == "hint"] == ["The tab Program"]
     assert "The command ended with exit code 3. The tab Program shows what it printed." in told
     assert ProgramOutput(project.root / "printed").tail() == "printed\n"
 

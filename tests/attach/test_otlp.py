@@ -157,6 +157,30 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
     assert [event.data["message"] for event in state.warnings] == ["a span that is no model call is left out"]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
+def test_a_text_beside_a_tool_call_may_be_left_out_of_the_next_request(
+    project: Project, order: tuple[int, ...]
+) -> None:
+    asks = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {"at": "x"}}
+    user, result = chat("user", "A"), {"type": "tool_call_response", "id": "c1", "result": "seen"}
+    given = [user, {"role": "assistant", "parts": [asks]}, {"role": "tool", "parts": [result]}]
+    says = {"role": "assistant", "parts": [{"type": "text", "content": "I look."}, asks]}
+    more = [*given, chat("assistant", "done"), chat("user", "B")]
+    messages = [([user], says), (given, chat("assistant", "done")), (more, chat("assistant", "b"))]
+    with collected(project) as (runs, base):
+        program = Program(base)
+        program.root = program.tracer.start_span("agent", start_time=START)
+        spans = [
+            program.call("A", **{"gen_ai.input.messages": json.dumps(i), "gen_ai.output.messages": json.dumps([o])})
+            for i, o in messages
+        ]
+        for index in order:
+            program.send(spans[index])
+    (state,) = states(project, runs)
+    found = sorted((call.place.visit, call.place.turn, call.answer.text if call.answer else "") for call in state.calls)
+    assert found == [(1, 1, "I look."), (1, 2, "done"), (1, 3, "b")]
+
+
 def test_a_conversation_a_trace_and_what_goes_on_with_them_are_runs(project: Project) -> None:
     options = AttachOptions(session="seen", what_if=parse("mask(after=1)"))
     with collected(project, options) as (runs, base):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.attach.contexts import OpenContexts, own_parameters
+from workbench.attach.contexts import OpenContext, OpenContexts, own_parameters
 from workbench.attach.pricing import OtherStrategy
 from workbench.attach.record_thread import RecordThread
 from workbench.context.strategy import Strategy
@@ -124,10 +124,30 @@ class SpanRun:
         outside = new.outside
         self.other = OtherStrategy(what_if, outside.counter, outside.prices) if what_if is not None else None
         self._contexts = OpenContexts(self._run, other=self.other)
+        self._beside = dict[tuple[str, ...], ImportedMessage]()
+        """Answers with a text beside tool calls, by the ids of the calls."""
 
     def goes_on(self, call: ObservedCall) -> bool:
         """Returns whether a call begins with what a call of this run saw and said."""
-        return self._contexts.goes_on(_asked(call))
+        asked = _asked(call)
+        return self._contexts.goes_on(asked) or self._contexts.goes_on(self._completed(asked))
+
+    def _completed(self, asked: AskedCall) -> AskedCall:
+        """A call whose messages have the texts that stood beside tool calls: opentelemetry-instrumentation-openai-v2
+        leaves these out where an answer is an input of the next call."""
+
+        def completed(one: ImportedMessage) -> ImportedMessage:
+            said = self._beside.get(_ids(one)) if one.calls and not one.text.strip() else None
+            return one if said is None else replace(one, parts=said.parts)
+
+        return replace(asked, input=tuple(map(completed, asked.input)))
+
+    def _remember(self, answer: ImportedMessage) -> None:
+        ids = _ids(answer)
+        if answer.text.strip() and ids and all(ids):
+            self._beside[ids] = answer
+            if len(self._beside) > _REMEMBERED:
+                del self._beside[next(iter(self._beside))]
 
     def write(self, call: ObservedCall) -> None:
         """Journal a call, at its place: one that comes late stands before those that were given its answer."""
@@ -135,18 +155,27 @@ class SpanRun:
         self.touched = time.monotonic()
         asked, answer = _asked(call), replace(call.answer, call=call.call)
         choice, own = own_parameters(asked)
-        held = None if call.call.fault else self._contexts.holding(asked, answer)
+        held = None if call.call.fault else self._holding(asked, answer)
         if held is not None:
             told = partial(held.writer.late, tool_choice=choice, parameters=own)
             if told(len(asked.input), answer, call.call):
                 return
-        context = self._contexts.asked(asked, call.call.at)
+        whole = self._completed(asked)
+        context = self._contexts.asked(whole if self._contexts.goes_on(whole) else asked, call.call.at)
+        self._remember(answer)
         context.writer.started()
         if call.call.fault:
             self._contexts.failed(context, call.call)
         else:
             self._contexts.answered(context, answer, call.call)
         self._run.journal.sync()
+
+    def _holding(self, asked: AskedCall, answer: ImportedMessage) -> OpenContext | None:
+        """The context that a late call belongs into, whose messages may lack the text of its answer."""
+        found = self._contexts.holding(asked, answer)
+        if found is None and all(_ids(answer)) and answer.calls:
+            found = self._contexts.holding(asked, replace(answer, parts=()))
+        return found
 
     def end(self, status: str, reason: str = "") -> None:
         """Journal the end."""
@@ -156,6 +185,14 @@ class SpanRun:
         self._contexts.end()
         self._run.end(status, self._contexts.output, reason)
         self.new.close()
+
+
+_REMEMBERED = 1_000
+"""Answers with a text beside tool calls that a run knows: the newest."""
+
+
+def _ids(one: ImportedMessage) -> tuple[str, ...]:
+    return tuple(call.id for call in one.calls)
 
 
 def _asked(call: ObservedCall) -> AskedCall:

@@ -343,7 +343,8 @@ class Notice(Struct, frozen=True):
 
     Kinds: ``text`` (a piece of a streaming answer), ``held`` (at a stop), ``released``, ``retry`` (waiting before
     another try), ``waiting`` (for a provider), ``unsaved`` and ``saved`` (what the disk takes of the run),
-    ``offline`` (no provider is known any more), ``spans`` (why they are not sent).
+    ``offline`` (no provider is known any more), ``spans`` (why they are not sent), ``told`` (a remark that a person
+    should look at), ``hint`` (one that tells where to look or what is waited for).
     """
 
     kind: str

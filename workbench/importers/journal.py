@@ -659,6 +659,8 @@ class ContextWriter:
         run.last, run.last_seq = assembly, run.journal.seq
         self._journal_started(place, assembly)
         answer = self._answer(one, call, prediction.price)
+        if one.text.strip() and not old.message.text.strip():  # Later calls were told to hold the answer without it.
+            old = replace(old, message=replace(old.message, content=run.redact(one.text)[0]))
         record_answer(run.journal, place, assembly, answer, old, purpose="turn", joins=False)
         run.clock.lasts(call.duration_s)
         return True

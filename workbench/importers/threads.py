@@ -132,7 +132,8 @@ class Contexts:
 
     def compacted(self, new: Growing) -> Growing | None:
         """The newest context that a new one replaces: both begin with the same instructions and have the same tools,
-        and the new one is shorter and keeps some messages. None if the new one begins another conversation.
+        and the new one is shorter and keeps some messages. None if the new one begins another conversation, and if it
+        is how the older one began: that is a request that is sent again, or another walk from there.
         """
         input = new.seen
         system = [one for one in input if one.role == "system"]
@@ -143,6 +144,7 @@ class Contexts:
             before = [each for each in one.seen if each.role != "system"]
             same = all(a.same(b) for a, b in zip(system, one.seen, strict=False)) and len(one.seen) > len(system)
             kept = any(a.same(b) for a in rest for b in before[:1] + before[-3:])
+            kept = kept and not all(a.same(b) for a, b in zip(rest, before, strict=False))
             if one.tools == new.tools and same and system + rest == list(input) and kept and len(rest) < len(before):
                 return one
         return None

@@ -23,6 +23,7 @@ from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.cells import flat
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
+from workbench.views.tree import ended
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
 from workbench.views.words import reason_words, words_of
 
@@ -259,15 +260,17 @@ def steps(state: RunState) -> Iterator[Table]:
     """Phases and their calls in order; with the error of each prediction, if a provider counted."""
     rows: list[list[Piece]] = []
     edited = state.edited_places
+
+    def call_row(call: CallState, *, edited: bool) -> list[Piece]:
+        over = state.status != "running"
+        return _call_row(call, label_words(state.annotations.at(call.place)), edited=edited, over=over)
+
     for visit in state.visits:
         rows.append(_visit_row(visit, state))
-        rows += [
-            _call_row(call, label_words(state.annotations.at(call.place)), edited=call.place in edited)
-            for call in visit.calls
-        ]
+        rows += [call_row(call, edited=call.place in edited) for call in visit.calls]
     if beside := [call for call in state.calls if state.visit_of(call.place) is None]:
         rows.append(_beside_row(beside, state))
-        rows += [_call_row(call, label_words(state.annotations.at(call.place)), edited=False) for call in beside]
+        rows += [call_row(call, edited=False) for call in beside]
     if not rows:
         return
     residuals = any(Residual.of(call) is not None for call in state.calls)
@@ -306,7 +309,7 @@ def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
     way = f"{visit.route} ({visit.route_rule})" if visit.route else ""
     return [
         Cell(visit_name(visit), "name"),
-        status_cell(visit.status),
+        status_cell(ended(visit.status, over=state.status != "running")),
         count(took.tokens_in, took.grade_in) if took.calls else "",
         "",
         "",
@@ -328,8 +331,8 @@ def call_name(call: CallState) -> str:
     return name
 
 
-def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
-    """``said``: what people say of it."""
+def _call_row(call: CallState, said: str, *, edited: bool, over: bool) -> list[Piece]:
+    """``said``: what people say of it. ``over``: the run is not running any more."""
     found = Residual.of(call)
     tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
     failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
@@ -337,7 +340,7 @@ def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
         Cell(f"  {call_name(call)} ✎", "changed", f"  {call_name(call)} (edited)")
         if edited
         else f"  {call_name(call)}",
-        status_cell("recorded" if call.recorded and call.status == "done" else call.status),
+        status_cell("recorded" if call.recorded and call.status == "done" else ended(call.status, over=over)),
         count(call.tokens_in, call.grade_in),
         off_by(found.share) if found is not None and not call.beside else "",
         _cached(call),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -20,6 +21,14 @@ from workbench.workspace.attach_serving import Served, collecting, run_beside, s
 from workbench.workspace.attaching import AttachOptions, attached_run, end_session, end_spans, recorded_spans
 from workbench.workspace.own_terminal import run_in_terminal
 from workbench.workspace.project import Project
+
+
+class Say(Protocol):
+    """Tells the person something."""
+
+    def __call__(self, words: str, kind: str = "told", /) -> None:
+        """``kind``: that of the notice, ``told`` for what a person should look at, or ``hint``."""
+        ...
 
 
 class AttachPlan(Struct, frozen=True):
@@ -41,12 +50,12 @@ class AttachPlan(Struct, frozen=True):
         """The cascade that stands for it until its run says more."""
         return cascade_text(self.options.command, PHASE, "the program that was watched")
 
-    async def run(self, variables: Mapping[str, str], say: Callable[[str], None]) -> int:
+    async def run(self, variables: Mapping[str, str], say: Say) -> int:
         """Run the command until it ends; its exit code. ``say`` tells the person where it prints. Raises CannotStart,
         OSError."""
         if self.output is None:
             return await run_in_terminal(self.served.command, variables, self.folder)
-        say("The tab Program shows what the command prints. It gets no keys; inside tmux it has a terminal of its own.")
+        say("The tab Program shows what the command prints. It gets no keys; inside tmux it has a terminal.", "hint")
         code = await run_beside(self.served.command, variables, self.output, self.folder)
         if code:
             say(f"The command ended with exit code {code}. The tab Program shows what it printed.")
@@ -59,8 +68,8 @@ class AttachPlan(Struct, frozen=True):
         journal does not. Raises what ``attached_run`` and ``run_beside`` do."""
         served = self.served
 
-        def say(words: str) -> None:
-            notify(Notice("told", Place(), {"message": words}))
+        def say(words: str, kind: str = "told") -> None:
+            notify(Notice(kind, Place(), {"message": words}))
 
         if self.otlp:
             return await self._collected(project, observe, notify, say)
@@ -79,7 +88,7 @@ class AttachPlan(Struct, frozen=True):
                     if not served.command:
                         host = variables["OPENAI_BASE_URL"]
                         more = "; without --bench all variables are printed"
-                        say(f"Waiting for clients: OPENAI_BASE_URL={host}{more}")
+                        say(f"Waiting for clients: OPENAI_BASE_URL={host}{more}", "hint")
                         await asyncio.Event().wait()
                     else:
                         code = await self.run(variables, say)
@@ -95,7 +104,7 @@ class AttachPlan(Struct, frozen=True):
         project: Project,
         observe: Callable[[Event], None],
         notify: Callable[[Notice], None],
-        say: Callable[[str], None],
+        say: Say,
     ) -> Outcome:
         """The same for a session that takes spans."""
         served, code = self.served, 0
@@ -104,7 +113,7 @@ class AttachPlan(Struct, frozen=True):
                 async with collecting(runs, served) as variables:
                     if not served.command:
                         name = "OTEL_EXPORTER_OTLP_ENDPOINT"
-                        say(f"Waiting for spans: {name}={variables[name]}")
+                        say(f"Waiting for spans: {name}={variables[name]}", "hint")
                         await asyncio.Event().wait()
                     else:
                         code = await self.run(variables, say)

@@ -38,7 +38,14 @@ if TYPE_CHECKING:
 EVENTS_PER_FRAME = 2000
 TURNS_PER_SECOND = 8
 """Of the spinner."""
-SAID = {"failed": "error", "unsaved": "error", "offline": "warning", "spans": "warning", "told": "warning"}
+SAID = {
+    "failed": "error",
+    "unsaved": "error",
+    "offline": "warning",
+    "spans": "warning",
+    "told": "warning",
+    "hint": "information",
+}
 """Notices whose message is said, and how grave they are."""
 
 
