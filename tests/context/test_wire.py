@@ -45,6 +45,12 @@ def test_images_become_data_urls() -> None:
     ]
 
 
+def test_an_image_says_in_which_detail_it_is_wanted() -> None:
+    picture = replace(image("a"), detail="low")
+    (part,) = to_wire(Message("user", (picture,)), {picture.digest: b"x"})["content"]
+    assert part["image_url"]["detail"] == "low"
+
+
 def test_an_image_without_bytes_is_an_error_that_names_it() -> None:
     with pytest.raises(MissingImage, match="a0000000"):
         to_wire(Message("user", (image("a"),)), {})

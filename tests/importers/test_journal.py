@@ -254,6 +254,17 @@ def test_the_size_of_an_image_is_read_from_its_bytes() -> None:
     assert (image.width, image.height) == (300, 200)
 
 
+@pytest.mark.parametrize("spelled", ["image_url", "input_image"])
+@pytest.mark.parametrize(("written", "kept"), [("low", "low"), ("high", "high"), ("auto", ""), ("odd", "")])
+def test_the_detail_of_an_image_is_kept_and_counted(spelled: str, written: str, kept: str) -> None:
+    url = f"data:image/png;base64,{base64.b64encode(png(1024, 1024)).decode()}"
+    inside = {"image_url": {"url": url, "detail": written}}
+    part = {"type": spelled, **(inside if spelled == "image_url" else {"image_url": url, "detail": written})}
+    state, _ = imported([{"role": "user", "content": [part]}, {"role": "assistant", "content": "A cat."}])
+    (image,) = state.calls[0].entries[0].item.message.images
+    assert image.detail == kept
+
+
 def cassette(rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
     """Requests with their responses, as a recording of HTTP."""
     url = "https://a.test/v1/chat/completions"

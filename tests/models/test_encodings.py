@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from workbench.context.assembly import Grade
 from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.models.encodings import Encodings
-from workbench.models.families import FAMILIES, Family, anthropic_area, family, gemini_tiles, patches, tiles
+from workbench.models.families import FAMILIES, Family, Patches, Tiles, anthropic_area, family, gemini_tiles
 
 COUNTER = Encodings()
 TOOL = {
@@ -90,7 +90,7 @@ def test_calls_results_names_and_provider_metadata_are_estimates() -> None:
 
 @pytest.mark.parametrize(("size", "tokens"), [((512, 512), 255), ((1024, 1024), 765), ((2048, 4096), 1105)])
 def test_images_at_openai_cost_by_tiles_of_512(size: tuple[int, int], tokens: int) -> None:
-    assert tiles(85, 170)(*size) == tokens
+    assert Tiles(85, 170)(*size) == tokens
 
 
 def test_images_elsewhere_have_their_own_rules() -> None:
@@ -119,8 +119,27 @@ def test_an_image_costs_by_the_formula_of_the_model(model: str, size: tuple[int,
     assert COUNTER.message(Message("user", (TextPart("look"), image)), model)[0] - without == tokens
 
 
+@pytest.mark.parametrize(
+    ("model", "detail", "tokens"),
+    [
+        ("gpt-4o", "low", 85),
+        ("gpt-4o", "high", 765),
+        ("gpt-4o", "", 765),
+        ("gpt-4o-mini", "low", 2833),
+        ("gpt-5", "low", 70),
+        ("gpt-4.1-mini", "low", round(256 * 1.62)),
+        ("claude-sonnet-4-5", "low", 1399),
+    ],
+)
+def test_an_image_in_low_detail_costs_less_at_openai(model: str, detail: str, tokens: int) -> None:
+    image = Image("d" * 64, "image/png", 1000, 1024, 1024, detail)
+    without = COUNTER.message(Message("user", (TextPart("look"),)), model)[0]
+    assert COUNTER.message(Message("user", (TextPart("look"), image)), model)[0] - without == tokens
+    assert Image.from_json(image.to_json()) == image
+
+
 def test_patches_never_pass_their_most() -> None:
-    count = patches(1.0)
+    count = Patches(1.0)
     for width, height in ((4000, 1474), (1, 100_000), (1600, 1600), (33, 33)):
         assert 0 < count(width, height) <= 1536
 

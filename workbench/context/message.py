@@ -61,9 +61,12 @@ class Image(Struct, frozen=True):
     """Bytes."""
     width: int = 0
     height: int = 0
+    detail: str = ""
+    """How closely the request asks for it to be looked at (``low``, ``high``), on which its tokens depend; empty where
+    the provider decides."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        body: dict[str, Any] = {
             "type": "image",
             "digest": self.digest,
             "media_type": self.media_type,
@@ -71,11 +74,13 @@ class Image(Struct, frozen=True):
             "width": self.width,
             "height": self.height,
         }
+        return body | {"detail": self.detail} if self.detail else body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Image:
         """The inverse of ``to_json``. Raises KeyError when the body is no image."""
-        return cls(body["digest"], body["media_type"], body["size"], body.get("width", 0), body.get("height", 0))
+        sides = body.get("width", 0), body.get("height", 0)
+        return cls(body["digest"], body["media_type"], body["size"], *sides, body.get("detail", ""))
 
 
 Part = TextPart | Image

@@ -92,7 +92,7 @@ def _part(part: Part, images: Mapping[str, bytes]) -> dict[str, Any]:
     if data is None:
         raise MissingImage(part)
     url = f"data:{part.media_type};base64,{base64.b64encode(data).decode('ascii')}"
-    return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "image_url", "image_url": {"url": url, **({"detail": part.detail} if part.detail else {})}}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

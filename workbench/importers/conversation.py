@@ -23,6 +23,8 @@ class Picture(Struct, frozen=True):
 
     data: bytes
     media_type: str
+    detail: str = ""
+    """``low`` or ``high``, if the request asks for one of them."""
 
 
 class Call(Struct, frozen=True):

@@ -47,7 +47,7 @@ def item_of(one: ImportedMessage, kind: Kind, place: Place, journal: JournalWrit
     found, parts, calls = 0, list[TextPart | Image](), list[ToolCall]()
     for part in one.parts:
         if isinstance(part, Picture):
-            parts.append(journal.image(part.data, part.media_type))
+            parts.append(replace(journal.image(part.data, part.media_type), detail=part.detail))
             continue
         text, count = redact(part)
         parts.append(TextPart(text))

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from workbench.context.message import ToolCall
 from workbench.importers.conversation import Picture
 from workbench.importers.values import array, as_text, mapping, string
@@ -123,6 +125,16 @@ def mark_of(part: Mapping[str, Any]) -> str:
 
 def picture_of(part: Mapping[str, Any]) -> Picture | None:
     """An image whose bytes are in the message."""
+    found = _picture_of(part)
+    detail = string(mapping(part.get("image_url")).get("detail")) or string(part.get("detail"))
+    return found if found is None or detail not in _DETAILS else replace(found, detail=detail)
+
+
+_DETAILS = ("low", "high")
+"""What OpenAI's ``detail`` asks for; ``auto`` leaves it to the provider, as a missing one does."""
+
+
+def _picture_of(part: Mapping[str, Any]) -> Picture | None:
     kind = string(part.get("mime_type")) or string(part.get("media_type"))
     if part.get("type") in ("blob", "file", "image") and (data := string(part.get("content") or part.get("data"))):
         return _data_url(data) or _decoded(data, kind or ("image/" if part.get("type") == "image" else ""))

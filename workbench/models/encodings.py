@@ -14,7 +14,7 @@ from workbench.context.remembered import remember
 from workbench.context.tokens import Tally
 from workbench.models.batch_counter import BatchCounter, Counted, counted_together
 from workbench.models.bundled import encodings_folder
-from workbench.models.families import Encoding, Family, family
+from workbench.models.families import Encoding, Family, family, image_tokens
 from workbench.models.toolspace import json_tokens, notation_tokens
 
 PER_NAME = 1
@@ -130,7 +130,8 @@ class Encodings:
         if not isinstance(content, str):
             exact = exact and not message.images
             for image in message.images:
-                tokens += kind.image(*(image.width, image.height) if image.width and image.height else UNSIZED)
+                sides = (image.width, image.height) if image.width and image.height else UNSIZED
+                tokens += image_tokens(kind.image, *sides, image.detail)
         tokens += kind.call * len(calls) + (PER_NAME if message.name else 0)
         return tokens, _EXACT if exact else _ESTIMATE
 

@@ -21,38 +21,61 @@ Formula = Callable[[int, int], int]
 """Tokens of an image by its width and height in pixels."""
 
 
-def tiles(base: int, each: int) -> Formula:
+class Tiles(Struct, frozen=True):
     """OpenAI, high detail: fitted into 2048 x 2048, then the short side to 768; ``base`` and ``each`` per tile of 512.
+    Low detail: ``base`` alone.
 
     Source: OpenAI's guide "Images and vision", section "Calculating costs".
     """
 
-    def count(width: int, height: int) -> int:
+    base: int
+    each: int
+
+    def __call__(self, width: int, height: int) -> int:
+        """Tokens of an image in high detail."""
         scale = min(1.0, 2048 / max(width, height))
         scale = min(scale, 768 / min(width, height))
-        return base + each * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+        return self.base + self.each * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
-    return count
+    def low(self, width: int, height: int) -> int:
+        """Tokens of an image in low detail, whatever its size."""
+        return self.base
 
 
-def patches(multiplier: float, most: int = 1536) -> Formula:
+class Patches(Struct, frozen=True):
     """OpenAI's newer models: patches of 32 x 32 pixels, at most ``most`` of them, times the model's multiplier.
 
-    An image of more patches is scaled down until whole patches cover it. Source: OpenAI's guide "Images and vision",
-    section "Calculating costs", for the patches and the multipliers of GPT-4.1 and o4-mini. Those of the GPT-5 models
-    were measured on usage that OpenAI reported: its guide states higher ones for the small models than it bills.
+    An image of more patches is scaled down until whole patches cover it; in low detail it is fitted into 512 x 512
+    before. Source: OpenAI's guide "Images and vision", section "Calculating costs", for the patches and the multipliers
+    of GPT-4.1 and o4-mini. Those of the GPT-5 models were measured on usage that OpenAI reported: its guide states
+    higher ones for the small models than it bills.
     """
 
-    def count(width: int, height: int) -> int:
+    multiplier: float
+    most: int = 1536
+
+    def __call__(self, width: int, height: int) -> int:
+        """Tokens of an image in high detail."""
         wide, high = math.ceil(width / 32), math.ceil(height / 32)
-        if wide * high > most:
-            scale = math.sqrt(most * 32 * 32 / (width * height))
+        if wide * high > self.most:
+            scale = math.sqrt(self.most * 32 * 32 / (width * height))
             across, down = width * scale / 32, height * scale / 32
             scale *= min(math.floor(across) / across, math.floor(down) / down) if min(across, down) >= 1 else 1.0
             wide, high = math.ceil(width * scale / 32 - 1e-9), math.ceil(height * scale / 32 - 1e-9)
-        return round(min(wide * high, most) * multiplier)
+        return round(min(wide * high, self.most) * self.multiplier)
 
-    return count
+    def low(self, width: int, height: int) -> int:
+        """Tokens of an image in low detail."""
+        scale = min(1.0, 512 / max(width, height))
+        return self(max(1, round(width * scale)), max(1, round(height * scale)))
+
+
+def image_tokens(formula: Formula, width: int, height: int, detail: str = "") -> int:
+    """Tokens of an image of that many pixels. ``detail``: as the request asks for it; only OpenAI's ``low`` costs
+    less."""
+    if detail == "low" and isinstance(formula, Tiles | Patches):
+        return formula.low(width, height)
+    return formula(width, height)
 
 
 def anthropic_area(width: int, height: int) -> int:
@@ -127,7 +150,7 @@ class Family(Struct, frozen=True):
     """Whether the provider bills text as the rule for chat messages counts it: the encoding and the rule are published
     (OpenAI's cookbook, "How to count tokens with tiktoken"). Measured rules, images and tools are never exact.
     """
-    image: Formula = tiles(85, 170)
+    image: Formula = Tiles(85, 170)
     scale: float = 1.0
     """Tokens of the provider for one of the encoding, if the encoding is a stand-in."""
     range: tuple[float, float] = (0.7, 1.4)
@@ -243,27 +266,27 @@ FAMILIES: tuple[Family, ...] = (
     GPT_OSS,
     GROK_4,
     COMMAND,
-    _openai("gpt-4o-mini", tiles(2833, 5667)),
-    _openai("gpt-4o", tiles(85, 170)),
-    _openai("chatgpt-4o", tiles(85, 170)),
-    _openai("gpt-4.1-mini", patches(1.62)),
-    _openai("gpt-4.1-nano", patches(2.46)),
-    _openai("gpt-4.1", tiles(85, 170)),
-    _openai("gpt-4.5", tiles(85, 170)),
-    _openai("gpt-4", tiles(85, 170), "cl100k_base"),
+    _openai("gpt-4o-mini", Tiles(2833, 5667)),
+    _openai("gpt-4o", Tiles(85, 170)),
+    _openai("chatgpt-4o", Tiles(85, 170)),
+    _openai("gpt-4.1-mini", Patches(1.62)),
+    _openai("gpt-4.1-nano", Patches(2.46)),
+    _openai("gpt-4.1", Tiles(85, 170)),
+    _openai("gpt-4.5", Tiles(85, 170)),
+    _openai("gpt-4", Tiles(85, 170), "cl100k_base"),
     _completion("gpt-3.5-turbo-instruct"),
-    _openai("gpt-3.5-turbo", tiles(85, 170), "cl100k_base"),
-    _reasoning("gpt-5-mini", patches(1.2)),
-    _reasoning("gpt-5-nano", patches(1.5)),
-    _reasoning("gpt-5-codex", tiles(70, 140)),
-    _reasoning("gpt-5.1", tiles(70, 140)),
-    _reasoning("gpt-5.", patches(1.2)),
-    _reasoning("gpt-5", tiles(70, 140)),
-    _reasoning("o1", tiles(75, 150)),
-    _reasoning("o3", tiles(75, 150)),
-    _reasoning("o4-mini", patches(1.72)),
-    _reasoning("codex-mini", patches(1.72)),
-    _reasoning("computer-use", tiles(65, 129)),
+    _openai("gpt-3.5-turbo", Tiles(85, 170), "cl100k_base"),
+    _reasoning("gpt-5-mini", Patches(1.2)),
+    _reasoning("gpt-5-nano", Patches(1.5)),
+    _reasoning("gpt-5-codex", Tiles(70, 140)),
+    _reasoning("gpt-5.1", Tiles(70, 140)),
+    _reasoning("gpt-5.", Patches(1.2)),
+    _reasoning("gpt-5", Tiles(70, 140)),
+    _reasoning("o1", Tiles(75, 150)),
+    _reasoning("o3", Tiles(75, 150)),
+    _reasoning("o4-mini", Patches(1.72)),
+    _reasoning("codex-mini", Patches(1.72)),
+    _reasoning("computer-use", Tiles(65, 129)),
     _completion("davinci-002"),
     _completion("babbage-002"),
     Family("text-davinci", "p50k_base"),
