@@ -27,6 +27,10 @@ OPENS_WITHIN = 20.0
 """Seconds until a terminal has to have begun with the command."""
 CLOSED = 129
 """The exit code of a program whose terminal was closed: that of a hangup, as shells have it."""
+SHARE = 30
+"""Percent of the lines of a terminal that the pane of the command gets."""
+APP_LINES = 12
+"""Lines without which the app shows only that the terminal is too small."""
 _EMULATORS: tuple[tuple[str, ...], ...] = (
     ("x-terminal-emulator", "-e"),
     ("gnome-terminal", "--"),
@@ -43,12 +47,18 @@ def opener(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the words that start a command in a new terminal, to put in front of it; empty if there are none here."""
     if environment.get("TMUX") and shutil.which("tmux"):
         pane = environment.get("TMUX_PANE", "")
-        return ("tmux", "split-window", "-d", "-v", "-l", "30%", *(("-t", pane) if pane else ()))
+        return ("tmux", "split-window", "-d", "-v", "-l", f"{SHARE}%", *(("-t", pane) if pane else ()))
     if not (environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")):
         return ()
     own = environment.get("TERMINAL", "")
     known = ((own, "-e"), *_EMULATORS) if own else _EMULATORS
     return next((words for words in known if shutil.which(words[0])), ())
+
+
+def opens_unasked(environment: Mapping[str, str], lines: int) -> bool:
+    """Returns whether a command gets a terminal of its own although nobody asked for one: inside tmux, in a terminal of
+    so many lines that the app keeps what it needs above the pane and the line between."""
+    return bool(environment.get("TMUX")) and lines - lines * SHARE // 100 - 1 >= APP_LINES
 
 
 async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ from workbench.workspace.attaching import (
 )
 from workbench.workspace.folders import Folders
 from workbench.workspace.offline_replies import RepliesError
-from workbench.workspace.own_terminal import opener
+from workbench.workspace.own_terminal import opener, opens_unasked
 from workbench.workspace.program_output import attached_output
 from workbench.workspace.project import Project, new_session_id
 
@@ -323,7 +324,7 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
 def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bool, terminal: bool) -> int:
     """Open the app on the session, which is recorded in its process; the app's exit code."""
     # The app needs the terminal: the command gets one of its own, or writes to a file and reads nothing.
-    own = terminal or bool(os.environ.get("TMUX"))
+    own = terminal or opens_unasked(os.environ, shutil.get_terminal_size().lines)
     if own and not opener(os.environ):
         raise Failure(Exit.USAGE, "no terminal can be opened here: there is neither tmux nor a desktop")
     output = attached_output(Folders.of(os.environ), options.session) if served.command and not own else None
