@@ -132,6 +132,11 @@ def test_where_no_file_could_be_read_nothing_is_said_to_be_sound(cli: Cli) -> No
             "2:3: warning: phase 'each' calls no model: these replies are never read "
             "(its rows and steps answer as 'each_row') [L906]",
         ),
+        (
+            "  answer: [{calls: [{tool: read_file}]}]",
+            "2:28: warning: the phase does not offer the tool 'read_file': this call is refused "
+            "(it has no tools) [L907]",
+        ),
         ("  each_row: [{text: x}]", ""),
         ("  tries: [{branch: 'r1.*', text: x}]", ""),
         ("  polite: [{text: x}]", ""),

@@ -76,7 +76,11 @@ def test_a_context_that_is_too_long_names_its_largest_messages(cli: Cli, provide
 
 
 def test_of_a_model_that_is_not_there_it_is_told_who_named_it(cli: Cli, provider: Loopback) -> None:
-    assert failed(cli, provider, "404").splitlines()[-1].startswith("no line of the file names '404': it comes from --model")
+    assert (
+        failed(cli, provider, "404")
+        .splitlines()[-1]
+        .startswith("no line of the file names '404': it comes from --model")
+    )
 
 
 def offered(said: str, line: str) -> list[str]:

@@ -10,10 +10,11 @@ from msgspec import Struct
 from workbench.engine.routing.retries import policy_of
 from workbench.language.graph import Graph, lower
 from workbench.language.model.candidates import Soundings
-from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.cascade import RAG_TOOLS, Cascade, Phase
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
+from workbench.language.tool_names import ROUTE_TO
 from workbench.models.replies import Replies, Reply
 
 MOST_CANDIDATES = 200
@@ -121,9 +122,12 @@ class _Check:
         most = _most(phases) if phases is not None else None
         turns: dict[tuple[str, int], int] = {}
         branch, attempt, same_turn = "", 1, False
+        offered = _offered(phases) if phases else None
         for index, entry in enumerate(entries):
             if entry.aside is not None:
                 continue
+            if offered is not None:
+                yield from self._not_offered((*path, index, "calls"), entry, offered)
             if entry.branch is not None:
                 branch, attempt, same_turn = entry.branch, 1, False
                 if known is not None and not any(fnmatchcase(one, branch) for one in known):
@@ -153,6 +157,15 @@ class _Check:
         hint = f"there are {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else "it has no soundings"
         return self._problem(Severity.WARNING, "L904", f"no candidate of this phase is called '{branch}'", path, hint)
 
+    def _not_offered(self, path: Path, entry: Reply, offered: Sequence[str]) -> Iterator[Problem]:
+        """The calls of tools that the phase does not have: the model would be told so, and the run goes on."""
+        for index, call in enumerate(entry.calls):
+            if call.tool not in offered:
+                near = nearest(call.tool, offered)
+                hint = f"did you mean '{near}'?" if near else f"it has {', '.join(offered) or 'no tools'}"
+                told = f"the phase does not offer the tool '{call.tool}': this call is refused"
+                yield self._problem(Severity.WARNING, "L907", told, (*path, index, "tool"), hint)
+
     def _problem(self, severity: Severity, code: str, message: str, path: Path, hint: str = "") -> Problem:
         at_key = len(path) == 2
         span = self._source.key_span(path) if at_key else self._source.span(path)
@@ -165,6 +178,19 @@ def _steps(phases: Sequence[tuple[Cascade, Phase | None]]) -> tuple[str, ...] | 
     if len(found) < len(phases):
         return None
     return tuple(f"'{step}'" for phase in found for step in phase.inner_steps)
+
+
+def _offered(phases: Sequence[tuple[Cascade, Phase | None]]) -> tuple[str, ...] | None:
+    """The tools that the phases of a name offer their model; None if some are only known at run time."""
+    found: dict[str, None] = {}
+    for _, phase in phases:
+        if phase is None or phase.manifest:
+            return None
+        found |= dict.fromkeys(phase.tools)
+        found |= dict.fromkeys(RAG_TOOLS if phase.rag is not None else ())
+        if phase.offers_choice:
+            found[ROUTE_TO] = None
+    return tuple(found)
 
 
 def branches(soundings: Soundings | None) -> tuple[str, ...]:

@@ -390,6 +390,7 @@ _REPLIES = (
     Lint("L904", W, "no candidate of this phase is called '{branch}'", "a branch of offline replies"),
     Lint("L905", W, "turn {turn} is never reached", "offline replies beyond max_turns, the attempts, or the visits"),
     Lint("L906", W, "phase '{name}' calls no model", "offline replies of a phase with tool or for_each_row"),
+    Lint("L907", W, "the phase does not offer the tool '{name}'", "a call in offline replies"),
 )
 
 _DOT = (

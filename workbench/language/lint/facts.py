@@ -145,14 +145,9 @@ class Facts:
 
     # -- tools -------------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def offers_choice(phase: Phase) -> bool:
-        """Returns whether ``route_to`` is offered."""
-        return len(phase.handoffs) > 1 or any(handoff.description for handoff in phase.handoffs)
-
     def has_tools(self, phase: Phase) -> bool:
         """Returns whether the model of a phase may be offered any tool."""
-        return bool(phase.tackle) or phase.rag is not None or self.offers_choice(phase)
+        return bool(phase.tackle) or phase.rag is not None or phase.offers_choice
 
 
 Check = Callable[[Facts], Iterator[Finding]]

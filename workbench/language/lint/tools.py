@@ -38,7 +38,7 @@ def known_tools(facts: Facts) -> Iterator[Finding]:
     """L501, L503, L511."""
     for at, path, name in _listed(facts):
         if name == ROUTE_TO and path[-1] != "tool":
-            yield facts.report("L503", path, hint="it is offered here" if facts.offers_choice(at.phase) else None)
+            yield facts.report("L503", path, hint="it is offered here" if at.phase.offers_choice else None)
         elif not _known(facts, at, name):
             code, known = "L501", (*(facts.around.tools or ()), *(RAG_TOOLS if at.phase.rag else ()))
             if path[-1] == "tool":

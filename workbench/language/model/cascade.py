@@ -402,6 +402,11 @@ class Phase(Parameters):
         return self.tool is not None or self.for_each_row is not None
 
     @property
+    def offers_choice(self) -> bool:
+        """``route_to`` is offered: it has two handoffs, or one with a description."""
+        return len(self.handoffs) > 1 or any(handoff.description for handoff in self.handoffs)
+
+    @property
     def manifest(self) -> bool:
         """The Quartermaster chooses the tools."""
         return self.tackle == MANIFEST or MANIFEST in self.tackle
