@@ -335,6 +335,16 @@ def test_a_scoring_run_that_a_kill_cut_off_is_not_begun_again(folder: Path) -> N
     assert store.run_ids() == runs
 
 
+def test_validators_that_are_code_score_outputs_and_know_the_run(folder: Path) -> None:
+    code = "{'valid': len(content) < 4, 'reason': input['review'] + ' in ' + session_id}"
+    validators = f'  short: {{python: "result = {code}"}}\n'
+    validators += "  known: {sql: \"SELECT content = 'good' AS valid FROM _content\"}\n"
+    (folder / "flow.yaml").write_text(FLOW + "validators:\n" + validators)
+    body = batch("--score", "validator:short", "--score", "validator:known")
+    assert [(one["score_short"], one["score_known"]) for one in body["results"]] == [(0, 1), (1, 0), (1, 0)]
+    assert body["results"][1]["reason_short"] == f"the zip broke in {body['results'][1]['session']}"
+
+
 def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> None:
     with Loopback([Reply("good")]) as provider:
         where = ("--base-url", provider.url, "-c", "1")

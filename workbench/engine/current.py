@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -117,6 +117,19 @@ def calling(services: Services, world: World, place: Place) -> Iterator[None]:
         world,
         services.options.folder,
     )
+    with _called_by(call):
+        yield
+
+
+@contextmanager
+def judging(session_id: str, run_id: str, cascade_id: str, input: Mapping[str, Any]) -> Iterator[None]:
+    """Tell the validator or function called inside which run's output it judges."""
+    with _called_by(CurrentCall(session_id, run_id, cascade_id, "", 1, "", World(input))):
+        yield
+
+
+@contextmanager
+def _called_by(call: CurrentCall) -> Iterator[None]:
     token = _current.set(call)
     try:
         yield

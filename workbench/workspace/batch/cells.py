@@ -349,7 +349,8 @@ class Cells:
         def begun(run_id: str) -> None:
             self._ledger.write({"kind": "judging", **about, "run": run_id})
 
-        cell = JudgedCell(key, known.output, row, run if by == about["by"] else "", begun)
+        earlier = run if by == about["by"] else ""
+        cell = JudgedCell(key, known.output, row, known.run, known.session, earlier, begun)
         found = await self.judges.score(scorer, cell)
         if found is None or (self._stopping and found.fault):
             return

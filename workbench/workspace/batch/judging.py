@@ -15,6 +15,7 @@ from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import PURE, Score, Scorer, ScorerError, checked_schema, read_score, score
 from workbench.context.place import Place
 from workbench.engine.contracts import CascadeNotFound, ValidatorFault
+from workbench.engine.current import judging
 from workbench.engine.definition import Definition
 from workbench.engine.validators import as_cascade
 from workbench.files import read_given
@@ -51,6 +52,9 @@ class JudgedCell(Struct, frozen=True):
     key: str
     output: str
     row: Row
+    run: str = ""
+    """The run that has this output, and its session."""
+    session: str = ""
     earlier: str = ""
     """The run that an earlier command began to score it by, if it did."""
     begun: Callable[[str], None] = lambda run_id: None
@@ -81,6 +85,7 @@ class Judges:
         self._functions: dict[str, Tool] = {}
         self._cascades: dict[str, _ScoringCascade] = {}
         self._inline = setup.definition.cascade.validators
+        self._cascade_id = setup.definition.cascade.cascade_id
         for one in scorers:
             self._ready(one)
 
@@ -159,9 +164,10 @@ class Judges:
         try:
             if one.name in self._cascades:
                 return await self._by_cascade(one, cell)
-            if one.name in self._functions:
-                return read_score(await self._by_function(self._functions[one.name], output, row))
-            return await self._by_validator(one, output, row)
+            with judging(cell.session, cell.run, self._cascade_id, row.input):
+                if one.name in self._functions:
+                    return read_score(await self._by_function(self._functions[one.name], output, row))
+                return await self._by_validator(one, output, row)
         except ValidatorFault as fault:
             return Score(fault=str(fault)[:500])
         except StoreError:
