@@ -17,6 +17,8 @@ from workbench.tui.bench.state import BenchState
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.views.cells import width_of
 from workbench.views.tab_line import TabLabel, tab_line
+from workbench.workspace.imports import import_file
+from workbench.workspace.project import Project
 from workbench.workspace.session import Session, Workspace
 
 OTHER = CASCADE.replace("cascade_id: night", "cascade_id: morning")
@@ -157,6 +159,20 @@ async def test_a_fork_opens_beside_the_run_that_it_begins_as(tmp_path: Path) -> 
         it.screen.controllers.editing.fork_at(run_id, "nowhere:1")
         await it.until(lambda: "The run did not start: " in it.text(), "a fork without a place says nothing")
         assert "nowhere" in it.pane("context")
+
+
+async def test_a_fork_of_an_imported_run_is_refused_in_words_and_leaves_no_tab(tmp_path: Path) -> None:
+    chat = tmp_path / "chat.jsonl"
+    chat.write_text('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}\n')
+    env = {"WORKBENCH_CONFIG_DIR": str(tmp_path / "config"), "WORKBENCH_STATE_DIR": str(tmp_path / "state")}
+    project = Project.at(tmp_path, env=env)
+    (imported,) = import_file(project, chat)
+    async with bench(tmp_path, session=Workspace(project, "offline").run(imported.run_id)) as it:
+        await it.until(lambda: it.presenter.state.run.finished)
+        await it.press("left_square_bracket", "F")
+        await it.until(lambda: "it can be shown and compared, not run again" in " ".join(it.text().split()))
+        assert "CannotOpen" not in it.text()
+        assert len(it.app.tab_labels) == 1
 
 
 async def test_r_on_a_live_run_offers_one_beside_it(tmp_path: Path) -> None:

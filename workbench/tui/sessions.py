@@ -22,6 +22,7 @@ from workbench.views.keys import told
 from workbench.views.tab_line import RUN, TabLabel
 from workbench.workspace.input_file import default_input
 from workbench.workspace.recorded_runs import past_of
+from workbench.workspace.run_builder import started_here
 from workbench.workspace.session import Session, Workspace
 from workbench.workspace.view_states import keep_sizes, keep_view, load_sizes
 from workbench.workspace.watch import Watcher
@@ -421,7 +422,8 @@ class Sessions:
 
     def same_beside(self, then: Callable[[], object], source: str = "") -> None:
         """Open what is shown once more, in a tab of its own, with the same inputs and breakpoints; then call ``then``,
-        which starts a run there. Where that begins as the run ``source``, nothing opens if that cannot be read."""
+        which starts a run there. Where that begins as the run ``source``, nothing opens if that cannot be read, or
+        was imported."""
         if (tab := self.tab) is not None:
             self.keep_view()
             self._host.in_background(partial(self._make_same, tab, dict(self._host.given), then, source), "switch")
@@ -429,6 +431,7 @@ class Sessions:
     def _make_same(self, tab: RunTab, given: Mapping[str, Any], then: Callable[[], object], source: str) -> None:
         before = tab.session
         if source:
+            started_here(before.project, source)
             past_of(before.project.store, source)
         run_id = tab.presenter.state.run.run_id or before.run_id
         session = before.workspace.run(run_id) if before.gone else before.workspace.file(before.file)

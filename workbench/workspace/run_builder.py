@@ -127,13 +127,19 @@ def new_options(project: Project, cascade_id: str, choice: ModelChoice, session:
     )
 
 
-def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:
-    """Returns how a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun, and
-    CannotOpen for a run that was imported: no engine made it, so none can make it again."""
-    first = next(iter(project.store.events(run_id)))
-    data = first.data
+def started_here(project: Project, run_id: str) -> Mapping[str, Any]:
+    """Returns what a stored run was started with, as its first event holds it. Raises UnknownRun, and CannotOpen for a
+    run that was imported: no engine made it, so none can make it again."""
+    data = next(iter(project.store.events(run_id))).data
     if source := data.get("ports", {}).get("imported"):
         raise CannotOpen(f"{data['session_id']} was imported ({source}): it can be shown and compared, not run again")
+    return data
+
+
+def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:
+    """Returns how a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun, and
+    CannotOpen for a run that was imported."""
+    data = started_here(project, run_id)
     definition = Definition.of(data["cascade_text"], data["cascade_file"], data.get("includes"))
     options = Options.from_json(data["options"])
     file = project.root / data["cascade_file"] if data["cascade_file"] else None
