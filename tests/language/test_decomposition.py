@@ -105,6 +105,8 @@ def test_the_nearest_word_is_proposed_and_a_cycle_names_all_its_tasks() -> None:
     assert "1 (line 3), 2 (line 4)" in cycle.message
     (unknown,) = loaded(task('"fetch"'), task('"b"', '["fetsh"]')).problems
     assert unknown.hint == "did you mean 'fetch'?"
+    (other,) = loaded(task('"1"'), task('"2"', '["9"]')).problems  # No digit is a misspelling of another.
+    assert "did you mean" not in other.hint
 
 
 @pytest.mark.parametrize("plan", ['""', '"n/a"', '"None"', "null"])

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The closest known word within edit distance 2, or nothing; for words of two letters or fewer within 1."""
-    limit = 1 if len(word) <= 3 else 2
+    """The closest known word within edit distance 2, or nothing; for words of three letters or fewer within 1. A word
+    without any of its characters is none: 1 is not what 9 was meant to be.
+    """
+    limit, characters = 1 if len(word) <= 3 else 2, set(word.lower())
     best, distance = "", limit + 1
     for candidate in known:
-        if abs(len(candidate) - len(word)) <= limit and (d := _distance(word, candidate, distance)) < distance:
+        if abs(len(candidate) - len(word)) > limit or characters.isdisjoint(candidate.lower()):
+            continue
+        if (d := _distance(word, candidate, distance)) < distance:
             best, distance = candidate, d
     return best
 

@@ -46,8 +46,7 @@ class Facts:
         """The known name that a misspelt one probably stands for, within two edits."""
         near = [other for other in known if abs(len(other) - len(name)) <= 2][: self._comparisons]
         self._comparisons -= len(near)
-        found = nearest(name, tuple(near))
-        return found if set(found) & set(name) else None
+        return nearest(name, near) or None
 
     @cached_property
     def read_texts(self) -> tuple[tuple[TemplateText, TemplateNames], ...]:
