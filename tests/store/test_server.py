@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from tests.store.conftest import Observed
 from tests.support.command import run_cli
 from tests.support.workspaces import GREETING, filled
+from workbench.store.index.database import READS, DatabaseError
 from workbench.store.index.ddl import TABLES
-from workbench.store.server.connection import fault_of
+from workbench.store.server.connection import ServerEngine, fault_of
 from workbench.store.store import Store
 from workbench.store.summary import RunSummary
 from workbench.store.team_server import TeamServer
@@ -98,6 +100,15 @@ def test_faults_of_old_servers_are_read_too(said: str, words: str) -> None:
     fault = fault_of(Exception(f"HTTP status 404, server response: Code: {said}, e.what() = x"), TeamServer("db"))
     assert words in str(fault)
     assert "e.what" not in str(fault)
+
+
+def test_a_file_of_certificates_that_is_none_is_named(tmp_path: Path) -> None:
+    none, empty = tmp_path / "none.pem", tmp_path / "empty.pem"
+    empty.write_text("no certificate\n")
+    for file, why in ((none, "cannot be read: No such file or directory"), (empty, "holds no certificate (PEM)")):
+        server = TeamServer("127.0.0.1", 1, secure=True, ca_cert=str(file))
+        with pytest.raises(DatabaseError, match=re.escape(f"WORKBENCH_CLICKHOUSE_CA_CERT names {file}, which {why}")):
+            ServerEngine(server).handle(READS).query("SELECT 1")
 
 
 def test_tables_of_another_version_are_read_and_upgraded_when_asked(seen: Observed) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -237,6 +238,8 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
             f"the ClickHouse of {server.url} is too old, 23.3 or later is needed: " if "e.displayText()" in said else ""
         )
         return DatabaseError(f"{old}{found.args[0]}", found.code)
+    if why := _unread_certificates(server):
+        return DatabaseError(f"WORKBENCH_CLICKHOUSE_CA_CERT names {server.ca_cert}, which {why}")
     if "CERTIFICATE" in said.upper():
         hint = "WORKBENCH_CLICKHOUSE_CA_CERT names a file with the certificates to trust"
         return DatabaseError(f"the certificate of {server.url} cannot be trusted; {hint}")
@@ -246,6 +249,19 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
     told = f"the server {server.url} does not answer as a ClickHouse: {reason[0] if reason else said[:300]}"
     where = "WORKBENCH_CLICKHOUSE_HOST and WORKBENCH_CLICKHOUSE_PORT"
     return DatabaseError(f"{told}; check {where} (its HTTP port: 8123, with TLS 8443), or try again later")
+
+
+def _unread_certificates(server: TeamServer) -> str:
+    """Why the file of certificates to trust is none, as the end of a sentence; empty if nothing is wrong with it."""
+    if not (server.secure and server.ca_cert):
+        return ""
+    try:
+        ssl.create_default_context(cafile=server.ca_cert)
+    except ssl.SSLError:
+        return "holds no certificate (PEM)"
+    except OSError as fault:
+        return f"cannot be read: {fault.strerror or fault}"
+    return ""
 
 
 def _insert(client: Any, **given: Any) -> None:
