@@ -377,6 +377,14 @@ def test_a_tool_is_checked_as_a_tool(cli: Cli, workspace: Path) -> None:
         assert words in line
     (workspace / "find.tool.json").write_text('{"tool_id": "x", "type": "shel", "command": "ls"}')
     assert "1:26: error: 'type' must be one of shell" in cli("check", "find.tool.json").out
+    for timeout, wanted in (
+        ('"soon"', "'timeout' must be a number, got text \"soon\" [L202]"),
+        ('"{{ x }}"', "'timeout' is a number; a template is not rendered here [L205]"),
+        ("-3", "'timeout' must be more than 0 (got number -3) [L206]"),
+    ):
+        text = f'{{"tool_id": "x", "type": "shell", "command": "ls", "timeout": {timeout}}}'
+        (workspace / "find.tool.json").write_text(text)
+        assert wanted in cli("check", "find.tool.json").out
     chain = {"tool_id": "x", "type": "composite", "steps": [{"tool": "read_fil", "args": {"path": "{{ input.p }}"}}]}
     (workspace / "find.tool.json").write_text(json.dumps(chain))
     assert "tool 'read_fil' is not known; the chain fails there (did you mean 'read_file'?)" in cli("check", ".").out

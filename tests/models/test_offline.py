@@ -260,7 +260,7 @@ def test_the_same_place_hears_the_same_whatever_was_asked_before(place: Place) -
             "replies:\n  a:\n    - calls:\n        - {tool: t, arguments: [1]}\n",
             "r.yaml:4:32: error: 'arguments': must be a mapping, or text [L901]",
         ),
-        ("replies: {str: [{latency: -1, text: x}]}\n", "'latency': input should be greater than or equal to 0"),
+        ("replies: {str: [{latency: -1, text: x}]}\n", "'latency' must be at least 0 (got number -1)"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(text: str, problem: str) -> None:

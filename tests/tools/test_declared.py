@@ -320,7 +320,7 @@ def test_inputs_become_parameters(workspace: Workspace) -> None:
     [
         ('{\n "tool_id": "x",\n', 3, "not valid JSON"),
         ("[1]", 1, "is a JSON object"),
-        ('{"tool_id": "x", "type": "shell"}', 1, "'command': Field required"),
+        ('{"tool_id": "x", "type": "shell"}', 1, "'command' is missing"),
         ('{\n "tool_id": "x",\n "type": "fax"}', 3, "'type'"),
         ('{\n "tool_id": "a b",\n "type": "shell", "command": ""}', 2, "'tool_id'"),
         ('{"tool_id": "x", "type": "composite", "steps": []}', 1, "'steps'"),

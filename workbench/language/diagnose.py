@@ -24,6 +24,9 @@ MAX_PROBLEMS = 200
 _WANTED = {
     "int_type": "an integer",
     "int_from_float": "an integer",
+    "int_parsing": "an integer",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
     "float_type": "a number",
     "finite_number": "a finite number",
     "bool_type": "true or false",
@@ -34,7 +37,8 @@ _WANTED = {
     "model_type": "a mapping",
     "duration": "a duration such as 30s, 5m or 24h",
 }
-_NUMBERS = frozenset({"int_type", "int_from_float", "float_type", "finite_number", "duration"})
+_NUMBERS = frozenset(kind for kind, words in _WANTED.items() if words.split()[-1] in ("integer", "number"))
+_NUMBERS |= {"duration"}
 _LIMITS = {
     "greater_than_equal": ("ge", "at least"),
     "less_than_equal": ("le", "at most"),
@@ -82,8 +86,7 @@ def _said(error: ErrorDetails, path: Path) -> tuple[str, str, str, str | None]:
     if kind == "too_short":
         return "L203", f"{name} is empty", "", None
     if kind in _LIMITS:
-        key, words = _LIMITS[kind]
-        return "L206", f"{name} must be {words} {_number(error['ctx'][key])}", f"got {shown(got)}", None
+        return "L206", *_beyond(error, name), None
     if kind == "literal_error":
         return _choice(error, path, got)
     if kind not in _WANTED:
@@ -96,10 +99,20 @@ def _said(error: ErrorDetails, path: Path) -> tuple[str, str, str, str | None]:
     return "L202", f"{subject} must be {_WANTED[kind]}, got {shown(got)}", hint, fix
 
 
+def _beyond(error: ErrorDetails, name: str) -> tuple[str, str]:
+    """Message and hint for a number beyond its range."""
+    key, words = _LIMITS[error["type"]]
+    return f"{name} must be {words} {_number(error['ctx'][key])}", f"got {shown(error.get('input'))}"
+
+
 def mistyped(error: ErrorDetails, name: str) -> tuple[str, str]:
     """Message and hint for a value of the wrong type, in the same words for every file that people write; pydantic's
     own message for what is wrong otherwise."""
     kind, got = error["type"], error.get("input")
+    if kind == "missing":
+        return f"{name} is missing", ""
+    if kind in _LIMITS:
+        return _beyond(error, name)
     if kind not in _WANTED:
         return f"{name}: {error['msg'][:1].lower()}{clean_line(error['msg'][1:], 200)}", ""
     return f"{name} must be {_WANTED[kind]}, got {shown(got)}", _mended(kind, got)[0]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from workbench.engine.contracts import Parameter, ToolSpec
+from workbench.language.diagnose import mistyped
 from workbench.language.problem import Problem
 from workbench.tools.registry import tool_problem
 from workbench.tools.schema import object_schema, shown_type
@@ -130,4 +131,5 @@ def _problem(fault: ValidationError, text: str, file: str) -> Problem:
     found = re.search(rf'"{re.escape(key)}"\s*:', text)
     line = text.count("\n", 0, found.start()) + 1 if found else 1
     column = found.start() - text.rfind("\n", 0, found.start()) if found else 1
-    return tool_problem(f"'{'.'.join(path) or key}': {first['msg']}", file, line, column)
+    message, hint = mistyped(fault.errors()[0], f"'{'.'.join(path) or key}'")
+    return tool_problem(message + (f" ({hint})" if hint else ""), file, line, column)
