@@ -26,8 +26,12 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of Python: a module with its arguments, or what follows ``-c``."""
     with subprocess.Popen(
-        [sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, *(() if command[0] == "-c" else ("-m",)), *command],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     ) as running:
         try:
             yield running
@@ -38,11 +42,16 @@ def process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """The address of a scheduler."""
+    with scheduling("distributed.cli.dask_scheduler") as address:
+        yield address
+
+
+@contextmanager
+def scheduling(*program: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-    with process(*command):
+    with process(*program, "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"):
         until(lambda: answers(port), "the scheduler")
         yield f"tcp://127.0.0.1:{port}"
 
@@ -66,6 +75,16 @@ def workers(scheduler: str, count: int) -> Iterator[Sequence[subprocess.Popen[by
         with Client(scheduler, set_as_default=False) as client:
             client.wait_for_workers(count, timeout=60)
         yield running
+
+
+def test_a_scheduler_without_the_workbench_is_told_what_to_install(folder: Path, workbench: Workbench) -> None:
+    write_lines(folder / "a.jsonl", 2)
+    assert workbench("import", "a.jsonl").code == 0
+    without = "import sys; sys.modules['workbench'] = None; from distributed.cli.dask_scheduler import main; main()"
+    with scheduling("-c", without) as address, workers(address, 1):
+        told = workbench(*SPEC, "--plain", "--dask", address)
+    assert f"the scheduler at {address} cannot run the workbench" in told.err + told.out
+    assert "install cascade-workbench" in told.err + told.out
 
 
 def test_what_is_not_there_is_told_with_what_to_start(scheduler: str, folder: Path, here: Workbench) -> None:

@@ -55,14 +55,19 @@ class Cluster:
         return client
 
     def _check(self, client: Any) -> None:
-        """Raises WorkersFault unless every worker runs this version of the workbench."""
+        """Raises WorkersFault unless the scheduler, which reads what it hands on, and every worker run this version of
+        the workbench."""
+        who = f"the scheduler at {self._address}"
         try:
+            scheduler = str(client.run_on_scheduler(_version))
+            who = f"a worker at {self._address}"
             versions: dict[str, Any] = client.run(_version)
-        except Exception as fault:  # noqa: BLE001 - whatever a worker without our modules raises
+        except Exception as fault:  # noqa: BLE001 - whatever a process without our modules raises
             raise WorkersFault(
-                f"a worker at {self._address} cannot run the workbench ({_short(fault)}): "
-                f"install cascade-workbench {__version__} where the workers run"
+                f"{who} cannot run the workbench ({_short(fault)}): install cascade-workbench {__version__} there"
             ) from None
+        if scheduler != __version__:
+            raise WorkersFault(f"the scheduler must have version {__version__} of the workbench, and has {scheduler}")
         if not versions:
             raise WorkersFault(
                 f"the scheduler at {self._address} has no worker: 'dask worker {self._address}' starts one"
