@@ -2,7 +2,8 @@
 
 ``python -m bench.attach [CALLS]``: p50 and p95 of a call that is answered at once, CPU of the proxy for each call, 200
 streams at once, and a request of 10 MB. ``python -m bench.attach memory [CALLS]``: the memory of one session of many
-calls, in conversations of 20.
+calls, in conversations of 20. ``python -m bench.attach open [CALLS]``: the same with the app open, from four clients,
+and the time of keys.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 import aiohttp
 from aiohttp import web
 
-from bench.measure import PATIENCE, alone, peer
+from bench.measure import PATIENCE, WORKBENCH, Screen, alone, peer
 
 WARM_UP = 50
 """Calls that are not counted: what a proxy loads at its first ones is its start."""
@@ -229,6 +231,16 @@ def _memory(pid: int) -> float:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+async def _converse(client: aiohttp.ClientSession, url: str, number: int, over: Callable[[], object]) -> None:
+    """The calls of one conversation; ``over`` is called after each."""
+    said = [{"role": "user", "content": f"Task {number}: " + "some words to read " * 20}]
+    for turn in range(TURNS):
+        async with client.post(url, json={"model": "m", "messages": said}) as response:
+            answer = (await response.json())["choices"][0]["message"]
+        said = [*said, answer, {"role": "user", "content": f"Go on with {number}, {turn}."}]
+        over()
+
+
 async def memory(calls: int) -> None:
     """Prints the memory of the recording process at ten points of a session, and its growth in the first and in the
     last quarter."""
@@ -238,27 +250,88 @@ async def memory(calls: int) -> None:
         async with provider() as straight:
             words = [sys.executable, "-m", "workbench", "attach", "--port", str(port), "--upstream"]
             with _process([*words, f"openai={straight}"], folder, port) as ours:
-                url, said = f"http://127.0.0.1:{port}/openai/v1/chat/completions", list[dict[str, str]]()
+                counted = itertools.count(1)
+
+                def over() -> None:
+                    number = next(counted)
+                    if number % max(calls // 4, 1) == 0 or number == WARM_UP:
+                        held[number] = _memory(ours.pid)
+                    if number % max(calls // 10, 1) == 0:
+                        print(f"{number:8,} calls {_memory(ours.pid):8.0f} MB", flush=True)
+
+                url = f"http://127.0.0.1:{port}/openai/v1/chat/completions"
                 async with aiohttp.ClientSession() as client:
-                    for number in range(1, calls + 1):
-                        if number % TURNS == 1:
-                            said = [{"role": "user", "content": f"Task {number}: " + "some words to read " * 20}]
-                        async with client.post(url, json={"model": "m", "messages": said}) as response:
-                            answer = (await response.json())["choices"][0]["message"]
-                        said = [*said, answer, {"role": "user", "content": f"Go on with {number}."}]
-                        if number % max(calls // 4, 1) == 0 or number == WARM_UP:
-                            held[number] = _memory(ours.pid)
-                        if number % max(calls // 10, 1) == 0:
-                            print(f"{number:8,} calls {_memory(ours.pid):8.0f} MB", flush=True)
+                    for conversation in range(calls // TURNS):
+                        await _converse(client, url, conversation, over)
 
     points = list(held.items())
     for name, ((since, before), (until, after)) in {"first": points[:2], "last": points[-2:]}.items():
         print(f"{name} quarter: {(after - before) * 1e6 / (until - since):,.0f} bytes for each call")
 
 
+CLIENTS = 4
+OPEN_AT = (40, 1_000, 4_000, 10_000)
+"""Calls after which the app is looked at."""
+
+
+async def opened(calls: int) -> None:
+    """Prints the memory of the app that records a session, how much of it is no file, and how long keys take."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, port = Path(name), _free()
+        async with provider() as straight:
+            words = [*WORKBENCH, "attach", "--bench", "--port", str(port), "--upstream", f"openai={straight}"]
+            with Screen(words, folder, alone(folder)) as screen:
+                await _drawn(screen, _listening(port))
+                url, last = f"http://127.0.0.1:{port}/openai/v1/chat/completions", 0
+                for point in sorted({min(one, calls) for one in OPEN_AT}):
+                    begun = time.perf_counter()
+                    await _drawn(screen, _converse_all(url, range(last // TURNS, point // TURNS)))
+                    took, made, last = time.perf_counter() - begun, point - last, point
+                    await _drawn(screen, asyncio.sleep(1.0))  # It never rests: it shows that it waits.
+                    keys = [await asyncio.to_thread(screen.key, key) for key in (b"k", b"j") * 10]
+                    pages = int(Path(f"/proc/{screen.process.pid}/statm").read_text().split()[2])
+                    files = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+                    held = _memory(screen.process.pid)
+                    print(
+                        f"{point:8,} calls {held:6.0f} MB, {held - files:4.0f} without files; "
+                        f"{made / took:4.0f} calls/s; "
+                        f"keys {median(keys) * 1e3:.0f} ms, the slowest {max(keys) * 1e3:.0f}",
+                        flush=True,
+                    )
+
+
+async def _listening(port: int) -> None:
+    """Wait until something listens at a port."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        await asyncio.sleep(0.1)
+    raise TimeoutError(f"nothing listens at port {port}")
+
+
+async def _converse_all(url: str, conversations: Iterable[int]) -> None:
+    left = iter(conversations)
+    async with aiohttp.ClientSession() as client:
+
+        async def some() -> None:
+            for number in left:
+                await _converse(client, url, number, lambda: None)
+
+        await asyncio.gather(*(some() for _ in range(CLIENTS)))
+
+
+async def _drawn(screen: Screen, work: Coroutine[Any, Any, None]) -> None:
+    """Wait for work while somebody reads the terminal."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        await asyncio.to_thread(screen.read, 0.1)
+    await task
+
+
 if __name__ == "__main__":
     given = sys.argv[1:]
-    if given[:1] == ["memory"]:
-        asyncio.run(memory(int(given[1]) if len(given) > 1 else 10_000))
+    if given[:1] in (["memory"], ["open"]):
+        asyncio.run((memory if given[0] == "memory" else opened)(int(given[1]) if len(given) > 1 else 10_000))
     else:
         asyncio.run(measure(int(given[0]) if given else 300))

@@ -162,6 +162,28 @@ async def test_a_request_that_breaks_off_is_said(project: Project, length: int, 
     assert told in warning
 
 
+async def test_a_large_request_is_recorded_by_itself_and_before_what_goes_on_from_it(project: Project) -> None:
+    large = "word " * 80_000
+    with Loopback([Reply("one"), Reply("two"), Reply("three")]) as provider, session(project, provider.url) as attached:
+
+        def answered() -> int:
+            return sum(event.kind == "exchange" for event in attached.events())
+
+        await asyncio.to_thread(attached.chat, large)
+        await soon(lambda: answered() == 1, "the record of the large request")
+        await asyncio.to_thread(attached.chat, large, "one", large)
+        await asyncio.to_thread(attached.chat, "Hello")
+        await soon(lambda: answered() == 3, "the record of all")
+    visits = [[call.answer.text for call in visit.calls if call.answer] for visit in attached.state().visits]
+    assert visits == [["one", "two"], ["three"]]
+
+
+def test_a_large_request_is_recorded_when_the_session_ends_behind_it(project: Project) -> None:
+    with Loopback([Reply("one")]) as provider, session(project, provider.url) as attached:
+        attached.chat("word " * 80_000)
+    assert [call.answer.text for call in attached.state().calls if call.answer] == ["one"]
+
+
 def test_a_record_that_is_far_behind_is_waited_for() -> None:
     thread, go = RecordThread("test"), threading.Event()
     first = thread.record(go.wait, size=MOST_BEHIND)

@@ -58,6 +58,11 @@ TELL_SECONDS = 0.01
 record of a call that is answered sooner is made when its client has got the answer."""
 TELL_LARGE_SECONDS = 1.0
 """The same for a large one, after its provider has it: 10 MB take 40 ms to read, in which nothing else passes."""
+IDLE_SECONDS = 0.03
+"""How long after its answer a large one is read for the record, if nothing is on its way then."""
+LATEST_SECONDS = 0.25
+"""How long its record waits at most for a moment in which nothing is: it takes 0.2 s for 10 MB, in which the next
+request would wait. A kill within that time takes the call from the record."""
 _HOP = frozenset(
     (
         "connection",
@@ -100,7 +105,12 @@ class Proxy:
         self._access = Access(hosts, token)
         self._session: ClientSession | None = None
         self._count = 0
+        self._on_the_way = 0
+        """Requests whose replies are not handed on yet."""
         self._untold: deque[_Arrived] = deque()
+        self._put_off: deque[tuple[int, Callable[[], None]]] = deque()
+        """What tells the witness of large requests that were answered, and the bytes that wait with each."""
+        self._timer: asyncio.TimerHandle | None = None
 
     def application(self) -> web.Application:
         """The server's application, for ``web.AppRunner``."""
@@ -170,10 +180,18 @@ class Proxy:
         how: dict[str, Any] = {"timeout": timeout, "auto_decompress": False, "cookie_jar": DummyCookieJar()}
         async with ClientSession(connector=TCPConnector(limit=0), **how) as self._session:
             yield
+        self._tell()
 
     # -- one request ---------------------------------------------------------------------------------------------------
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self._on_the_way += 1
+        try:
+            return await self._answered(request)
+        finally:
+            self._on_the_way -= 1
+
+    async def _answered(self, request: web.Request) -> web.StreamResponse:
         if refused := self._access.refusal(request):
             return _error(403, refused)
         path = self._access.path(request)
@@ -284,8 +302,26 @@ class Proxy:
 
         return await self._passed(request, provider, rest, pieces(), arrived, began, whole)
 
+    def _tell_when_idle(self) -> None:
+        """Tell the witness of large requests that were answered when nothing is on its way, or if that does not come,
+        soon."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(IDLE_SECONDS, self._look, loop.time() + LATEST_SECONDS)
+
+    def _look(self, latest: float) -> None:
+        """Tell the witness now, or look again, but not after the time ``latest``."""
+        loop, waiting = asyncio.get_running_loop(), sum(size for size, _ in self._put_off)
+        if self._put_off and self._on_the_way and waiting < MOST_KEPT and loop.time() < latest:
+            self._timer = loop.call_later(IDLE_SECONDS, self._look, latest)
+        else:
+            self._timer = None
+            self._tell()
+
     def _tell(self) -> None:
         """Tell the witness of the requests that it does not know yet, in the order in which they came."""
+        while self._put_off:
+            self._put_off.popleft()[1]()
         while self._untold:
             self._untold.popleft().tell(self._witness)
 
@@ -360,12 +396,23 @@ class Proxy:
             if told or ((missing := arrived.missing()) and not over):
                 return
             told = True
-            self._tell()
             if missing:
+                self._tell()
                 words = f"a request to {rest[:100]} broke off: its last {missing:,} bytes never came"
                 self._witness.warn(f"{words}. It was answered with status {code}", None, "client")
-            elif (ask := arrived.tell(self._witness)) is not None:
-                self._witness.replied(ask, passing.reply(code, began, fault))
+                return
+            reply = passing.reply(code, began, fault)
+
+            def record() -> None:
+                if (ask := arrived.tell(self._witness)) is not None:
+                    self._witness.replied(ask, reply)
+
+            if whole is not None and not arrived.told:
+                self._put_off.append((request.content_length or 0, record))
+                self._tell_when_idle()
+            else:
+                self._tell()
+                record()
 
         try:
             async with self._sent(request, provider, rest, body) as upstream:
