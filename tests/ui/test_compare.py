@@ -275,6 +275,7 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         assert isinstance(tried, SweepSheet)
         await it.until(lambda: len(tried.rows) == 7 and "7 strategies tried" in screen_text(it.app), "not all")
         await check_sizes(it, "sweep")
+        await assert_the_way_out_is_offered_in_the_smallest_terminal(it)
         await it.press("P")
         assert "relative to snowball" in screen_text(it.app)
         await check_sizes(it, "sweep-plot", picture=True)
@@ -293,16 +294,20 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         assert "strategies tried" not in screen_text(it.app)
 
 
+async def assert_the_way_out_is_offered_in_the_smallest_terminal(it: Bench) -> None:
+    had = it.app.size
+    await it.pilot.resize_terminal(40, 12)
+    await it.until(lambda: screen_text(it.app).split("\n")[11].rstrip().endswith("esc back"), "no way out is offered")
+    await it.pilot.resize_terminal(*had)
+
+
 async def assert_other_sides_are_picked(it: Bench, sheet: CompareSheet) -> None:
     """From a list; what is wrong with a strategy is said while it is written. And how long a cache keeps its prefix."""
     await it.press("s")
     await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
     picker = it.app.screen
     await check_sizes(it, "compare-sides")
-    had = it.app.size
-    await it.pilot.resize_terminal(40, 12)
-    await it.until(lambda: screen_text(it.app).split("\n")[11].rstrip().endswith("esc back"), "no way out is offered")
-    await it.pilot.resize_terminal(*had)
+    await assert_the_way_out_is_offered_in_the_smallest_terminal(it)
     listed = screen_text(it.app)
     assert all(name in listed for name in ("file", "masked", "snowball", "log_triage-7f3a"))
     await it.press("g", "space", "w")

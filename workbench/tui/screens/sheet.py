@@ -44,10 +44,14 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.view.focus()
-        # One that has other keys first has its way out at the right end, where it stays in a narrow terminal.
+        self.offer_keys()
+        self.call_after_refresh(self._show)
+
+    def offer_keys(self) -> None:
+        """Show its keys in the footer. One that has other keys first has its way out at the right end, where it stays
+        in a narrow terminal."""
         closes = () if self.offered[:1] == ("sheet.close",) else ("sheet.close",)
         self.offer((id for id in self.offered if id not in closes), closes)
-        self.call_after_refresh(self._show)
 
     def _show(self) -> None:
         self.view.show(self._rows)

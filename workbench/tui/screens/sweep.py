@@ -135,7 +135,7 @@ class LiveSheet(Sheet):
         if fault:
             self.services.say(fault, "error")
         self._draw()
-        self.offer(self.offered)
+        self.offer_keys()
         self._over()
 
     def action_stop(self) -> None:
@@ -246,7 +246,7 @@ class SweepSheet(Sheet):
         self._draw(found, is_over)
         if is_over:
             self._is_over = True
-            self.offer(self.offered)
+            self.offer_keys()
 
     def _draw(self, found: Sweep, is_over: bool) -> None:
         tick, marked = len(found.rows), self._marked
