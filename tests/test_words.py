@@ -15,7 +15,7 @@ from workbench.engine.run.command import command_values
 from workbench.language.dot.attributes import NODE
 from workbench.language.lint.pipeline import COMMAND_KEYS
 from workbench.language.tables import DATA_TOOLS, table_uses
-from workbench.language.tool_names import ASK_HUMAN, ROUTE_TO, SET_STATE, SHELL
+from workbench.language.words import ASK_HUMAN, ROUTE_TO, SET_STATE, SHELL
 from workbench.workspace.project import Project
 
 ROOT = Path(workbench.__file__).parent

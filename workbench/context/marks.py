@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.context.assembly import Assembly, Entry, Request
-from workbench.language.model.parameters import MARK_PLACES
+from workbench.language.words import MARK_PLACES
 
 FIVE_MINUTES, HOUR = 300.0, 3600.0
 PARAMETER = "cache_control"

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.engine.contracts import Parameter, ToolSpec
 from workbench.engine.definition import Definition
 from workbench.language.model.cascade import RAG_TOOLS
-from workbench.language.tool_names import ASK_HUMAN, ROUTE_TO, SET_STATE
+from workbench.language.words import ASK_HUMAN, ROUTE_TO, SET_STATE
 
 ASK_CUSTOM = "ask_human_custom"
 SPAWN = "spawn_cascade"

@@ -17,7 +17,7 @@ from workbench.language.load import Loaded
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.flow import END
 from workbench.language.read.dot import escaped, is_bare, proposed_id
-from workbench.language.tool_names import ASK_HUMAN, SHELL
+from workbench.language.words import ASK_HUMAN, SHELL
 
 
 class Translation(Struct, frozen=True):

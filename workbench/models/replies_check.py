@@ -14,7 +14,7 @@ from workbench.language.model.cascade import RAG_TOOLS, Cascade, Phase
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
-from workbench.language.tool_names import ROUTE_TO
+from workbench.language.words import ROUTE_TO
 from workbench.models.replies import Replies, Reply
 
 MOST_CANDIDATES = 200

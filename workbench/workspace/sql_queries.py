@@ -20,7 +20,6 @@ from workbench.store.faults import StoreBusy, StoreError
 from workbench.store.index.catalogue import TABLES
 from workbench.store.index.table import Column, as_csv, as_json, write_parquet
 from workbench.store.sqltext import SqlFault, fault_of
-from workbench.workspace.sql_completion import suggested
 
 if TYPE_CHECKING:
     from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
@@ -174,6 +173,8 @@ def query_fault(index: Index | ServerIndex, sql: str, error: StoreError) -> SqlF
         tables = [(table.name, table.columns) for table in _tables_of(index)]
     except StoreError:
         return fault
+    from workbench.workspace.sql_completion import suggested  # The language: lists of runs do without.
+
     hint = suggested(fault, sql, tables)
     return replace(fault, message=f"{fault.message}: {hint}") if hint else fault
 

@@ -49,7 +49,7 @@ from workbench.language.model.parameters import laid_over
 from workbench.language.problem import Path
 from workbench.language.templates.names import TemplateFault
 from workbench.language.templates.template import condition_shift, condition_template, truth
-from workbench.language.tool_names import ROUTE_TO
+from workbench.language.words import ROUTE_TO
 
 HOOK_HEADER = "[User injection]:"
 SUMMARIZER = (

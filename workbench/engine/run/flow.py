@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from workbench.language.graph import Graph
 from workbench.language.model.flow import END
-from workbench.language.tool_names import ROUTE_TO
+from workbench.language.words import ROUTE_TO
 
 
 class Route(Struct, frozen=True):

@@ -32,7 +32,7 @@ from workbench.engine.selection.search_context_tool import search_context
 from workbench.engine.services import Services
 from workbench.engine.toolcalls import ReadCall
 from workbench.engine.world import REUSED, World
-from workbench.language.tool_names import ASK_HUMAN, ROUTE_TO, SET_STATE
+from workbench.language.words import ASK_HUMAN, ROUTE_TO, SET_STATE
 
 
 class RequestedCall(Struct, frozen=True):

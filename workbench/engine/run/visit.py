@@ -41,7 +41,7 @@ from workbench.language.model.cascade import LLM_DATA, Cascade, ContextSource, P
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Path, path_text
 from workbench.language.templates.sandbox import CheckedText
-from workbench.language.tool_names import ROUTE_TO
+from workbench.language.words import ROUTE_TO
 
 
 class NodeWork(Protocol):

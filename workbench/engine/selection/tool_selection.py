@@ -13,7 +13,7 @@ from workbench.engine.conversation import Conversation
 from workbench.engine.engine_tools import SPAWN
 from workbench.engine.toolcalls import balanced_objects, first_fenced
 from workbench.language.tables import DATA_TOOLS
-from workbench.language.tool_names import ASK_HUMAN, SET_STATE
+from workbench.language.words import ASK_HUMAN, SET_STATE
 
 SYSTEM = "You choose the tools that a step of a workflow needs. Answer with one JSON object and nothing else."
 ANSWER = 'Answer: {"tools": ["name", …], "reason": "…"}'

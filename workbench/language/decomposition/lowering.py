@@ -16,7 +16,7 @@ from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.job import CLARIFICATION, SYNTHESIS, Job, SubTask
 from workbench.language.problem import Path, Problem
 from workbench.language.read.source import Layout, Source, Spot
-from workbench.language.tool_names import ASK_HUMAN
+from workbench.language.words import ASK_HUMAN
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _FENCED = re.compile(r"\A(\s*```[^\n]*\n)(.*?)(\n?```\s*)\Z", re.DOTALL)

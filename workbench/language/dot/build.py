@@ -32,7 +32,7 @@ from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.dot import Attribute, Attributes, DotFile, DotNode, nearest_id, read_dot
 from workbench.language.read.reading import Fault
 from workbench.language.read.source import Source, Spot, value_offsets
-from workbench.language.tool_names import SHELL
+from workbench.language.words import SHELL
 
 MAX_TURNS = 30
 """Turns of a node that may call tools and does not say how many."""

@@ -21,7 +21,7 @@ from workbench.language.model.shape import FieldShape, shape
 from workbench.language.read.source import Format
 from workbench.language.tables import table_name
 from workbench.language.templates.names import FILTERS
-from workbench.language.tool_names import ASK_HUMAN
+from workbench.language.words import ASK_HUMAN
 
 _Language = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter", "file"]
 _Sql = Literal["table", "column", "function", "keyword"]

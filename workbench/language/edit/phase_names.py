@@ -25,7 +25,7 @@ from workbench.language.read.text import read_source
 from workbench.language.tables import BASH, CLOJURE, INPUT_TABLE, table_uses
 from workbench.language.templates.names import NameUse, names_used
 from workbench.language.templates.template import condition_shift, condition_template
-from workbench.language.tool_names import ASK_HUMAN
+from workbench.language.words import ASK_HUMAN
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 

@@ -16,7 +16,7 @@ from workbench.language.model.cascade import DECISION, LAST_ERROR, Cascade, Phas
 from workbench.language.templates.names import FILTERS, TESTS
 from workbench.language.templates.sandbox import MAPPING_METHODS, SANDBOX
 from workbench.language.templates.template import Comparison, NameUse, Word
-from workbench.language.tool_names import ASK_HUMAN, SET_STATE
+from workbench.language.words import ASK_HUMAN, SET_STATE
 
 # The keys of ``outputs`` and ``state`` that can be there when a template is rendered.
 

@@ -18,7 +18,7 @@ from workbench.language.model.mcp import bad_server_name, server_of
 from workbench.language.problem import Path
 from workbench.language.templates.sandbox import MAPPING_METHODS
 from workbench.language.templates.template import names_used
-from workbench.language.tool_names import ROUTE_TO
+from workbench.language.words import ROUTE_TO
 
 _PLACES = "a function in tools/NAME.py, or a cascade or .tool.json in tackle/"
 _ASKED = "until then a phase that asks it fails"

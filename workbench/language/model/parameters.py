@@ -1,12 +1,13 @@
 """Parameters that a request carries beside its messages, and that a cascade, a phase or a candidate's model may set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict, Tag, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from workbench.language.model.base import BY_TYPE, LIST, TEXT, Count, Model, Number, Share, own
+from workbench.language.words import MarkPlace
 
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("model", "messages", "input", "prompt", "system"), "the workbench makes it of the phase"),
@@ -36,11 +37,6 @@ class ResponseFormat(Model):
         if self.type == "json_schema" and not isinstance((self.json_schema or {}).get("schema"), dict):
             raise PydanticCustomError("response_format", "type json_schema needs json_schema with name and schema")
         return self
-
-
-MarkPlace = Literal["tools", "system", "task", "last"]
-"""Places that a mark can name: behind the tools, the system messages, the first user message, the last message."""
-MARK_PLACES: tuple[MarkPlace, ...] = get_args(MarkPlace)
 
 
 class CacheControl(Model):

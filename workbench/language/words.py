@@ -1,0 +1,16 @@
+"""Words of the language that are needed without its models: tools with a meaning of their own, places of marks."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+SHELL = "linux_shell"
+"""Runs the command of a pipeline's node."""
+ASK_HUMAN = "ask_human"
+"""Asks a person; the answer is ``state.<phase>``."""
+SET_STATE = "set_state"
+ROUTE_TO = "route_to"
+"""Offered where a phase has a choice of what comes next; no tool to list."""
+MarkPlace = Literal["tools", "system", "task", "last"]
+"""Places that a mark can name: behind the tools, the system messages, the first user message, the last message."""
+MARK_PLACES: tuple[MarkPlace, ...] = get_args(MarkPlace)
