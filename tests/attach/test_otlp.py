@@ -296,6 +296,8 @@ def test_what_is_no_otlp_is_refused_with_a_sentence(project: Project) -> None:
         for odd in hostile:
             assert httpx.post(f"{base}/v1/traces", json=odd, trust_env=False).status_code == 200
     assert (runs.calls, runs.fault, runs.run_ids) == (0, "", [])
+    assert runs.refusal_words.startswith(f"{len(REFUSED)} requests of exporters were refused: ")
+    assert REFUSED[0][4] in runs.refusal_words
 
 
 def test_what_only_a_proxy_can_do_is_refused_with_otlp(folder: Path) -> None:

@@ -172,6 +172,8 @@ def test_a_breakpoint_on_a_visit_holds_in_that_one_alone(point: Breakpoint) -> N
     stops = [Stop(StopKind.BEFORE_CALL, Place("", "p", visit, 1, 1, 1)) for visit in (1, 2, 3)]
     assert [matches(point, stop) for stop in stops] == [True, True, True]
     assert [matches(replace(point, visit=2), stop) for stop in stops] == [False, True, False]
+    later = Stop(StopKind.BEFORE_CALL, Place("", "p", 2, 1, 3, 1))
+    assert matches(replace(point, visit=2), later) is (point == Breakpoint("p")), "a context may begin at any turn"
 
 
 PIPELINE = """digraph p { start [shape=Mdiamond] done [shape=Msquare]

@@ -42,7 +42,7 @@ REPLIES = "replies:\n  one: [{text: A.}]\n  other: [{text: B.}]\n"
         (Breakpoint(condition="problems"), "before each call, where problems"),
         (Breakpoint(condition="'rm' in answer"), "after each call, where 'rm' in answer"),
         (Breakpoint("p", condition="outcome == 'x'"), "at each end of a phase of p, where outcome == 'x'"),
-        (Breakpoint("p", visit=2), "where p#2 begins"),
+        (Breakpoint("p", visit=2), "before each call of p#2"),
         (Breakpoint("p", 3, visit=2), "before turn 3 of p#2"),
         (Breakpoint("p", tool="t", visit=2), "before the tool t in p#2"),
     ],

@@ -30,9 +30,17 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 class OtlpServer:
     """Hands what exporters send on to ``take``, in the JSON form of OTLP."""
 
-    def __init__(self, take: Callable[[Any], None], *, hosts: Set[str] = frozenset(), token: str = "") -> None:
-        """``hosts`` and ``token``: as for ``Access``."""
+    def __init__(
+        self,
+        take: Callable[[Any], None],
+        refuse: Callable[[str], None],
+        *,
+        hosts: Set[str] = frozenset(),
+        token: str = "",
+    ) -> None:
+        """``refuse`` is told why nothing could be taken from a request. ``hosts`` and ``token``: as for ``Access``."""
         self._take = take
+        self._refuse = refuse
         self._access = Access(hosts, token)
 
     def application(self) -> web.Application:
@@ -60,6 +68,7 @@ class OtlpServer:
             if _SIGNALS[path][0]:
                 self._take(_read(path, kind, unpacked(packed, request.headers.get("Content-Encoding", ""), MOST_BODY)))
         except BadBody as fault:
+            self._refuse(str(fault))
             return _refused(fault, kind)
         return web.Response(body=b"{}" if kind == _JSON else b"", content_type=kind)
 

@@ -255,6 +255,10 @@ class SpanRuns:
         """Of each run, what another strategy would have sent, where one is priced."""
         self.calls = 0
         self.spans = 0
+        self.refused = 0
+        """Requests of exporters that nothing could be taken from."""
+        self.refusal = ""
+        """Why, for the first of them."""
         self._without = deque[Span](maxlen=MOST_SPANS)
         """Spans of calls that came without messages."""
         self._times = deque[tuple[str, str]](maxlen=MOST_SPANS)
@@ -276,6 +280,17 @@ class SpanRuns:
     def take(self, body: Any) -> None:
         """Spans or log records in the JSON form of OTLP."""
         self._thread.record(self._take, body)
+
+    def refuse(self, why: str) -> None:
+        """Count a request of an exporter that cannot be read."""
+        self.refused += 1
+        self.refusal = self.refusal or why
+
+    @property
+    def refusal_words(self) -> str:
+        """What exporters sent and nobody could read, as a sentence; empty if all could be."""
+        count = "1 request of an exporter was" if self.refused == 1 else f"{self.refused:,} requests of exporters were"
+        return f"{count} refused: {self.refusal}" if self.refused else ""
 
     def settle(self) -> None:
         """Read what has waited long enough, and end runs that are over. To be called about once a second."""

@@ -24,8 +24,8 @@ def meaning(point: Breakpoint) -> str:
         where = f"before the tool {point.tool}" + (f" in {point.room}" if point.phase else "")
     elif point.turn:
         where = f"before turn {point.turn} of {point.room}"
-    elif point.phase and not point.condition:
-        where = f"where {point.room} begins"
+    elif point.phase and not point.condition and not point.visit:
+        where = f"where {point.phase} begins"
     else:
         when = _WHEN[asked_at(point) if point.condition else StopKind.BEFORE_CALL]
         where = f"{when} of {point.room}" if point.phase else when

@@ -88,7 +88,7 @@ def proxy_runner(proxy: Proxy) -> web.AppRunner:
 @asynccontextmanager
 async def collecting(runs: SpanRuns, served: Served) -> AsyncIterator[dict[str, str]]:
     """Take spans until the block ends; it gets the variables that lead exporters here."""
-    server = OtlpServer(runs.take, hosts=_names(served), token=served.token)
+    server = OtlpServer(runs.take, runs.refuse, hosts=_names(served), token=served.token)
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=2.0, auto_decompress=False)
     await runner.setup()
 

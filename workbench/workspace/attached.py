@@ -117,6 +117,8 @@ class AttachPlan(Struct, frozen=True):
                         await asyncio.Event().wait()
                     else:
                         code = await self.run(variables, say)
+                if runs.refused:
+                    say(runs.refusal_words)
             except asyncio.CancelledError:
                 runs.close("success")
                 return Outcome("stopped", reason="it was stopped in the Bench")

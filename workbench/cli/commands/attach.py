@@ -216,7 +216,7 @@ async def _take_spans(runs: SpanRuns, served: Served) -> _Ended:
 def _tell_spans(project: Project, runs: SpanRuns, json: bool) -> None:
     summaries = [project.store.summary(run_id) for run_id in runs.run_ids]
     if json:
-        told = {"spans": runs.spans, "without_messages": runs.silent, "fault": runs.fault}
+        told = {"spans": runs.spans, "without_messages": runs.silent, "refused": runs.refused, "fault": runs.fault}
         about = [{"session": one.session_id, "run_id": one.run_id, "status": one.status} for one in summaries]
         write_json([{"runs": about, "calls": runs.calls, **told}])
         return
@@ -225,6 +225,10 @@ def _tell_spans(project: Project, runs: SpanRuns, json: bool) -> None:
     if runs.silent:
         count = "1 span" if runs.silent == 1 else f"{runs.silent} spans"
         talk(f"{count} of model calls came without messages: {CAPTURE}", "warning")
+    if runs.refused:
+        talk(runs.refusal_words, "warning")
+    if not runs.calls and runs.refused and not runs.spans:
+        return
     if not runs.calls:
         which = f"{runs.spans} spans came by, none with a model call" if runs.spans else "no span came by"
         talk(f"{which}; does the program export what its model calls say?", "warning")

@@ -254,8 +254,8 @@ def at_way_on(point: Breakpoint, stop: Stop) -> bool:
 
 
 def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
-    """Returns whether a breakpoint without a condition holds here: where its phase begins, at its turn, before its
-    tool, or where its edge or its outcome is known."""
+    """Returns whether a breakpoint without a condition holds here: where its phase begins, at its turn, at each turn of
+    its visit, before its tool, or where its edge or its outcome is known."""
     if point.condition:
         return False
     if not point.is_of(stop.place):
@@ -270,4 +270,6 @@ def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
         return False
     if point.turn:
         return stop.place.turn == point.turn
+    if point.visit:  # A context of a watched program may begin at any turn.
+        return True
     return stop.place.turn == 1 and stop.place.attempt == 1
