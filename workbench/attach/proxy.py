@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 import zlib
 from collections import deque
@@ -58,11 +59,14 @@ TELL_SECONDS = 0.01
 record of a call that is answered sooner is made when its client has got the answer."""
 TELL_LARGE_SECONDS = 1.0
 """The same for a large one, after its provider has it: 10 MB take 40 ms to read, in which nothing else passes."""
-IDLE_SECONDS = 0.03
-"""How long after its answer a large one is read for the record, if nothing is on its way then."""
+IDLE_SECONDS = 0.04
+"""How long nothing is on its way before a large one is read for the record whose client has its answer."""
 LATEST_SECONDS = 0.25
 """How long its record waits at most for a moment in which nothing is: it takes 0.2 s for 10 MB, in which the next
 request would wait. A kill within that time takes the call from the record."""
+CROWD, CROWD_SWITCH_SECONDS = 16, 0.0001
+"""From so many requests at once on, the recorder gives the interpreter's lock back so soon: each read and write of a
+stream gives it away, and waits for it. With few, the changes cost more than they help."""
 _HOP = frozenset(
     (
         "connection",
@@ -107,6 +111,10 @@ class Proxy:
         self._count = 0
         self._on_the_way = 0
         """Requests whose replies are not handed on yet."""
+        self._left = 0.0
+        """When the last one was, by the clock of the loop."""
+        self._switch = sys.getswitchinterval()
+        """The interval that holds while there is no crowd."""
         self._untold: deque[_Arrived] = deque()
         self._put_off: deque[tuple[int, Callable[[], None]]] = deque()
         """What tells the witness of large requests that were answered, and the bytes that wait with each."""
@@ -186,10 +194,16 @@ class Proxy:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         self._on_the_way += 1
+        if self._on_the_way == CROWD:
+            self._switch = sys.getswitchinterval()
+            sys.setswitchinterval(CROWD_SWITCH_SECONDS)
         try:
             return await self._answered(request)
         finally:
+            if self._on_the_way == CROWD:
+                sys.setswitchinterval(self._switch)
             self._on_the_way -= 1
+            self._left = asyncio.get_running_loop().time()
 
     async def _answered(self, request: web.Request) -> web.StreamResponse:
         if refused := self._access.refusal(request):
@@ -312,7 +326,8 @@ class Proxy:
     def _look(self, latest: float) -> None:
         """Tell the witness now, or look again, but not after the time ``latest``."""
         loop, waiting = asyncio.get_running_loop(), sum(size for size, _ in self._put_off)
-        if self._put_off and self._on_the_way and waiting < MOST_KEPT and loop.time() < latest:
+        busy = self._on_the_way or loop.time() - self._left < IDLE_SECONDS
+        if self._put_off and busy and waiting < MOST_KEPT and loop.time() < latest:
             self._timer = loop.call_later(IDLE_SECONDS, self._look, latest)
         else:
             self._timer = None

@@ -63,9 +63,8 @@ PORT = 8333
 OTLP_PORT = 4318
 """Where exporters send OTLP over HTTP, unless a variable says otherwise (OpenTelemetry's specification)."""
 NOTHING_CAME = "does the program read the variables that were set?"
-SWITCH_SECONDS = 0.0001
-"""How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call, 1 ms
-to reads and writes of streams, because each gives the interpreter's lock away."""
+SWITCH_SECONDS = 0.001
+"""How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
 
 
 @click.command(short_help="Watch the model calls of any program, and replay them.")
