@@ -509,6 +509,8 @@ def test_a_manager_stops_its_child_where_its_condition_holds() -> None:
     played = with_child(body, looping, {"work": ["on"] * 100})
     assert played.outcome.status == "success", played.outcome.reason
     assert played.outcome.state["stack.child.status"] == "stopped"
+    (ended,) = played.of_kind("child_finished")
+    assert ended.data["status"] == "stopped", "the record of the parent says how it ended"
 
 
 def test_a_manager_tells_its_child_what_its_model_says() -> None:

@@ -98,7 +98,8 @@ def test_a_summary_that_fails_is_a_warning_and_the_message_is_shortened_instead(
 
 
 def test_a_fault_that_passes_is_tried_again_and_journaled() -> None:
-    run = played(ModelFault("rate_limit", "slow down", retry_after=0.0), "Ships wait.", "More ships wait.")
+    run = played(ModelFault("rate_limit", "slow down", retry_after=7.0), "Ships wait.", "More ships wait.")
+    assert [round(seconds) for seconds in run.clock.slept] == [7], "as long as the provider asks for"
     (failed,) = run.of_kind("call_failed")
     assert failed.data["error"]["kind"] == "rate_limit"
     assert [event.data.get("fault") for event in run.of_kind("card")] == [None, None]

@@ -98,3 +98,8 @@ def test_a_position_beside_the_text_gives_the_text() -> None:
 def test_a_stretch_of_characters_has_its_length() -> None:
     source = source_of("t: |\n  {{ inptu.x }}\n")
     assert source.inner_span(("t",), 1, 4, 5) == Span(2, 6, 2, 11)
+
+
+def test_json_in_a_file_of_yaml_is_read_as_yaml_unless_yaml_cannot_read_it() -> None:
+    sound, odd = '{"cascade_id": "x"}', '{"cascade_id": "\\ud83d\\ude00"}'
+    assert [read_source(text, "x.yaml")[0].format for text in (sound, odd)] == ["yaml", "json"]

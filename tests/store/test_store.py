@@ -228,6 +228,11 @@ def test_names_mean_the_newest_session_then_ids_then_beginnings(tmp_path: Path) 
     with pytest.raises(UnknownRun, match="several") as caught:
         store.find("demo")
     assert set(caught.value.candidates) == {RUN, OTHER}
+    assert str(caught.value).endswith("several runs: demo_8, demo_7")
+    for number in range(9, 18):
+        _saved(store, plain_run(f"{RUN[:-2]}{number:02}", session=f"demo_{number}"))
+    with pytest.raises(UnknownRun, match=r"several runs: (demo_\d+, ){7}demo_\d+ and 3 more$"):
+        store.find("demo")
     with pytest.raises(UnknownRun, match="no run is named 'nope'"):
         store.find("nope")
     with pytest.raises(UnknownRun, match=r"'dmo_7' \(did you mean 'demo_7'\?\)"):

@@ -78,6 +78,8 @@ def test_a_copy_holds_the_whole_body_and_names_its_key_as_a_variable(model: str,
 
 async def test_w_shows_the_tree_then_the_raw_body_and_y_offers_three_copies(tmp_path: Path) -> None:
     async with bench(tmp_path, size=(40, 12), events=triage_story().events) as it:
+        copied: list[tuple[str, str]] = []
+        it.app.copy = lambda text, what: copied.append((text, what))  # type: ignore[method-assign]
         for size in ((40, 12), (80, 24), (120, 40), (200, 50)):
             await it.pilot.resize_terminal(*size)
             await it.press("w")
@@ -90,7 +92,8 @@ async def test_w_shows_the_tree_then_the_raw_body_and_y_offers_three_copies(tmp_
             await it.press("y")
             await it.until(lambda: isinstance(it.app.screen, ChoiceDialog))
             assert "OPENAI_API_KEY" in it.text()
-            await it.press("escape")
+            await it.press("c")
+            assert (copied[-1][0][:5], copied[-1][1]) == ("curl ", "the curl command")
             await it.press("w")
             assert not isinstance(it.screen.detail_pane.rows, JsonRows)
             await it.press("w")

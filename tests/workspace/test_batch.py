@@ -26,7 +26,9 @@ from workbench.analysis.batch.rows import row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
 from workbench.store.batches import batch_names
 from workbench.views.numbers import spent_cell
+from workbench.workspace.batch.cells import MayCost
 from workbench.workspace.batch.inputs import InputsError, read_inputs
+from workbench.workspace.batch.running import Budget
 from workbench.workspace.project import Project
 
 FLOW = """\
@@ -596,3 +598,15 @@ def test_a_batch_whose_first_rows_all_fail_alike_stops_and_says_why(folder: Path
     assert batch("--retry", "--unscripted", "ok")["left"] == 0
     write_rows(folder, [{"id": f"r{number}", "review": f"other {number}"} for number in range(14)])
     assert batch("--keep-going", code=1)["left"] == 0
+
+
+def test_what_an_answer_cost_beyond_its_request_is_kept_free_for_the_next_of_its_kind() -> None:
+    budget, call = Budget(1.0), MayCost("m", "p", 0.1, None)
+    assert budget.refusal(call, 0.0) == ""
+    budget.left("1", "p", call)
+    assert budget.refusal(call, 0.0) is None, "nothing is known of the first answer yet"
+    budget.came_back("1", "p", 0.5)
+    assert budget.refusal(call, 0.5) == "", "0.1 for the request and 0.4 for the answer, as the first took"
+    refused = budget.refusal(call, 0.51)
+    assert refused is not None
+    assert refused.endswith("the next call may cost ~$0.5000")
