@@ -8,6 +8,12 @@ UNPRICED = "unpriced"
 """Replaces a sum of money without any known price."""
 
 
+def recorded_words(value: float, *, exact: bool) -> str:
+    """``$0.0031 recorded, not billed again``: what the answers of a recording cost when they were asked for; empty for
+    nothing."""
+    return f"{money(value, exact=exact)} recorded, not billed again" if value else ""
+
+
 def money(value: float | None, *, exact: bool = False) -> str:
     """Four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before what no provider
     and no price list of one states; what has no price is ``unpriced``."""

@@ -10,11 +10,13 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from msgspec.structs import replace
 
 from tests.attach.support import session as attached
 from tests.support.command import Cli, run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import until
+from workbench.dollars import recorded_words
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.journal.state import RunState
 from workbench.models.prices import PriceTable
@@ -48,6 +50,7 @@ phases:
 WALKS = "cascade_id: walks\nsoundings: {factor: 2, evaluator_instructions: Best.}\nphases:\n"
 WALKS += "  - {name: a, instructions: A.}\n"
 TWO = "cascade_id: two\nphases:\n  - {name: a, instructions: A.}\n  - {name: b, instructions: B.}\n"
+NEXT = TWO.replace("instructions: B.", "instructions: Other.")
 REPLIES = "replies: {a: [{text: one}], b: [{text: two}]}\n"
 STEPS = """\
 cascade_id: steps
@@ -94,14 +97,23 @@ MODES = [
     "walks",
     "attached",
     "rows.r1",
+    "again",
+    "next",
+    "whole",
+    "mended",
+    "replayed",
+    "reused",
 ]
+RECORDED = ("forked", "again", "next", "whole", "mended", "replayed", "reused")
+"""Of these, the runs that a recording answers in part or as a whole."""
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A workspace with a run of each kind."""
     folder = tmp_path_factory.mktemp("numbers")
-    for name, text in (("inner", INNER), ("outer", OUTER), ("two", TWO), ("steps", STEPS), ("walks", WALKS)):
+    texts = {"inner": INNER, "outer": OUTER, "two": TWO, "next": NEXT, "steps": STEPS, "walks": WALKS}
+    for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)
     (folder / "graph.dot").write_text(GRAPH)
     (folder / "rows.jsonl").write_text("{}\n")
@@ -126,6 +138,22 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         with attached(Project.at(folder), provider.url, AttachOptions(session="attached")) as recorded:
             assert recorded.chat("How many?").status_code == 200
             assert recorded.chat("How many?", "3", "And now?", stream=True).status_code == 200
+        for name, options in (
+            ("replayed", AttachOptions(replay="attached")),
+            ("reused", AttachOptions(reuse="attached")),
+        ):
+            with attached(Project.at(folder), provider.url, replace(options, session=name)) as program:
+                assert program.chat("How many?").status_code == 200
+                if name == "reused":
+                    assert program.chat("How many?", "3", "And tomorrow?").status_code == 200
+        assert run_cli("run", "two.yaml", "-m", LIVE, "--session", "priced").code == 0
+        assert run_cli("run", "two.yaml", "-m", LIVE, "--reuse", "priced", "--session", "again").code == 0
+        asked = len(provider.requests)
+        assert run_cli("run", "next.yaml", "-m", LIVE, "--reuse", "priced", "--live", "--session", "next").code == 0
+        assert len(provider.requests) == asked + 1
+        assert run_cli("run", "outer.yaml", "-m", LIVE, "--reuse", "live", "--session", "whole").code == 0
+        assert run_cli("fork", "priced", "--at", "b", "-m", "openai/429@1", "--session", "mended").code == 4
+        assert run_cli("resume", "mended").code == 0
         assert run_cli("fork", "live", "--at", "second", "--session", "forked").code == 0
         project = Project.at(folder)
         stepped(project, "paused", stop=False)
@@ -167,7 +195,7 @@ def stepped(project: Project, session_id: str, *, stop: bool, file: str = "two.y
 def tables(stored: Path) -> list[Table]:
     """The rows of the runs, and the sums of their answers, as SQL gives them, by run id."""
     summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost, "
-    summed += "sum(spent) AS spent"
+    summed += "sum(spent) AS spent, sum(recorded_cost) AS recorded_cost"
     asked = [
         "SELECT * FROM runs FINAL",
         f"SELECT run_id, {summed} FROM all_data WHERE response_hash != '' GROUP BY run_id",
@@ -268,8 +296,12 @@ def test_tables_and_exports_say_the_same_of_a_run(
     assert all(isclose(one["took"]["seconds"], visit.seconds or 0.0) for one, visit in pairs(lines, state))
     page = cli("export", kind, "--as", "html").out
     assert f"{'' if state.figures().grade_in == 'exact' else '~'}{whole[1]:,} tokens in" in page
-    costs = [spent_words(state.figures_of_calls([call]).spent) for call in state.calls if call.answer is not None]
-    assert all(f" · {'cost ' if cost == 'unpriced' else ''}{cost}</p>" in page for cost in costs)
+    paid = [state.figures_of_calls([call]).spent for call in state.calls if call.answer is not None]
+    for one in paid:
+        cost = spent_words(one)
+        before = recorded_words(one.recorded, exact=one.recorded_exact)
+        said = " · ".join(filter(None, ("cost unpriced" if cost == "unpriced" else cost, before)))
+        assert f" · {said}</p>" in page
 
 
 def pairs(lines: list[Any], state: RunState) -> Iterator[tuple[Any, Any]]:
@@ -326,10 +358,78 @@ def test_time_never_runs_backwards(work: Path, kind: str) -> None:
     lines = [line for event in store.events(state.run_id) if fold.apply(event) and (line := log_line(event, fold))]
     live = [line.at for line in lines if not line.recorded]
     assert live == sorted(live), "what came from a recording says so, and keeps its own clock"
-    assert any(line.recorded for line in lines) == (kind == "forked")
+    assert any(line.recorded for line in lines) == (kind in RECORDED and kind not in ("replayed", "reused"))
     bars = [bar.call for bar in Timeline.of(state).bars if bar.kind == "call" and bar.call is not None]
     assert sum(call.tokens_in for call in bars if call.answer) == state.own.tokens_in
     assert (state.paused > 0) == (kind in ("paused", "stopped", "nested"))
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_what_a_recording_answered_is_not_spent_again(work: Path, cli: Cli, tables: list[Table], kind: str) -> None:
+    """A recorded answer was billed to the run that asked for it. Every place says what it cost then, apart from what
+    this run spent."""
+    state = state_of(work, kind)
+    own, whole = state.own, state.figures()
+    answered = [call for call in state.calls if call.answer is not None]
+    told = [call for call in answered if call.recorded]
+    assert told or whole.runs
+    assert own.recorded == len(told)
+    assert isclose(own.spent.recorded, sum(call.cost or 0.0 for call in told), abs_tol=1e-12)
+    assert isclose(own.spent.billed, sum(call.cost or 0.0 for call in answered if not call.recorded), abs_tol=1e-12)
+    before = whole.spent.recorded
+    assert before > 0
+
+    shown, tree = cli("show", kind, "--json").json, cli("tree", kind, "--json").json
+    (listed,) = cli("runs", f"session:{kind}", "--json").json
+    row, sums = (table[state.run_id] for table in tables)
+    spans = json.loads(cli("export", kind, "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    named = [{one["key"]: next(iter(one["value"].values())) for one in span["attributes"]} for span in spans]
+    for place in (shown["totals"], tree["totals"], listed, row):
+        assert isclose(place["recorded_cost"], before)
+    assert isclose(float(named[0]["workbench.recorded_cost"]), before)
+    calls = [call for visit in (*shown["phases"], {"calls": shown["beside_phases"]}) for call in visit["calls"]]
+    for paid in (calls, [one for one in named[1:] if "workbench.place" in one]):
+        costs = [
+            [float(one.get(name) or 0.0) for one in paid for name in (key, f"workbench.{key}") if name in one]
+            for key in ("cost", "recorded_cost")
+        ]
+        assert isclose(sum(costs[0]), own.spent.billed, abs_tol=1e-12)
+        assert isclose(sum(costs[1]), own.spent.recorded, abs_tol=1e-12)
+    assert isclose(sums["recorded_cost"] or 0.0, own.spent.recorded, abs_tol=1e-12)
+    words = recorded_words(before, exact=whole.spent.recorded_exact)
+    for text in (cli("show", kind, "--plain").out, cli("export", kind, "--as", "html").out):
+        assert words in text
+
+
+def test_the_money_of_all_runs_is_what_the_provider_billed(work: Path, cli: Cli) -> None:
+    """``priced`` made two calls, ``again`` none, and ``next`` one, whose prompt had changed."""
+    query = (
+        "SELECT session_id, spent, cost, recorded_cost FROM runs FINAL WHERE session_id IN ('priced', 'again', 'next')"
+    )
+    runs = {row["session_id"]: row for row in cli("sql", query, "--format", "json").json}
+    one = runs["priced"]["spent"] / 2
+    assert one > 0
+    want = {"priced": (2, 0), "again": (0, 2), "next": (1, 1)}
+    for name, (made, recorded_calls) in want.items():
+        assert isclose(runs[name]["spent"], made * one, abs_tol=1e-12)
+        assert isclose(runs[name]["recorded_cost"], recorded_calls * one, abs_tol=1e-12)
+
+
+def test_a_limit_of_money_holds_for_what_is_billed(work: Path, cli: Cli) -> None:
+    """Recorded answers do not use it up; the answers before a stop do, when the run goes on."""
+    half = Project.at(work).store.summary(state_of(work, "priced").run_id).cost / 4
+    assert half > 0
+    assert cli("config", "set", "max_cost", f"{half:.12f}", "--workspace").code == 0
+    try:
+        assert cli("run", "next.yaml", "-m", LIVE, "--reuse", "priced", "--live", "--session", "within").code == 0
+        assert cli("run", "two.yaml", "-m", LIVE, "--session", "limited").code == 1
+        assert "is reached" in state_of(work, "limited").reason
+        assert cli("resume", "limited").code == 1
+    finally:
+        assert cli("config", "unset", "max_cost", "--workspace").code == 0
+    own = state_of(work, "limited").own
+    assert (own.calls, own.recorded, own.spent.recorded) == (1, 0, 0.0)
+    assert isclose(own.spent.billed, 2 * half, abs_tol=1e-12)
 
 
 def test_a_run_inside_another_counts_in_it_and_says_its_own(work: Path) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
+from tests.engine.support import FlatPrices
 from tests.engine.test_compare import against, played
+from workbench.context.cache import Price
 from workbench.views.compare import comparison_json
-from workbench.views.compare_words import breach_line, cost_of, pay_lines
+from workbench.views.compare_words import breach_line, cost_of, pay_lines, verdict
 
 
 def test_masking_that_falls_below_the_cache_is_not_said_to_pay_where_it_costs_more() -> None:
@@ -28,3 +33,21 @@ def test_masking_that_falls_below_the_cache_is_not_said_to_pay_where_it_costs_mo
             assert call["b"]["break_even"]["pays"] is not dearer
             told.append(dearer)
     assert set(told) == {True, False}
+
+
+class DearCache(FlatPrices):
+    """What a cache holds costs half of the full price: a break costs less than what it frees saves in the end."""
+
+    def price(self, model: str, input_tokens: int = 0) -> Price:
+        return replace(super().price(model, input_tokens), cache_read=5e-7)
+
+
+def test_breaks_that_do_not_pay_back_are_not_held_against_masking_that_costs_less() -> None:
+    dearer, less = (
+        against(played(800), "selective", "selective+mask(after=2)", prices) for prices in (None, DearCache())
+    )
+    assert [one.b.pays_after for one in (dearer, less)] == [pytest.approx(9.1, abs=0.1), pytest.approx(1.0, abs=0.9)]
+    assert "more" in verdict(dearer)[1]
+    assert "costs 21% less" in verdict(less)[1]
+    assert [line[:11] for line in pay_lines(dearer)] == ["B frees 3,1", "Breaks even"]
+    assert [line[:11] for line in pay_lines(less)] == ["B frees 3,1"]

@@ -186,7 +186,7 @@ def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, fl
     if answered and len(known) == len(answered):
         return tokens, sum(known), "billed" if ended else "so far"
     total = entrant.tokens if entrant.tokens is not None else tokens if answered else None
-    spent = Figures.of(calls).spent
+    spent = Figures.of(calls).spent.worth
     if answered and not spent.unknown:
         return total, spent.total, "predicted"
     return total, None, "unknown"

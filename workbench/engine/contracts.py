@@ -363,6 +363,8 @@ class EmbeddedTexts(Struct, frozen=True):
     cost: float | None = None
     """US dollars; None when unknown."""
     duration_s: float = 0.0
+    recorded: bool = False
+    """They come from a recording."""
 
 
 class Embedder(Protocol):

@@ -117,7 +117,10 @@ class Services:
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0
-        """US dollars, of all that is known."""
+        """US dollars, of all that is known, with what recorded answers cost when they were asked for: candidates are
+        compared by it, and have to compare alike in a replay."""
+        self.billed = 0.0
+        """Of these, what this run was billed: what ``max_cost`` limits."""
         self.unpriced = 0
         """How often something was paid for and the cost is not known."""
         self._forecasters: Lines[Forecaster] = Lines(
@@ -319,10 +322,21 @@ class Services:
         candidate = bool(place.visit) and place.branch not in self._walks
         return self._forecasters.of(line_of(place, candidate=candidate), model)
 
-    def spend(self, tokens: int, cost: float | None, place: Place = Place()) -> None:
-        """Count tokens and ``cost`` (US dollars, None if unknown) for the branch and for those that it lies inside."""
+    def spend(
+        self,
+        tokens: int,
+        cost: float | None,
+        place: Place = Place(),
+        *,
+        billed: float | None = None,
+        recorded: bool = False,
+    ) -> None:
+        """Count tokens and ``cost`` (US dollars, None if unknown) for the branch and for those that it lies inside.
+        ``billed``: the part of it that this run was billed, all of it if None. ``recorded``: it was billed nothing.
+        """
         self.tokens += tokens
         self.cost += cost or 0.0
+        self.billed += 0.0 if recorded else (cost if billed is None else billed) or 0.0
         self.unpriced += cost is None
         branch = place.branch
         while branch:
@@ -346,7 +360,7 @@ class Services:
         limits = (
             ("calls", self.calls, options.max_calls),
             ("tokens", self.tokens, options.max_tokens),
-            ("US dollars", self.cost, options.max_cost),
+            ("US dollars", self.billed, options.max_cost),
             ("seconds", seconds, options.max_seconds),
         )
         for name, used, limit in limits:

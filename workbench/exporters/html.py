@@ -13,7 +13,7 @@ from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
-from workbench.dollars import money
+from workbench.dollars import money, recorded_words
 from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
 from workbench.engine.journal.candidate_rounds import CandidateRounds, candidate_name
@@ -320,7 +320,8 @@ def _cost(spent: CostSum) -> str:
     """Returns the cost of answered calls, ``~`` where a part is predicted; empty without one."""
     if spent.total is None:
         return "cost unpriced" if spent.calls + spent.embedded else ""
-    return money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
+    known = money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
+    return " · ".join(filter(None, (known, recorded_words(spent.recorded, exact=spent.recorded_exact))))
 
 
 def _about(grade: Grade) -> str:

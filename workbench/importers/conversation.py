@@ -47,6 +47,8 @@ class Call(Struct, frozen=True):
     """Why the file holds no answer to it; empty for a call that was answered. The message of such a call is empty."""
     cost_grade: str = "exact"
     """``estimate`` if the source says that it worked the cost out itself."""
+    recorded: bool = False
+    """Whether the source says that a recording answered: the cost is of then."""
 
 
 class ImportedMessage(Struct, frozen=True):

@@ -626,7 +626,7 @@ class ContextWriter:
         run, (assembly, prediction) = self._run, self._taken()
         forecaster, one = run.forecasters[assembly.request.model], replace(self._ids.named(one), call=call)
         item = self._item(one, Kind.ANSWER, self._at)
-        answer = replace(self._answer(one, call, prediction.price), recorded=recorded)
+        answer = replace(self._answer(one, call, prediction.price), recorded=recorded or call.recorded)
         if self._by_hand:  # Nothing was sent: no provider counts it, bills it or keeps it in a cache.
             answer = replace(answer, usage=Usage(input=0, output=0), cost=0.0, cost_grade="exact")
         else:

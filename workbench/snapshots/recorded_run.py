@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
-from workbench.engine.past.recording import Recording
+from workbench.engine.past.recording import Recording, unmarked
 from workbench.snapshots.faults import SnapshotError
 
 _LEFT_OUT = frozenset({"call_started", "run_resumed", "cost_known"})
@@ -23,7 +23,7 @@ _MOVING: Mapping[str, frozenset[str]] = {
     "context_assembled": frozenset({"forecast", "price", "scale", "beyond"}),
     "call_finished": frozenset({"wire", "residual", "first_token_s", "duration_s", "provider_id", "recorded"}),
     "call_failed": frozenset({"wire", "retry_in"}),
-    "embedded": frozenset({"duration_s"}),
+    "embedded": frozenset({"duration_s", "recorded"}),
     "tool_finished": frozenset({"duration_s", "sandbox", "cached", "whole"}),
 }
 """The fields that differ from run to run, or are written elsewhere in the file."""
@@ -95,7 +95,7 @@ def _data(event: Event) -> Mapping[str, Any]:
     if name and moving:  # Under this id, prompts name the run.
         kept = {k: v for k, v in event.data.items() if k not in moving}
         return kept | {"parent": {"prompt_id": name}}
-    return {k: v for k, v in event.data.items() if k not in moving} if moving else event.data
+    return {k: v for k, v in unmarked(event).items() if k not in moving} if moving else event.data
 
 
 def _row(event: Event) -> list[Any]:

@@ -27,7 +27,7 @@ from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import ROOM, Health, segments, written
 
 FILE = "summary.json"
-_FORMAT = 12
+_FORMAT = 13
 
 EXCERPT = 2000
 """Characters of an input and of an output that a summary holds."""
@@ -91,7 +91,11 @@ class RunSummary(Struct, frozen=True):
     """How far ``tokens_in`` can be trusted: exact, calibrated or estimate."""
     tokens_out: int = 0
     cost: float = 0.0
-    """Of all calls and embeddings with a known cost."""
+    """Of all calls that it made and all embeddings with a known cost."""
+    recorded_cost: float = 0.0
+    """What its recorded answers cost when they were asked for: no part of ``cost`` and ``predicted``."""
+    recorded_exact: bool = True
+    """Whether all of that was billed."""
     unknown_costs: int = 0
     """Calls without a bill, and one more for each run whose embeddings have no price."""
     predicted: float = 0.0
@@ -145,7 +149,16 @@ class RunSummary(Struct, frozen=True):
     def spent(self) -> CostSum:
         """Money, billed and predicted."""
         return CostSum(
-            self.cost, self.predicted, self.exact, self.unpredicted, self.unknown_costs, self.calls, self.embedded
+            self.cost,
+            self.predicted,
+            self.exact,
+            self.unpredicted,
+            self.unknown_costs,
+            self.calls - self.recorded,
+            self.embedded,
+            self.recorded_cost,
+            self.recorded_exact,
+            self.recorded,
         )
 
     @property
@@ -284,6 +297,8 @@ class Summarizer(Struct):
             unpredicted=spent.unknown,
             embedded=spent.embedded,
             exact=spent.exact,
+            recorded_cost=spent.recorded,
+            recorded_exact=spent.recorded_exact,
             warnings=self.warnings,
             edited=self.edited,
             seq=self.seq,

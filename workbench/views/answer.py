@@ -9,12 +9,11 @@ from msgspec import Struct
 
 from workbench.analysis.advice import name_of
 from workbench.analysis.prediction import Residual
-from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.parts import CallState, ToolState
 from workbench.views.cells import Row, Span, crop, fit, flat, justify
 from workbench.views.columns import ROLE, Columns
 from workbench.views.entry import BLANK
-from workbench.views.numbers import count, money, seconds
+from workbench.views.numbers import bill_words, count, seconds
 from workbench.views.run import GOOD, parts
 from workbench.views.signs import sign
 
@@ -66,7 +65,7 @@ def back_row(columns: Columns, call: CallState) -> Row:
         "from a recording" if call.recorded else f"came back{after}",
         f"in {count(usage.input)}{cached}" if usage.input is not None else "",
         f"out {count(usage.output)}" if usage.output is not None else "",
-        money(call.cost, exact=call.cost_grade in EXACT) if call.cost is not None else "no bill",
+        bill_words(call.paid) or "no bill",
         answered_by(call),
     )
     text = "  ".join(flat(part) for part in parts if part)

@@ -8,12 +8,11 @@ from typing import Any
 from workbench.analysis.prediction import CallInput, Overhead, PredictedUsage, Residual
 from workbench.context.assembly import Action, Entry, MessagePart
 from workbench.context.reasons import explain, origin
-from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.parts import CallState
 from workbench.language.clean import clean_line
 from workbench.views.context import cached_entries
 from workbench.views.entry import ACTION_SIGN, message_text
-from workbench.views.numbers import UNKNOWN, count, money, plural, seconds
+from workbench.views.numbers import UNKNOWN, bill_words, count, money, plural, seconds
 from workbench.views.run import call_json, parts
 from workbench.views.signs import SIGNS
 from workbench.views.value import Block, Cell, Column, Piece, Table, TextBlock, View
@@ -70,11 +69,12 @@ class CallView(View):
 def _answered(call: CallState) -> str:
     """When it was answered, with what its provider counted, and which tools it calls."""
     usage, calls = call.usage, ", ".join(tool.tool for tool in call.tools)
+    cost = bill_words(call.paid)
     return (
         f"answered in {seconds(call.duration_s)}: out {count(usage.output)}"
         + (f", in {count(usage.input)}" if usage.input is not None else "")
         + (f", cached {count(usage.cached)}" if usage.cached is not None else "")
-        + (f", {money(call.cost, exact=call.cost_grade in EXACT)}" if call.cost is not None else "")
+        + (f", {cost}" if cost else "")
         + (f"; calls {calls}" if calls else "")
     )
 

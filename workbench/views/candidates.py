@@ -574,7 +574,7 @@ def cost_words(row: RankedCandidate) -> str:
     value = row.cost if row.assumed_cost is None else row.assumed_cost
     if value is None:
         return UNPRICED if row.tokens is not None else ""
-    words = money(value, exact=row.assumed_cost is None and Figures.of(row.calls).spent.exact)
+    words = money(value, exact=row.assumed_cost is None and Figures.of(row.calls).spent.worth.exact)
     return f"{words}…" if row.cost_grade == "so far" and row.assumed_cost is None else words
 
 

@@ -129,7 +129,8 @@ def _bounds(a: Totals, b: Totals) -> Iterator[tuple[float, float]]:
 
 
 def pay_lines(comparison: Comparison) -> Iterator[str]:
-    """For each side that takes back what it sent: what that freed and broke, and from how many turns on it pays."""
+    """For each side that takes back what it sent: what that freed and broke, and unless the side costs less anyhow,
+    from how many turns on it pays."""
     for name, side, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
         if breaches := side.breaches:
             sums = sum(b.freed for b in breaches), sum(b.rewritten for b in breaches)
@@ -138,6 +139,10 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
                 yield f"{name} frees {freed} tokens; what it breaks in the cache is unknown, because its rule is"
                 continue
             yield f"{name} frees {freed} tokens and has {rewritten} read anew that were cached"
+            if side.pays_after and cheaper(other.totals, side.totals) == 1:
+                # The calls between two breaks saved more than the breaks cost: how long one of them takes to pay back
+                # would read as if the whole did not pay.
+                continue
             left = sum(b.left for b in breaches) / len(breaches)
             paying = sum(1 for pair in comparison.pairs if pays(*(pair.b, pair.a) if name == "B" else (pair.a, pair.b)))
             here = f"{left:.0f} remain on average. Paid off at {paying} of {plural(len(breaches), 'call')}"

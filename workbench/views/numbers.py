@@ -6,15 +6,18 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.dollars import UNPRICED, money
+from workbench.dollars import UNPRICED, money, recorded_words
+from workbench.views.signs import sign
 
 if TYPE_CHECKING:
-    from workbench.engine.journal.costs import CostSum
+    from workbench.engine.journal.costs import CallCost, CostSum
 
 
 __all__ = [
     "UNKNOWN",
     "UNPRICED",
+    "bill_words",
+    "call_cost",
     "clock",
     "count",
     "day_and_time",
@@ -56,8 +59,30 @@ def spent_cell(spent: CostSum, missing: int = 0) -> str:
     return money(spent.total, exact=spent.exact) + ("+?" if spent.unknown or missing else "")
 
 
+def bill_words(paid: CallCost) -> str:
+    """The bill of one answer: ``$0.0031``, ``$0.0031 recorded, not billed again``; empty if there is none."""
+    if paid.billed is None:
+        return ""
+    words = recorded_words if paid.recorded else money
+    return words(paid.billed, exact=paid.exact)
+
+
+def call_cost(spent: CostSum) -> str:
+    """The cost of one call in a column: ``⟲$0.0031`` if a recording answered, which is what it cost when it was asked
+    for, and no part of what the run spent."""
+    if spent.calls or not spent.recorded:
+        return spent_cell(spent)
+    return sign("recorded")[0] + money(spent.recorded, exact=spent.recorded_exact)
+
+
 def spent_in_full(spent: CostSum) -> str:
-    """The same with billed and predicted parts apart: ``$0.0123 billed + ~$0.0039 predicted in, out unpriced``."""
+    """The same with billed, predicted and recorded parts apart: ``$0.0123 billed + ~$0.0039 predicted in, out
+    unpriced``, ``$0.0062 · $0.0031 recorded, not billed again``."""
+    parts = (_made_in_full(spent), recorded_words(spent.recorded, exact=spent.recorded_exact))
+    return " · ".join(part for part in parts if part)
+
+
+def _made_in_full(spent: CostSum) -> str:
     if spent.total is None or not spent.predicted:
         return spent_words(spent)
     predicted = f"{money(spent.predicted)} predicted in, out {UNPRICED}"

@@ -21,7 +21,17 @@ from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.cells import flat
-from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
+from workbench.views.numbers import (
+    UNKNOWN,
+    call_cost,
+    count,
+    money,
+    plural,
+    seconds,
+    spent_cell,
+    spent_in_full,
+    took_words,
+)
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.tree import ended
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
@@ -345,7 +355,7 @@ def _call_row(call: CallState, said: str, *, edited: bool, over: bool) -> list[P
         off_by(found.share) if found is not None and not call.beside else "",
         _cached(call),
         count(call.usage.output),
-        spent_cell(Figures.of([call]).spent),
+        call_cost(Figures.of([call]).spent),
         seconds(call.duration_s),
         "   ".join(filter(None, (said, failure or tools))),
     ]
@@ -416,6 +426,7 @@ def figures_json(took: Figures) -> dict[str, Any]:
         "tokens_out": took.told_out,
         "cost": took.cost,
         "predicted_cost": took.spent.predicted or None,
+        "recorded_cost": took.spent.recorded or None,
         "unknown_costs": took.spent.unbilled,
         "runs": took.runs,
         "missing_runs": took.missing,
@@ -453,6 +464,7 @@ def visit_json(visit: VisitState, state: RunState) -> dict[str, Any]:
         "tokens_out": took.told_out,
         "cost": took.cost,
         "predicted_cost": took.spent.predicted or None,
+        "recorded_cost": took.spent.recorded or None,
         "started": visit.started,
         "finished": visit.finished or None,
         "seconds": visit.seconds,
@@ -496,7 +508,8 @@ def call_json(call: CallState) -> dict[str, Any]:
             "written_hour": usage.written_hour,
         },
         "predicted_cost": call.forecast.cost if call.forecast else None,
-        "cost": call.cost,
+        "cost": call.paid.own,
+        "recorded_cost": call.paid.before,
         "cost_grade": call.cost_grade,
         "duration_s": call.duration_s,
         "finish_reason": call.finish_reason,

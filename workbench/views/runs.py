@@ -197,9 +197,15 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     body = asdict(run)
     del body["labels"], body["call_labels"]
     body |= run.labels.to_json() | {"annotated_calls": {at: labels.to_json() for at, labels in run.call_labels}}
-    predicted = body.pop("predicted") or None
-    billed = None if run.unknown_costs and run.unknown_costs == run.calls + run.embedded else run.cost
-    body |= {"cost": billed, "predicted_cost": predicted, "seconds": run.seconds, "tokens_out": run.told_out}
+    predicted, before = body.pop("predicted") or None, body.pop("recorded_cost") or None
+    billed = None if run.unknown_costs and run.unknown_costs == run.spent.calls + run.embedded else run.cost
+    body |= {
+        "cost": billed,
+        "predicted_cost": predicted,
+        "recorded_cost": before,
+        "seconds": run.seconds,
+        "tokens_out": run.told_out,
+    }
     if run.fault:  # What no record tells is not nothing.
         body |= {name: body[name] or None for name in ("calls", "tools", "tokens_in", "tokens_out", "cost")}
     return body | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}

@@ -9,6 +9,7 @@ from functools import cached_property
 from rich.cells import cell_len
 
 from workbench.context.place import Place
+from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
@@ -16,7 +17,7 @@ from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, plural, seconds, spent_words, took_words
+from workbench.views.numbers import count, money, plural, seconds, spent_in_full, took_words
 from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
@@ -152,7 +153,7 @@ class SummaryRows(Rows):
                 said += ((f"   {len(bad):,} failed", "error"), (f"   last: {reason}" if reason else "", "dim"))
             yield "checks", said, None
         if (call := self.dearest) is not None:
-            cost = spent_words(run.figures_of_calls([call]).spent)
+            cost = spent_in_full(run.figures_of_calls([call]).spent)
             words = f"{flat(place_words(call.place))}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
             yield "most expensive", ((words, "plain"),), call
         saved = sum(call.held_back for call in run.calls if call.answered)
@@ -173,7 +174,8 @@ class SummaryRows(Rows):
         if run.seconds is not None and (run.paused or recorded or sum(waits) >= START):
             waited = seconds(min(sum(waits), run.seconds))  # Waits of parallel branches overlap.
             most = f", {waited} of it waiting for you" if sum(waits) >= START else ""
-            yield "time", ((took_words(run.seconds, run.paused) + most, "plain"), *_replayed(recorded)), None
+            told_time: Span = (took_words(run.seconds, run.paused) + most, "plain")
+            yield "time", (told_time, *_replayed(recorded, run.own.spent)), None
         before = seconds_between(run.started, run.visits[0].started) if run.visits else None
         if before is not None and before >= START:
             yield "start", ((f"{seconds(before)} before the first phase", "plain"),), None
@@ -192,16 +194,21 @@ class SummaryRows(Rows):
         answered = [call for call in self.run.calls if call.answered]
         return max(
             answered,
-            key=lambda call: (self.run.figures_of_calls([call]).spent.total or 0.0, call.tokens_in),
+            key=lambda call: (self.run.figures_of_calls([call]).spent.worth.total or 0.0, call.tokens_in),
             default=None,
         )
 
 
-def _replayed(recorded: Sequence[float]) -> Iterator[Span]:
-    """Says what the rows of recorded answers show, in seconds: the time that they took when they were recorded."""
+def _replayed(recorded: Sequence[float], spent: CostSum) -> Iterator[Span]:
+    """Says what the rows of recorded answers show: the time (seconds) and the money that they took when they were
+    recorded."""
     if recorded:
         was = "were" if len(recorded) > 1 else "was"
         took = seconds(sum(recorded))
         yield "   ", "plain"
         yield sign("recorded")
-        yield f" {plural(len(recorded), 'answer')} {was} recorded: their {took} passed then, and count no more", "dim"
+        if spent.recorded:
+            took += f" passed and {money(spent.recorded, exact=spent.recorded_exact)} were billed then"
+        else:
+            took += " passed then"
+        yield f" {plural(len(recorded), 'answer')} {was} recorded: their {took}, and count no more", "dim"

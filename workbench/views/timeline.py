@@ -16,7 +16,7 @@ from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
-from workbench.views.numbers import count, seconds, spent_cell, took_words
+from workbench.views.numbers import call_cost, count, seconds, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Table, View
 
@@ -376,7 +376,7 @@ def numbers_of(bar: Bar) -> dict[str, str]:
     texts["time"] = seconds(bar.seconds) if bar.seconds is not None else ""
     if bar.call is not None:
         texts["tokens"] = count(bar.call.tokens_in, bar.call.grade_in)
-        texts["cost"] = spent_cell(Figures.of([bar.call]).spent)
+        texts["cost"] = call_cost(Figures.of([bar.call]).spent)
     return texts
 
 

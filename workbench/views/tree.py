@@ -13,7 +13,7 @@ from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, plural, seconds, spent_cell
+from workbench.views.numbers import call_cost, count, plural, seconds, spent_cell
 from workbench.views.signs import sign, status_sign
 
 if TYPE_CHECKING:
@@ -134,14 +134,17 @@ def sum_cells(
     several: bool = True,
 ) -> list[Span]:
     """The columns for what some calls and the runs that they started took, in so many seconds."""
-    texts = {"time": _time(passed, token, width, recorded=not several and any(call.recorded for call in calls))}
+    recorded = not several and any(call.recorded for call in calls)
+    texts = {"time": _time(passed, token, width, recorded=recorded)}
     if took is not None:
         cached = [call.usage.cached for call in calls if call.answered]
         texts["calls"] = (f"{took.calls:,}" if several and took.calls else "", "dim")
         texts["in"] = (count(took.tokens_in, took.grade_in) if took.calls else "", token)
         texts["cached"] = (_known(cached), "cached")
         texts["out"] = (count(took.tokens_out) if took.tokens_out else "", token)
-        texts["cost"] = (spent_cell(took.spent, took.missing), token)
+        told = call_cost(took.spent) if recorded else ""
+        fits = told and len(told.replace("$0.", "$.")) < _columns(width)["cost"]
+        texts["cost"] = (told, "faint") if fits else (spent_cell(took.spent, took.missing), token)
     return fitted(texts, width)
 
 

@@ -10,6 +10,7 @@ from workbench.context.assembly import Assembly, Item
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer
 from workbench.engine.forecasting import Prediction
+from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import JournalWriter
 
 
@@ -81,10 +82,10 @@ def record_answer(
     purpose: str,
     beside: bool = False,
     joins: bool = True,
-) -> None:
+) -> Event:
     """Journal ``call_finished``; ``item`` is the answer as it ``joins`` the history, or already has."""
     usage = answer.usage
-    journal.emit(
+    return journal.emit(
         "call_finished",
         place,
         digest=assembly.request.digest,

@@ -299,9 +299,11 @@ def _journal_answer(
     run = sender.engine
     item = _answer_item(sender, place, answer)
     usage, predicted = answer.usage, prediction.forecast.tokens or 0
-    run.spend((usage.input or predicted) + (usage.output or 0), answer.cost, place)
     run.forecaster(place, assembly.request.model).answered(assembly, usage, item.message)
-    record_answer(run.journal, place, assembly, answer, item, purpose=purpose, beside=sender.beside)
+    event = record_answer(run.journal, place, assembly, answer, item, purpose=purpose, beside=sender.beside)
+    # A run that is resumed finds its own answers in its journal: they were billed to it.
+    tokens = (usage.input or predicted) + (usage.output or 0)
+    run.spend(tokens, answer.cost, place, recorded=event.data.get("recorded", False))
     sender.join([item], carried=True)
     for remark in answer.remarks:
         run.warn("answer", f"{place.phase}, turn {place.turn}: {remark}", place=place)

@@ -1,5 +1,5 @@
 """The cost of a run: its answered calls, as billed if a bill is known and else as predicted for their input, and its
-embeddings.
+embeddings. What a recording answered was billed to the run that asked it, and is said apart.
 """
 
 from __future__ import annotations
@@ -34,11 +34,33 @@ class CallCost(NamedTuple):
     """Grade of the bill; ``EXACT`` if the provider or its price list states it."""
     predicted: float | None = None
     """The forecast of its input."""
+    recorded: bool = False
+    """Answered from a recording: the bill is of the run that asked for the answer, not of this one."""
 
     @property
     def total(self) -> float | None:
         """Its bill, else what was predicted."""
         return self.predicted if self.billed is None else self.billed
+
+    @property
+    def exact(self) -> bool:
+        """Whether the provider or its price list states the bill."""
+        return self.grade in EXACT
+
+    @property
+    def own(self) -> float | None:
+        """What this run was billed for it: 0 for a recorded answer, None if unknown."""
+        return 0.0 if self.recorded else self.billed
+
+    @property
+    def spent(self) -> float | None:
+        """Likewise, or what was predicted."""
+        return 0.0 if self.recorded else self.total
+
+    @property
+    def before(self) -> float | None:
+        """What a recorded answer cost when it was asked for; None if unknown, and for a call that was made."""
+        return self.total if self.recorded else None
 
 
 class CostSum(Struct, frozen=True):
@@ -54,8 +76,16 @@ class CostSum(Struct, frozen=True):
     unbilled: int = 0
     """Calls without a bill, predicted or not, and one more if a price of embeddings is unknown."""
     calls: int = 0
+    """Calls that a provider answered."""
     embedded: int = 0
     """1 for each run that embedded texts: all embeddings of a run count as one request."""
+    recorded: float = 0.0
+    """What the recorded answers and embeddings cost when they were asked for, as billed or else as predicted; no part
+    of the sums above."""
+    recorded_exact: bool = True
+    """No part of ``recorded`` is predicted, estimated or unknown."""
+    recorded_calls: int = 0
+    """Calls that a recording answered: they cost nothing."""
 
     @classmethod
     def sum(cls, paid: Iterable[CallCost], embeddings: Embeddings | None = None) -> CostSum:
@@ -64,15 +94,21 @@ class CostSum(Struct, frozen=True):
         calls = list(paid)
         made = embeddings is not None and bool(embeddings.texts)
         cost = embeddings.cost if embeddings is not None and made else 0.0
-        unbilled = [call.predicted for call in calls if call.billed is None]
+        made_calls = [call for call in calls if not call.recorded]
+        unbilled = [call.predicted for call in made_calls if call.billed is None]
+        before = [(call.before, call.exact) for call in calls if call.recorded]
+        before += [(embeddings.recorded, True)] if embeddings is not None and embeddings.recorded else []
         return cls(
-            fsum(call.billed for call in calls if call.billed is not None) + (cost or 0.0),
+            fsum(call.billed for call in made_calls if call.billed is not None) + (cost or 0.0),
             fsum(cost for cost in unbilled if cost is not None),
-            not unbilled and cost is not None and all(call.grade in EXACT for call in calls),
+            not unbilled and cost is not None and all(call.exact for call in made_calls),
             sum(1 for cost in unbilled if cost is None) + (cost is None),
             len(unbilled) + (cost is None),
-            len(calls),
+            len(made_calls),
             int(made),
+            fsum(cost for cost, _ in before if cost is not None),
+            all(exact and cost is not None for cost, exact in before),
+            len(calls) - len(made_calls),
         )
 
     def __add__(self, other: CostSum) -> CostSum:
@@ -84,6 +120,22 @@ class CostSum(Struct, frozen=True):
             self.unbilled + other.unbilled,
             self.calls + other.calls,
             self.embedded + other.embedded,
+            self.recorded + other.recorded,
+            self.recorded_exact and other.recorded_exact,
+            self.recorded_calls + other.recorded_calls,
+        )
+
+    @property
+    def worth(self) -> CostSum:
+        """The same as if the recorded answers had been asked for: what this work costs, whoever was billed."""
+        return replace(
+            self,
+            billed=self.billed + self.recorded,
+            exact=self.exact and self.recorded_exact,
+            calls=self.calls + self.recorded_calls,
+            recorded=0.0,
+            recorded_exact=True,
+            recorded_calls=0,
         )
 
     def as_stated(self, cost: float | None) -> CostSum:
@@ -94,8 +146,11 @@ class CostSum(Struct, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """All that is known or predicted; None if nothing is."""
-        return None if self.calls + self.embedded == self.unknown else self.billed + self.predicted
+        """All that is known or predicted, 0 if a recording answered all; None if nothing is known."""
+        made = self.calls + self.embedded
+        if made == self.unknown and (made or not self.recorded_calls):
+            return None
+        return self.billed + self.predicted
 
 
 class Embeddings(Struct, frozen=True):
@@ -107,9 +162,11 @@ class Embeddings(Struct, frozen=True):
     tokens: int | None = 0
     """None if a provider stated none."""
     cost: float | None = 0.0
-    """US dollars; None if a price is unknown."""
+    """US dollars, without those that a recording held; None if a price is unknown."""
     failed: int = 0
     """Failed requests."""
+    recorded: float = 0.0
+    """US dollars that those of a recording cost when they were made, as far as known."""
 
     @classmethod
     def of(cls, embedded: Iterable[Mapping[str, Any]]) -> Embeddings | None:
@@ -119,7 +176,8 @@ class Embeddings(Struct, frozen=True):
         events = list(embedded)
         made = [data for data in events if not data.get("fault")]
         tokens = [data.get("tokens") for data in made]
-        costs = [data.get("cost") for data in made]
+        costs = [data.get("cost") for data in made if not data.get("recorded")]
+        before = (data.get("cost") for data in made if data.get("recorded"))
         if not events:
             return None
         return cls(
@@ -128,4 +186,5 @@ class Embeddings(Struct, frozen=True):
             None if None in tokens else sum(number for number in tokens if number is not None),
             None if None in costs else sum(cost for cost in costs if cost is not None),
             len(events) - len(made),
+            sum(cost or 0.0 for cost in before),
         )

@@ -39,12 +39,13 @@ KINDS: dict[str, str] = {
     ),
     "embedded": (
         "model, of (content hashes; empty for a task), keys (of the texts), by, vectors (base64 of 32-bit floats), "
-        "tokens, cost, duration_s, fault {kind, message}"
+        "tokens, cost, duration_s, recorded (a recording held them), fault {kind, message}"
     ),
     "call_started": "digest, model, try, purpose",
     "call_finished": (
         "digest, added, finish_reason, usage {input, output, cached, written, reasoning, written_hour}, cost, "
-        "cost_grade, model, provider, provider_id, first_token_s, duration_s, wire, partial, remarks, purpose"
+        "cost_grade, model, provider, provider_id, first_token_s, duration_s, wire, partial, remarks, purpose, "
+        "recorded (a recording answered: usage and cost are those of then)"
     ),
     "call_failed": (
         "digest, try, error {kind, message, status, retry_after, body}, retry_in, wire, purpose; usage, cost where the "
@@ -54,7 +55,7 @@ KINDS: dict[str, str] = {
     "tool_finished": "index, call_id, tool, is_error, added, images, duration_s, sandbox, cached, text, "
     "arguments (of a call that a person did not let run: it has no tool_started), "
     "whole {digest, chars} (of a result that was cut), value (of a phase without a model), needs_trust, "
-    "embedded {texts, by, tokens, cost}",
+    "embedded {texts, by, tokens, cost, recorded}",
     "state_set": "key, value, by",
     "check_finished": "check, index, name, mode, valid, reason, score",
     "route_chosen": (
@@ -110,7 +111,8 @@ KINDS: dict[str, str] = {
     "run_finished": "status, output, state, reason",
     "child_started": "run_id, session_id, kind, key, cascade_id",
     "child_finished": "run_id, session_id, kind, key, status, output, outputs, state, reason, "
-    "took {calls, recorded, tools, tokens_in, grade_in, tokens_out, spent, runs, missing} (with the runs inside it)",
+    "took {calls, recorded, tools, tokens_in, grade_in, tokens_out, spent, runs, missing} (with the runs inside it; "
+    "what recorded answers cost is said apart in spent.recorded)",
     "blob": "hash, kind (message | tools | wire | image | text), body, size, media_type; "
     "images and texts lie in files so named",
     "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",

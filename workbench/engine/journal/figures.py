@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
@@ -58,7 +59,7 @@ class Figures(Struct, frozen=True):
         measured = [call.tokens_in for call in calls if call.measured]
         return cls(
             len(calls),
-            sum(call.recorded for call in calls),
+            sum(call.cost.recorded for call in calls),
             tools,
             stated.tokens_in(measured, sum(call.tokens_in for call in calls)),
             Grade.EXACT if stated.covers(measured) else Grade.of_sum(call.grade_in for call in calls),
@@ -75,15 +76,30 @@ class Figures(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, body: object) -> Figures | None:
-        """The inverse of ``to_json``; None for invalid data, which a journal may hold."""
+        """The inverse of ``to_json``; None for invalid data, which a journal may hold.
+
+        Journals of before added the cost of recorded answers to what was spent. Where all calls were recorded, that
+        was all of it; where some were, the parts are unknown, and so is the whole: None.
+        """
         try:
-            return msgspec.convert(body, cls)
+            read = msgspec.convert(body, cls)
         except msgspec.ValidationError:
             return None
+        spent = read.spent
+        if not read.recorded or _says_recorded(body):
+            return read
+        if read.recorded < read.calls or spent.embedded:
+            return None
+        exact, calls = spent.exact and not spent.unknown, spent.calls
+        before = CostSum(recorded=spent.total or 0.0, recorded_exact=exact, recorded_calls=calls)
+        return replace(read, spent=before)
 
     def to_json(self) -> dict[str, Any]:
-        """By name; money in US dollars."""
+        """By name; money in US dollars. What a recording answered is named where it answered anything."""
         found: dict[str, Any] = msgspec.to_builtins(self)
+        if not self.recorded and not self.spent.recorded:
+            for name in ("recorded", "recorded_exact", "recorded_calls"):
+                del found["spent"][name]
         return found
 
     def brief(self) -> dict[str, Any]:
@@ -94,6 +110,7 @@ class Figures(Struct, frozen=True):
             "tokens_out": self.told_out,
             "cost": self.cost,
             "predicted_cost": self.spent.predicted or None,
+            "recorded_cost": self.spent.recorded or None,
         }
 
     @property
@@ -108,7 +125,7 @@ class Figures(Struct, frozen=True):
 
     @property
     def cost(self) -> float | None:
-        """US dollars billed; None if no part of it has a bill."""
+        """US dollars billed to this run; None if no part of it has a bill."""
         spent = self.spent
         return None if spent.unbilled and spent.unbilled == spent.calls + spent.embedded else spent.billed
 
@@ -124,6 +141,11 @@ class Figures(Struct, frozen=True):
             self.runs + other.runs,
             self.missing + other.missing,
         )
+
+
+def _says_recorded(body: object) -> bool:
+    spent = body.get("spent") if isinstance(body, Mapping) else None
+    return isinstance(spent, Mapping) and "recorded" in spent
 
 
 class ChildFigures(Struct):
@@ -224,7 +246,8 @@ class FiguresFold:
         usage = data.get("usage") or {}
         expected, graded, predicted = self._expected.get(place, (0, Grade.EXACT, None))
         told, grade = usage.get("input"), Grade.of_sum((graded,))
-        cost = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), predicted)
+        recorded = bool(data.get("recorded", False))
+        cost = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), predicted, recorded)
         self._places.append(hash(place))
         self._digests.append(hash(data.get("digest", "")))
         self._calls.append(
@@ -234,7 +257,6 @@ class FiguresFold:
                 usage.get("output"),
                 cost,
                 told is not None,
-                bool(data.get("recorded", False)),
             )
         )
 
@@ -251,7 +273,7 @@ class FiguresFold:
             return
         call, usage = self._calls[at], data.get("usage") or {}
         if billed is not None:
-            call = call._replace(cost=CallCost(billed, data.get("cost_grade", "billed"), call.cost.predicted))
+            call = call._replace(cost=call.cost._replace(billed=billed, grade=data.get("cost_grade", "billed")))
         if usage.get("input") is not None:
             call = call._replace(tokens_in=usage["input"], grade_in=Grade.EXACT, measured=True)
         if usage.get("output") is not None:

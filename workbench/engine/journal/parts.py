@@ -209,8 +209,6 @@ class CallFigures(NamedTuple):
     cost: CallCost
     measured: bool = True
     """Whether a provider counted ``tokens_in``."""
-    recorded: bool = False
-    """Answered from a recording."""
 
 
 class CallState(Struct):
@@ -301,10 +299,17 @@ class CallState(Struct):
         """Of each answer that it got."""
         if not self.answered:
             return self.earlier
+        counted = self.usage.input is not None
+        return [
+            *self.earlier,
+            CallFigures(self.tokens_in, self.grade_in, self.usage.output, self.paid, counted),
+        ]
+
+    @property
+    def paid(self) -> CallCost:
+        """The cost of its newest answer."""
         predicted = self.forecast.cost if self.forecast is not None else None
-        cost, counted = CallCost(self.cost, self.cost_grade, predicted), self.usage.input is not None
-        newest = CallFigures(self.tokens_in, self.grade_in, self.usage.output, cost, counted, self.recorded)
-        return [*self.earlier, newest]
+        return CallCost(self.cost, self.cost_grade, predicted, self.recorded)
 
     def put_far(self, texts: FarTexts, number: int) -> None:
         """Leave its messages to the disk; ``number``: of the call in its visit, from 0."""

@@ -143,6 +143,7 @@ class _Embedding(Struct):
     by: str = ""
     tokens: _Amount | None = None
     cost: _Quantity | None = None
+    recorded: bool = False
 
 
 class _Wire(Struct):

@@ -250,7 +250,7 @@ class Recording:
             data.get("value"),
             needs_trust=data.get("needs_trust", False),
             whole=self._whole(data.get("whole")),
-            embedded=data.get("embedded") or {},
+            embedded={**data["embedded"], "recorded": True} if data.get("embedded") else {},
         )
         self._set(Effect(Kind.TOOL, *key), result, (tool, arguments))
 
@@ -274,7 +274,7 @@ class Recording:
             return
         vectors = tuple(map(unpacked, data["vectors"]))
         said = (data.get("tokens"), data.get("cost"), data.get("duration_s", 0.0))
-        self._set(effect, EmbeddedTexts(vectors, data.get("by", ""), *said))
+        self._set(effect, EmbeddedTexts(vectors, data.get("by", ""), *said, recorded=True))
 
     def _listed(self, place: Place, data: Mapping[str, Any]) -> None:
         schemas = self.state.tool_schemas.get(data.get("tools", ""), ())
@@ -371,11 +371,19 @@ _MOVING = {
     "call_finished": ("first_token_s", "duration_s", "recorded"),
     "call_failed": ("retry_in",),
     "tool_finished": ("duration_s",),
-    "embedded": ("duration_s",),
+    "embedded": ("duration_s", "recorded"),
     "human_asked": (),
     "child_started": ("run_id", "session_id"),
     "child_finished": ("run_id", "session_id", "took"),
 }
+
+
+def unmarked(event: Event) -> Mapping[str, Any]:
+    """The data of an event, without the mark that what a tool embedded comes from a recording."""
+    if event.kind != "tool_finished" or not event.data.get("embedded"):
+        return event.data
+    embedded = {name: value for name, value in event.data["embedded"].items() if name != "recorded"}
+    return {**event.data, "embedded": embedded}
 
 
 def comparable(events: Iterable[Event]) -> list[tuple[str, Place, Mapping[str, Any]]]:
@@ -393,7 +401,7 @@ def comparable(events: Iterable[Event]) -> list[tuple[str, Place, Mapping[str, A
             blobs[event.data["hash"]] = (event.kind, event.place, event.data)
             continue
         dropped = _MOVING.get(event.kind, ())
-        data = {key: value for key, value in event.data.items() if key not in dropped}
+        data = {key: value for key, value in unmarked(event).items() if key not in dropped}
         if event.kind == "run_started":
             data["options"] = {k: v for k, v in data.get("options", {}).items() if k != "session_id"}
         by_branch[event.place.branch].append((event.kind, event.place, data))

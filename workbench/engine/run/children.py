@@ -68,7 +68,7 @@ class Children:
 
     def paid(self, child: Child, place: Place = Place()) -> None:
         """Count what a child took, for the candidate at ``place``."""
-        self.services.spend(child.tokens, child.cost, place)
+        self.services.spend(child.tokens, child.cost, place, billed=child.took.spent.billed)
         for _ in range(child.unpriced):
             self.services.spend(0, None, place)
 

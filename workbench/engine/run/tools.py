@@ -217,7 +217,7 @@ class Tooling:
         if last and self._shown:
             message = Message("user", tuple(self._shown))
             items.append(Item(message, Kind.IMAGES, self.place, ", ".join(self._shown_by)))
-        self.engine.journal.emit(
+        event = self.engine.journal.emit(
             "tool_finished",
             self.place,
             index=index,
@@ -236,7 +236,8 @@ class Tooling:
         )
         if result.embedded:
             tokens, cost = result.embedded.get("tokens"), result.embedded.get("cost")
-            self.engine.spend(tokens or 0, cost, self.place)
+            recorded = (event.data.get("embedded") or {}).get("recorded", False)
+            self.engine.spend(tokens or 0, cost, self.place, recorded=recorded)
         self.conversation.join(items, carried=True)
         return text
 

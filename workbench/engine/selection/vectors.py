@@ -159,8 +159,7 @@ class MessageVectors:
         # What is compared is what is kept: 32 bits of each number.
         self.known |= {key: unpacked(vector) for key, vector in zip(keys, vectors, strict=True)}
         self.by = made.model
-        services.spend(made.tokens or 0, made.cost)
-        services.journal.emit(
+        event = services.journal.emit(
             "embedded",
             batch.place,
             **said,
@@ -169,7 +168,9 @@ class MessageVectors:
             tokens=made.tokens,
             cost=made.cost,
             duration_s=round(made.duration_s, 6),
+            **({"recorded": True} if made.recorded else {}),
         )
+        services.spend(made.tokens or 0, made.cost, recorded=event.data.get("recorded", False))
 
 
 def before_selecting(services: Services, *strategies: str) -> frozenset[str]:

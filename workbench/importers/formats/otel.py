@@ -391,11 +391,12 @@ def _gen_ai_call(span: Span, reported: Any) -> Call:
     reasons = decoded(names.get("gen_ai.response.finish_reasons"))
     return Call(
         told,
-        number(names.get("workbench.cost", names.get("gen_ai.usage.cost"))),
+        number(names.get("workbench.recorded_cost", names.get("workbench.cost", names.get("gen_ai.usage.cost")))),
         string(names.get("gen_ai.response.model")) or string(names.get("gen_ai.request.model")),
         provider_of(string(names.get("gen_ai.provider.name")) or string(names.get("gen_ai.system"))),
         as_text(next(iter(array(reasons)), "")),
         cost_grade="estimate" if names.get("workbench.cost_grade") == "estimate" else "exact",
+        recorded=names.get("workbench.recorded") is True,
     )
 
 

@@ -61,7 +61,8 @@ COLUMNS: Mapping[str, str] = {
     "context_hashes": "Hashes of the texts that the call sent, in order.",
     "context_parts": "Numbers of the lists that the request is made of.",
     "context_size": "Number of messages that were sent.",
-    "cost": "US dollars billed for the call, or for all calls of the run. NULL without a bill: see spent.",
+    "cost": "US dollars billed for the call, or for all calls of the run; 0 for a recorded answer. NULL without a "
+    "bill: see spent.",
     "cost_grade": "exact if the provider billed it, else how it was estimated.",
     "crc": "Checksum of the last record that was read.",
     "data_json": "The event's data as JSON.",
@@ -148,7 +149,7 @@ COLUMNS: Mapping[str, str] = {
     "sounding_index": "Number of the candidate, from 0.",
     "source_hashes": "Hash of each of these messages in full.",
     "spent": "US dollars as lists and trees show them: billed, else predicted for the input; of a run with the runs "
-    "inside it. NULL without a known price.",
+    "inside it, recorded answers left out. NULL without a known price.",
     "started": "When the run started, in UTC.",
     "status": "success, failed, stopped, interrupted or running.",
     "strategy": "Context strategy, such as selective+mask(after=3).",
@@ -174,6 +175,8 @@ COLUMNS: Mapping[str, str] = {
     "turn_number": "Turn of the phase, from 1.",
     "paused_seconds": "Seconds for which it was paused.",
     "predicted_cost": "Predicted US dollars for the input of calls without a bill.",
+    "recorded_cost": "US dollars that recorded answers cost when they were asked for, in an earlier run: no part of "
+    "cost and spent. Of a run with the runs inside it.",
     "recorded_calls": "Number of calls that were answered from a recording.",
     "inside_runs": "Number of runs inside this one, at any depth.",
     "inside_calls": "Number of their calls.",

@@ -15,7 +15,6 @@ from workbench.context.message import canonical
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import FALLBACK, UNUSABLE, was_decided
-from workbench.engine.journal.costs import CallCost
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.language.read.text import read_source
@@ -137,6 +136,7 @@ class RowMaker:
             predicted_cost=own.spent.predicted,
             unknown_costs=own.spent.unbilled,
             spent=(own + inside).spent.total,
+            recorded_cost=(own + inside).spent.recorded,
             inside_runs=inside.runs,
             inside_calls=inside.calls,
             inside_tokens_in=inside.tokens_in,
@@ -298,7 +298,7 @@ class RowMaker:
         usage, message, purpose = call.usage, items[0].message, str(data.get("purpose", ""))
         response = {name: data.get(name) for name in ("provider_id", "model", "provider", "finish_reason", "usage")}
         body = sorted_json({**response, "message": message.to_json()})
-        tokens_in, tokens_out, cost = count(call.tokens_in), count(usage.output), number(data.get("cost"))
+        tokens_in, tokens_out = count(call.tokens_in), count(usage.output)
         row = self._new.item(
             event,
             items[0],
@@ -319,8 +319,9 @@ class RowMaker:
             tokens_cached=count(usage.cached),
             tokens_written=count(usage.written),
             tokens_reasoning=count(usage.reasoning),
-            cost=cost,
-            spent=CallCost(cost, predicted=call.forecast.cost if call.forecast else None).total,
+            cost=call.paid.own,
+            spent=call.paid.spent,
+            recorded_cost=call.paid.before,
             cost_grade=data.get("cost_grade", "unknown"),
             token_grade="reported" if usage.input is not None else str(call.grade),
             estimated_tokens=call.expected,
@@ -520,9 +521,13 @@ class RowMaker:
         row = self._messages.get(wanted)
         if row is None:
             return []
-        said: dict[str, Any] = {"cost": number(data.get("cost")), "cost_grade": data.get("cost_grade", "billed")}
+        cost, call = number(data.get("cost")), self.state.call_at(event.place)
+        said: dict[str, Any] = {"cost_grade": data.get("cost_grade", "billed")}
+        if call is not None and call.recorded:
+            said |= {"recorded_cost": cost}
+        else:
+            said |= {"cost": cost} | ({"spent": cost} if cost is not None else {})
         names = {"tokens_in": "input", "tokens_out": "output", "tokens_cached": "cached", "tokens_written": "written"}
-        said |= {"spent": said["cost"]} if said["cost"] is not None else {}
         said |= {column: value for column, name in names.items() if (value := count(usage.get(name))) is not None}
         if "tokens_in" in said:
             said["token_grade"] = "reported"

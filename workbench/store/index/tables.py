@@ -87,6 +87,7 @@ class MessageRow(Row, kw_only=True):
     total_tokens: int | None = None
     cost: float | None = None
     spent: float | None = None
+    recorded_cost: float | None = None
     content_json: str = ""
     tool_calls_json: str = ""
     images_json: str = ""
@@ -221,6 +222,7 @@ class RunRow(Row, kw_only=True):
     predicted_cost: float
     unknown_costs: int
     spent: float | None
+    recorded_cost: float
     inside_runs: int
     inside_calls: int
     inside_tokens_in: int

@@ -309,6 +309,8 @@ class Cells:
                 expected.setdefault(str(event.place), []).append(MayCost.of(event))
             case "call_finished" | "call_failed":
                 cost, again = event.data.get("cost"), event.data.get("retry_in") is not None
+                if event.data.get("recorded"):
+                    cost = 0.0
                 self._counted[cell] = self._counted.get(cell, 0.0) + (cost or 0.0)
                 succeeded = event.kind == "call_finished"
                 self._ledger.answered(cell, str(event.place), cost, succeeded=succeeded, again=again)
