@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.command import WORKBENCH, Cli
 from tests.support.pseudo_terminal import PseudoTerminal, pseudo_terminal
+from tests.support.waiting import until
 
 
 def terminal(folder: Path, *arguments: str) -> AbstractContextManager[PseudoTerminal]:
@@ -39,6 +40,20 @@ def test_a_person_is_asked_and_the_answer_reaches_the_model(asking: Path, cli: C
     assert "Done." in lines
     assert not [line for line in lines if "sends" in line and "starting" in line], "no line runs into the moving one"
     assert cli("show", "s", "--json").json["status"] == "success"
+
+
+def test_a_list_says_that_a_run_waits_for_a_person(asking: Path, cli: Cli) -> None:
+    with terminal(asking, "run", "ask.yaml", "--session", "s") as screen:
+        screen.until("May I?")
+        until(lambda: cli("runs", "status:waiting", "--json").json, "the list does not find it")
+        assert "waiting" in cli("runs").out
+        for wanted in ("status:waiting", "status:running"):
+            (run,) = cli("runs", wanted, "--json").json
+            assert (run["status"], run["waiting"]) == ("running", True)
+        screen.type("yes\n")
+        assert screen.process.wait(30) == 0
+    (run,) = cli("runs", "--json").json
+    assert (run["status"], run["waiting"]) == ("success", False)
 
 
 def test_an_interrupt_at_a_question_ends_at_once(asking: Path, cli: Cli) -> None:

@@ -16,7 +16,7 @@ from typing import Literal, cast
 from msgspec import Struct, field
 
 from workbench.engine.journal.annotations import DOWN, UP
-from workbench.store.summary import STATUSES, RunSummary
+from workbench.store.summary import STATUSES, WAITING, RunSummary
 from workbench.store.text_search import Hit, Phrase, TextSearch, excerpt
 
 # The values of a filter: numbers with units, lengths of time, and moments, which may be whole months or days.
@@ -153,10 +153,15 @@ def kinds_of(run: RunSummary) -> tuple[str, ...]:
     return tuple(name for name, holds in facts.items() if holds)
 
 
+def statuses_of(run: RunSummary) -> tuple[str, ...]:
+    """A run that waits for a person is running, too."""
+    return (run.status, WAITING) if run.waiting else (run.status,)
+
+
 KINDS = ("fork", "rerun", "child", "edited", "imported", "damaged", "unfinished", "redefined", "annotated")
 
 FIELDS: tuple[Field, ...] = (
-    Field("status", "choice", "how it ended, or running", lambda r: (r.status,), STATUSES),
+    Field("status", "choice", "how it ended, or running: waiting (for a person)", statuses_of, (*STATUSES, WAITING)),
     Field(
         "is",
         "choice",

@@ -41,6 +41,8 @@ STATUSES = ("running", "success", "failed", "blocked", "stopped", "interrupted",
 RESUMABLE = ("stopped", "interrupted", "failed")
 """A run with one of these can go on."""
 
+WAITING = "waiting"
+"""The word of lists for a run that goes on and waits for a person."""
 
 CHECKPOINT = "checkpoint"
 """The source of a run that was imported from a checkpoint of a pipeline."""
@@ -127,6 +129,8 @@ class RunSummary(Struct, frozen=True):
     """The format that it was imported from."""
     source_file: str = ""
     """The file that it was imported from, as it was named then."""
+    asking: bool = False
+    """Whether it asked a person something that has no answer yet."""
     seq: int = 0
     """Of the last event."""
     bytes: int = 0
@@ -172,6 +176,11 @@ class RunSummary(Struct, frozen=True):
         return (self.labels, *(labels for _, labels in self.call_labels))
 
     @property
+    def waiting(self) -> bool:
+        """Whether it goes on, and waits for a person."""
+        return self.asking and self.status == "running"
+
+    @property
     def resumable(self) -> bool:
         """Whether it can be resumed."""
         return self.status in RESUMABLE and not (self.imported or self.damaged)
@@ -209,6 +218,8 @@ class Summarizer(Struct):
     figures: FiguresFold = field(default_factory=FiguresFold)
     warnings: int = 0
     edited: int = 0
+    questions: set[tuple[Place, Any]] = field(default_factory=set)
+    """Those to a person that have no answer yet, by place and index."""
     seq: int = 0
     elapsed: Elapsed = field(default_factory=Elapsed)
     repeats: Repeats = field(default_factory=Repeats)
@@ -240,6 +251,7 @@ class Summarizer(Struct):
                 self.values["depth"] = int(parent.get("depth") or 0)
             case "run_resumed":
                 self.values |= {"status": "", "reason": "", "finished": "", "output": ""}
+                self.questions.clear()  # They are asked again.
             case "run_finished":
                 self.values |= {name: str(data.get(name, "")) for name in ("status", "reason")} | {"finished": event.at}
                 self._excerpt("output", str(data.get("output") or ""))
@@ -257,6 +269,10 @@ class Summarizer(Struct):
                 remember(self.asked, event.place, model, MOST_OPEN)
             case "call_finished":
                 self._asked(event)
+            case "human_asked":
+                self.questions.add((event.place, data.get("index")))
+            case "human_answered" if not data.get("refused"):
+                self.questions.discard((event.place, data.get("index")))
             case "warning":
                 self.warnings += 1
             case "edited":
@@ -301,6 +317,7 @@ class Summarizer(Struct):
             recorded_exact=spent.recorded_exact,
             warnings=self.warnings,
             edited=self.edited,
+            asking=bool(self.questions),
             seq=self.seq,
         )
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from rich.cells import cell_len
 
 from workbench.context.place import Place
-from workbench.store.summary import RunSummary
+from workbench.store.summary import WAITING, RunSummary
 from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
 from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat
 from workbench.views.filter_result import marked
@@ -155,7 +155,7 @@ def _cells(run: RunSummary) -> list[Cell]:
     return [
         Cell(run.name, "name"),
         Cell(who_words(run), "dim"),
-        status_cell(run.status),
+        status_cell(run_status(run)),
         Cell(local_time(run.started), "dim"),
         Cell(_took(run), "dim"),
         Cell(counted(run, run.calls)),
@@ -195,7 +195,7 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     """A run in one object; unknown costs and counts are null."""
     run = found.run
     body = asdict(run)
-    del body["labels"], body["call_labels"]
+    del body["labels"], body["call_labels"], body["asking"]
     body |= run.labels.to_json() | {"annotated_calls": {at: labels.to_json() for at, labels in run.call_labels}}
     predicted, before = body.pop("predicted") or None, body.pop("recorded_cost") or None
     billed = None if run.unknown_costs and run.unknown_costs == run.spent.calls + run.embedded else run.cost
@@ -206,6 +206,7 @@ def found_json(found: RunMatch) -> dict[str, Any]:
         "seconds": run.seconds,
         "tokens_out": run.told_out,
     }
+    body["waiting"] = run.waiting
     if run.fault:  # What no record tells is not nothing.
         body |= {name: body[name] or None for name in ("calls", "tools", "tokens_in", "tokens_out", "cost")}
     return body | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
@@ -354,7 +355,7 @@ def _needs(member: Member) -> int:
 
 
 def _glyph(run: RunSummary) -> Span:
-    return sign("failed") if _is_torn(run) else status_sign(run.status)
+    return sign("failed") if _is_torn(run) else status_sign(run_status(run))
 
 
 def counts(run: RunSummary, number: int, thing: str) -> str:
@@ -368,8 +369,8 @@ def _is_torn(run: RunSummary) -> bool:
 
 
 def run_status(run: RunSummary) -> str:
-    """Returns how it ended, in a word."""
-    return "damaged" if _is_torn(run) else run.status
+    """Returns how it ended or stands, in a word."""
+    return "damaged" if _is_torn(run) else WAITING if run.waiting else run.status
 
 
 def _name(member: Member, width: int) -> tuple[Span, ...]:
