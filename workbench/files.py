@@ -1,4 +1,4 @@
-"""Files, read without waiting for what is no plain file, and replaced whole or not at all."""
+"""Files, read without waiting for what is not a plain file, and replaced whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_plain(path: Path, most: int = -1) -> bytes:
     """A file, or its first bytes. Raises OSError, also for a pipe or a device: a read of those may never return."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
+            raise OSError(errno.EINVAL, "it is not a plain file")
         return file.read(most)
 
 

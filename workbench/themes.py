@@ -67,7 +67,7 @@ def load_theme(file: Path) -> Theme:
     except (yaml.YAMLError, RecursionError, ValueError) as fault:  # A date that there is not is a ValueError.
         mark = getattr(fault, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
-        raise ThemeError(f"{file}{where}: {getattr(fault, 'problem', None) or 'is no YAML'}") from fault
+        raise ThemeError(f"{file}{where}: {getattr(fault, 'problem', None) or 'is not YAML'}") from fault
     try:
         return theme_of(body, file.stem)
     except _BadKey as fault:
@@ -112,11 +112,11 @@ def theme_of(body: Any, default_name: str) -> Theme:
 
 def _color(value: Any, key: str) -> None:
     if not isinstance(value, str):
-        raise _BadKey(key, f"'{shown(value)}' is no colour (in YAML a colour with # needs quotes)")
+        raise _BadKey(key, f"'{shown(value)}' is not a colour (in YAML a colour with # needs quotes)")
     try:
         Color.parse(value)
     except ColorParseError:
-        raise _BadKey(key, f"'{value}' is no colour") from None
+        raise _BadKey(key, f"'{value}' is not a colour") from None
 
 
 _STYLES = frozenset(
@@ -130,15 +130,15 @@ def _variable(key: Any, value: Any) -> None:
     if not isinstance(key, str) or not key.replace("-", "").isalnum():
         raise _BadKey(label, "no name of a variable")
     if not isinstance(value, str):
-        raise _BadKey(label, f"'{shown(value)}' is no text")
+        raise _BadKey(label, f"'{shown(value)}' is not text")
     words = value.split()
     if "style" in key.split("-"):
         if not words or any(word not in _STYLES for word in words):
-            raise _BadKey(label, f"'{value}' is no text style")
+            raise _BadKey(label, f"'{value}' is not a text style")
         return
     if key == "text-lift":
         if not _share(value):
-            raise _BadKey(label, f"'{value}' is no share such as 75%")
+            raise _BadKey(label, f"'{value}' is not a share such as 75%")
         return
     if key.startswith(("tone-", "paint-")):
         for word in words[:2]:

@@ -54,9 +54,9 @@ def test_what_cannot_be_annotated_is_said(ran: Cli) -> None:
     assert "phase 'looc' made no call in this run; look, answer did" in ran("annotate", "s@looc:1", "--up").err
     assert "look:9 never ran; look came to turn 3" in ran("annotate", "s@look:9", "--up").err
     assert "no run is named 'nobody'" in ran("annotate", "nobody", "--tag", "x").err
-    assert "'a b' is no tag" in ran("annotate", "s", "--tag", "a b").err
+    assert "'a b' is not a tag" in ran("annotate", "s", "--tag", "a b").err
     ended = ran("annotate", "s", "--score", "much")
-    assert (ended.code, "'much' is no score: a number, such as 4 or 0.75" in ended.err) == (2, True)
+    assert (ended.code, "'much' is not a score: a number, such as 4 or 0.75" in ended.err) == (2, True)
 
 
 def test_plain_words_search_input_output_names_and_notes_at_once(ran: Cli) -> None:

@@ -79,7 +79,7 @@ def test_a_sample_says_what_it_is_of_and_how_sure_it_is(stored: Cli) -> None:
     again = stored("sweep", *SPEC, "--sample", "4", "--seed", "5", "--processes", "1", "--json").json
     assert again == found
     shown = stored("sweep", *SPEC, "--sample", "4", "--processes", "1").out
-    assert f"a sample of 4 runs out of {RUNS}, drawn by chance (seed 0)" in shown
+    assert f"a sample of 4 runs out of {RUNS}, drawn at random (seed 0)" in shown
     assert "95% of all" in shown
     assert stored("sweep", *SPEC, "--sample", "100", "--processes", "1", "--json").json["sample"] is None
 

@@ -78,7 +78,7 @@ def test_a_run_without_candidates_names_the_newest_that_has_some(charts: Cli) ->
     assert charts("run", "greet.yaml", "--session", "later").code == 0
     ended = charts("candidates")
     assert ended.code == 1
-    assert "no candidates ran in later (the newest run with some: workbench candidates two)" in ended.err
+    assert "no candidates ran in later (the newest run that has some: workbench candidates two)" in ended.err
 
 
 def test_a_choice_comes_from_a_file_and_a_run_without_one_waits_for_it(charts: Cli, workspace: Path) -> None:

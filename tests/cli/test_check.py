@@ -94,12 +94,12 @@ def test_where_no_file_could_be_read_nothing_is_said_to_be_sound(cli: Cli) -> No
     [
         (
             "  lok: [{text: x}]",
-            "2:3: error: 'lok' is no phase of this cascade, or of one that it starts (did you mean 'look'?) [L902]",
+            "2:3: error: 'lok' is not a phase of this cascade, or of one that it starts (did you mean 'look'?) [L902]",
         ),
         (
             "  lok: [{txt: x}]",
             "2:10: error: unknown key 'txt' (did you mean 'text'?) [L901]\n"
-            "2:3: error: 'lok' is no phase of this cascade, or of one that it starts (did you mean 'look'?) [L902]",
+            "2:3: error: 'lok' is not a phase of this cascade, or of one that it starts (did you mean 'look'?) [L902]",
         ),
         ("  look#0: [{text: x}]", "2:3: error: 'look#0': visits count from 1 [L902]"),
         ("  answer: []", "2:3: error: 'answer' has no replies (write one, or remove it) [L903]"),
@@ -176,7 +176,7 @@ def test_what_a_model_may_start_by_name_may_have_any_phase(cli: Cli, workspace: 
     (workspace / "greet.replies.yaml").write_text("replies:\n  elsewhere: [{text: x}]\n")
     ended = cli("check", "greet.replies.yaml")
     assert ended.code == 0
-    assert ": warning: 'elsewhere' is no phase" in ended.out
+    assert ": warning: 'elsewhere' is not a phase" in ended.out
 
 
 def test_the_schema_of_replies_accepts_the_example_and_marks_a_mistake(cli: Cli) -> None:
@@ -224,7 +224,7 @@ def test_a_folder_without_a_cascade_is_said_to_have_none(cli: Cli, workspace: Pa
     (workspace / "empty").mkdir()
     ended = cli("check", "empty")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "empty: error: no cascade in this folder (a cascade has the key cascade_id)\n"
+    assert ended.err == "empty: error: no cascade in this folder (cascades have the key cascade_id)\n"
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
@@ -334,7 +334,7 @@ def test_junit_has_a_case_for_each_file_and_holds_no_forbidden_character(cli: Cl
     assert (root.get("tests"), root.get("failures")) == ("3", "1")
     failed = {case.get("name"): case.find("failure") is not None for case in root.iter("testcase")}
     assert failed == {"greet.yaml": False, "bad.yaml": True, "two\u240alines.yaml": False}
-    assert "'anwser' is no phase" in (root.findtext(".//failure") or "")
+    assert "'anwser' is not a phase" in (root.findtext(".//failure") or "")
     assert "unknown key" in (root.findtext(".//system-out") or "")
 
 
@@ -343,7 +343,7 @@ def test_annotations_cannot_be_ended_by_what_a_file_says(cli: Cli, workspace: Pa
     lines = cli("check", "a,b.yaml", "--format", "github").out.splitlines()
     assert all(line.startswith(("::error file=a%2Cb.yaml,line=", "::warning file=a%2Cb.yaml,line=")) for line in lines)
     assert len(lines) == len(cli("check", "a,b.yaml", "--json").json)
-    assert any(",title=workbench L302::handoff target 'anwser' is no phase" in line for line in lines)
+    assert any(",title=workbench L302::handoff target 'anwser' is not a phase" in line for line in lines)
     for nothing in (("check", "greet.yaml"), ("test", "run")):
         assert cli(*nothing, "--format", "github").out == ""
 
@@ -371,7 +371,7 @@ def test_a_tool_is_checked_as_a_tool(cli: Cli, workspace: Path) -> None:
     ]
     for line, words in zip(
         lines,
-        ["unknown key 'timout'", "'timeout'", "'error_pattern' is no valid expression", "'pth' is undefined"],
+        ["unknown key 'timout'", "'timeout'", "'error_pattern' is not a valid expression", "'pth' is undefined"],
         strict=True,
     ):
         assert words in line

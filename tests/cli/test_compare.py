@@ -265,7 +265,7 @@ def test_a_sweep_says_dollars_runs_and_calls_and_what_the_sum_recommends(dug: Cl
     assert found["prices"]["recorded"]["openai/gpt-4.1-mini"]["input"] == pytest.approx(0.4e-6)
     shown = dug("sweep", "one", "small", "--strategy", "mask(after=1)").out
     assert "one makes up " in shown
-    assert "cheapest in the sum: " in shown
+    assert "cheapest overall: " in shown
     assert "for 2 runs and 14 calls" in shown
     assert "openai/gpt-4.1-mini: input $0.40" in shown
     value = next(row["cost_sum"]["value"] for row in found["strategies"] if row["strategy"] == "snowball")
@@ -298,7 +298,7 @@ def test_several_providers_stand_in_one_table_with_the_cheapest_of_each(dug: Cli
         assert found["cheapest"][provider] == least["strategy"]
     shown = dug("sweep", *options, "--svg", "plot.svg", "--html", "sweep.html").out
     assert "as recorded" in shown
-    assert f"cheapest in the sum at {claude}: " in shown
+    assert f"cheapest overall at {claude}: " in shown
     assert "cheapest of all: " in shown
     for file in ("plot.svg", "sweep.html"):
         text = (workspace / file).read_text()
@@ -338,7 +338,9 @@ def test_a_strategy_tried_on_an_imported_run_goes_into_the_file_that_is_named(du
     options = ("diff", name, "--strategies", "file", "mask(after=2)", "--apply", "B")
     refused = dug(*options, "--yes")
     assert refused.code == 2
-    assert "this run was imported from chat.json, which is no cascade: name the file to write by --into" in refused.err
+    assert (
+        "this run was imported from chat.json, which is not a cascade: name the file to write by --into" in refused.err
+    )
     written = dug(*options, "--into", "dig.yaml", "--yes")
     assert (written.code, "written: dig.yaml" in written.err) == (0, True), written.err
     assert (workspace / "dig.yaml").read_text() != CASCADE
@@ -447,4 +449,4 @@ def test_the_lifetime_of_the_cache_can_be_varied_and_the_gaps_are_the_records(du
     assert cached("--cache-ttl", "0s") < cached()
     assert "kept for 90 seconds" in dug("diff", "--strategies", "whole", "masked", "--cache-ttl", "90s").out
     refused = dug("diff", "--strategies", "whole", "masked", "--cache-ttl", "soon")
-    assert (refused.code, "'soon' is no time: write 90s, 5m or 1h" in refused.err) == (2, True)
+    assert (refused.code, "'soon' is not a time: write 90s, 5m or 1h" in refused.err) == (2, True)

@@ -63,13 +63,13 @@ def test_a_fork_is_a_new_run_that_names_its_parent_and_leaves_it_as_it_was(store
             "message 2: the task is not sent (rule 11: the task and the tool definitions",
         ),
         (["--at", "look:2", "--edit", "9=x"], "there is no message 9; the context has 4"),
-        (["--at", "look:2", "--edit", "nonsense"], "'nonsense' is no edit"),
+        (["--at", "look:2", "--edit", "nonsense"], "'nonsense' is not an edit"),
         (["--at", "look:1", "--edit", "arguments={"], "the arguments are not valid JSON"),
         (["--at", "look:1", "--edit", "answer=x", "--edit", "result=y"], "belong to different stops"),
         (["--at", "look:1", "--set", "x"], "'x' sets nothing"),
         (["--at", "look:3", "--tool", "7", "--stop", "after_tool"], "has no result of tool call 7"),
         ([], "nowhere to fork"),
-        (["--at", "look:1", "--session", "../b"], "is no session id"),
+        (["--at", "look:1", "--session", "../b"], "is not a session id"),
     ],
 )
 def test_what_cannot_be_forked_is_said_with_its_place_and_leaves_nothing(

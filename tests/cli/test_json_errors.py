@@ -32,7 +32,7 @@ def errors_of(ended: Ended) -> list[dict[str, Any]]:
         (("memory", "absent"), 2, "there is no memory bank 'absent'"),
         (("doctor", "--absent"), 2, "no such option '--absent'"),
         (("absent",), 2, "no such command 'absent'"),
-        (("run", "greet.yaml", "--until", "nowhere"), 2, "'nowhere' is no phase"),
+        (("run", "greet.yaml", "--until", "nowhere"), 2, "'nowhere' is not a phase"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

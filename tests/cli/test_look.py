@@ -63,7 +63,7 @@ def test_a_filter_with_a_mistake_ends_with_its_column(ran: Cli) -> None:
         2,
         "FILTER:1:16: error: there is no field 'tokns' (did you mean 'tokens'?)\n",
     )
-    assert ran("runs", "--status", "faild").err.startswith("FILTER:1:8: error: 'faild' is no value of status")
+    assert ran("runs", "--status", "faild").err.startswith("FILTER:1:8: error: 'faild' is not a value of status")
 
 
 def test_a_predicted_cost_is_marked(ran: Cli) -> None:
@@ -163,7 +163,7 @@ def test_a_place_in_full(ran: Cli) -> None:
         (("--at", "look/1/1/9/1"), "error: no call at look/1/1/9/1 (workbench show lists them)\n"),
         (
             ("--at", "look"),
-            "error: 'look' is no place; expected [branch/]phase/visit/attempt/turn/call (or phase:turn)\n",
+            "error: 'look' is not a place; expected [branch/]phase/visit/attempt/turn/call (or phase:turn)\n",
         ),
     ],
 )

@@ -29,8 +29,8 @@ def pipe(workspace: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
             "run greet.yaml --model offline",
             "greet.replies.yaml: error: cannot be read",
         ),
-        ("workbench.yaml", "config show", "it is no plain file"),
-        ("snapshots/a.json", "test run", "snapshots/a.json: error: cannot be read: it is no plain file"),
+        ("workbench.yaml", "config show", "it is not a plain file"),
+        ("snapshots/a.json", "test run", "snapshots/a.json: error: cannot be read: it is not a plain file"),
         ("tackle/a.tool.json", "check greet.yaml", "no problems"),
         ("tools/a.py", "check greet.yaml", "no problems"),
     ],
@@ -46,4 +46,4 @@ def test_a_theme_that_is_a_pipe_is_named(pipe: Path) -> None:
     from workbench.themes import load_themes
 
     (problem,) = load_themes([pipe.parent]).problems
-    assert "it is no plain file" in problem
+    assert "it is not a plain file" in problem

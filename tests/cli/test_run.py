@@ -70,9 +70,9 @@ def test_until_a_place_that_is_not_reached_says_so(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("until", "message"),
     [
-        ("lok", "error: 'lok' is no phase (there are look, answer, refuse)\n"),
-        ("look:0", "error: 'look:0' is no place (write phase or phase:turn, turns count from 1)\n"),
-        ("look:x", "error: 'look:x' is no place (write phase or phase:turn, turns count from 1)\n"),
+        ("lok", "error: 'lok' is not a phase (there are look, answer, refuse)\n"),
+        ("look:0", "error: 'look:0' is not a place (write phase or phase:turn, turns count from 1)\n"),
+        ("look:x", "error: 'look:x' is not a place (write phase or phase:turn, turns count from 1)\n"),
     ],
 )
 def test_a_place_that_cannot_be(cli: Cli, until: str, message: str) -> None:
@@ -114,7 +114,7 @@ def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspac
     ended = cli("run", "broken.yaml")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[0].startswith("broken.yaml:9:")
-    assert "error: handoff target 'anwser' is no phase (did you mean 'answer'?)" in ended.err
+    assert "error: handoff target 'anwser' is not a phase (did you mean 'answer'?)" in ended.err
     assert ended.err.splitlines()[-1] == "broken.yaml: error: the cascade cannot run as it is"
     assert cli("runs", "--json").json == []
 
@@ -126,9 +126,12 @@ def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspac
         ((".",), ".: error: is a folder, not a cascade file\n"),
         (("greet.yaml", "--input", "{"), "--input:1:2: error: not valid JSON: Expecting property name"),
         (("greet.yaml", "--input", "[" * 9_999 + "]" * 9_999), "--input:1:1: error: not valid JSON: nested too deep"),
-        (("greet.yaml", "--input", "[1]"), "error: invalid value for '--input': '[1]' is no JSON object (see "),
+        (("greet.yaml", "--input", "[1]"), "error: invalid value for '--input': '[1]' is not a JSON object (see "),
         (("greet.yaml", "--input", "@absent.json"), "absent.json: error: cannot be read: No such file or directory\n"),
-        (("greet.yaml", "--session", "../x"), "error: '../x' is no session id (letters, digits, '.', '_' and '-')\n"),
+        (
+            ("greet.yaml", "--session", "../x"),
+            "error: '../x' is not a session id (letters, digits, '.', '_' and '-')\n",
+        ),
         (("greet.yaml", "--sandbox", "jail"), "error: invalid value for '--sandbox': 'jail' is not one of"),
         (("greet.yaml", "--base-url", "ftp://x"), "--base-url: error: 'base_url' must begin with http:// or https://"),
         (("greet.yaml", "--colour"), "error: no such option '--colour'"),
@@ -248,7 +251,7 @@ def test_answers_of_a_form_are_read_by_its_fields_and_what_was_not_asked_for_is_
     assert ended.code == 0
     assert cli("show", "s", "--json").json["state"] == {"human_input": {"plan": {"team": "green", "days": 3}}}
     (warning,) = cli("show", "s", "--json").json["warnings"]
-    assert warning["message"].startswith("answers: 'plam' is no phase of this cascade (did you mean 'plan'?)")
+    assert warning["message"].startswith("answers: 'plam' is not a phase of this cascade (did you mean 'plan'?)")
     assert "--answers: no question asked for 'plam'" in ended.err
 
 

@@ -54,7 +54,7 @@ def asked(cli: Cli, workspace: Path, provider: Loopback) -> Cli:
 
 def test_what_was_never_run_live_is_named_run_within_a_budget_and_known_then(asked: Cli, calls: list[str]) -> None:
     before = asked("sweep", "one", "-s", "mask(after=1)")
-    assert "everything, mask(after=1) were never run live: how good the answers are is unknown" in before.out
+    assert "everything, mask(after=1) were never run live: answer quality is unknown" in before.out
     assert "--live 2" in before.err
     asked_before = len(calls)
 

@@ -150,7 +150,7 @@ def test_doctor_finds_a_whole_store_whole(cli: Cli) -> None:
     assert report.code == 0
     assert (report.json["ok"], len(report.json["runs"])) == (True, 1)
     assert report.json["machine"]["model"].startswith("none: no model is named")
-    assert "the store is whole" in cli("doctor").err
+    assert "the store is intact" in cli("doctor").err
 
 
 @pytest.mark.fault("F12")

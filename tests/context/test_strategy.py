@@ -89,7 +89,7 @@ def test_specs_are_read_and_written_back(spec: str, means: str) -> None:
     ("spec", "column", "message"),
     [
         ("", 1, "the name of a strategy is missing before the end"),
-        ("masc(after=3)", 1, "'masc' is no strategy (did you mean 'mask'?)"),
+        ("masc(after=3)", 1, "'masc' is not a strategy (did you mean 'mask'?)"),
         ("selective+", 11, "the name of a strategy is missing before the end"),
         ("mask(aftr=3)", 6, "mask has no parameter 'aftr' (did you mean 'after'?)"),
         ("mask+budget(max=3000)", 6, "budget: max (3,000) leaves no room beside reserve (4,000)"),

@@ -92,7 +92,7 @@ def test_an_exact_count_that_the_provider_does_not_confirm_is_none_any_more() ->
 
 
 def test_the_next_request_is_the_stated_one_and_what_is_new() -> None:
-    """What is hidden in front of the messages stays; it is no matter of the tokenizer."""
+    """What is hidden in front of the messages stays; it is not a matter of the tokenizer."""
     calibration, (first, second) = Calibration(), growing(2)
     learn(calibration, first, Usage(33_000 + first.tokens_sent, 10))
     found = calibration.expect(second, "same", SHARE)

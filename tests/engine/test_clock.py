@@ -150,7 +150,7 @@ def at(seconds: int) -> str:
 
 @given(st.lists(st.tuples(st.integers(-(10**6), 10**6), st.lists(st.integers(0, 50), max_size=5)), min_size=1))
 def test_a_run_took_the_sum_of_its_stretches(stretches: list[tuple[int, list[int]]]) -> None:
-    """Wherever a stretch begins by the wall clock: what lies between two of them is no time of the run."""
+    """Wherever a stretch begins by the wall clock: what lies between two of them is not a time of the run."""
     elapsed, told, seq = Elapsed(), 0, 0
     for number, (begin, steps) in enumerate(stretches):
         moment = begin

@@ -115,7 +115,7 @@ def spliced(**changed: Any) -> dict[str, Any]:
         ("context_assembled", spliced(unknown={"a": 1}), ""),
         ("context_assembled", spliced(grade=...), "has an element 1 that has no 'grade'"),
         ("context_assembled", spliced(grade="sure"), "that has a 'grade' that is 'sure', which is no such word"),
-        ("context_assembled", spliced(place="here"), "that has a 'place' that is no place in a run"),
+        ("context_assembled", spliced(place="here"), "that has a 'place' that is not a place in a run"),
         ("context_assembled", spliced(reason=[3]), "has an element 1 that has a 'reason' without a word"),
         ("context_assembled", spliced(reason=["a", {}]), "has an element 2 that is an object and not a plain value"),
         ("blob", {"kind": "message", "body": {"role": "user"}}, "'body' of blob has no 'content'"),
@@ -135,7 +135,7 @@ def test_a_wrong_value_is_told_with_its_place(kind: str, data: dict[str, Any], w
     ("values", "words"),
     [
         ({"seq": "1"}, "'seq' is text and not a whole number"),
-        ({"at": "2026-01-01T00:00:00"}, "'at' is no time in UTC"),
+        ({"at": "2026-01-01T00:00:00"}, "'at' is not a time in UTC"),
         ({"run_id": None}, "'run_id' is null and not text"),
         ({"place": Place("main", "a", -1)}, "'place' has an element 3 that"),
         ({"data": []}, "'data' is a list and not an object"),

@@ -214,7 +214,7 @@ def test_a_definition_that_changes_a_request_before_the_point_diverges_without_a
         (BEFORE, "lok", "phase 'lok' made no call in this run; look, tell did"),
         (BEFORE, "look:x", "turns count from 1"),
         (BEFORE, "look/1/1/9/1", "never ran"),
-        (BEFORE, "look/1/1", "no place"),
+        (BEFORE, "look/1/1", "not a place"),
         (StopKind.BEFORE_TOOL, "look:3", "made no tool call 1"),
         (StopKind.AFTER_TOOL, "tell", "has no result of tool call 1"),
     ],

@@ -141,7 +141,7 @@ def test_branches_and_broken_files_are_refused_with_the_reason() -> None:
         as_cascade(load(text, "g.dot"))
     with pytest.raises(CannotTranslate, match="it has errors"):
         as_cascade(load("digraph g { start -> }", "g.dot"))
-    with pytest.raises(CannotTranslate, match="no cascade without errors"):
+    with pytest.raises(CannotTranslate, match="not a cascade without errors"):
         as_dot(load("cascade_id: x", "c.yaml"))
 
 

@@ -493,7 +493,7 @@ def test_an_event_that_cannot_be_read_is_no_text_lost_in_silence(start: Start) -
     fault = start().fault("sgarbled")
 
     assert (fault.kind, fault.partial) == ("stream_cut", "The first half of an")
-    assert fault.message.endswith("broke off after 20 characters, which are kept: a piece of it is no JSON")
+    assert fault.message.endswith("broke off after 20 characters, which are kept: a piece of it is not JSON")
 
 
 @pytest.mark.parametrize("text", ["I am [DONE] now.", "data: [DONE]", "<s>[INST] </s><|im_end|>"])

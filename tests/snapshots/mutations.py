@@ -76,12 +76,12 @@ def mutations(doc: Doc, ran: Ran) -> Iterator[Mutation]:
     }
     last = doc["phases"][-1]["name"]
     yield changed(
-        f"{last} is gone", lambda d: d["phases"].pop(), ".*is no phase" if last in targets else "route after "
+        f"{last} is gone", lambda d: d["phases"].pop(), ".*is not a phase" if last in targets else "route after "
     )
     for index, phase in enumerate(doc["phases"]):
         name = phase["name"]
         for what, edit, first in _of_phase(phase, ran, name in targets):
-            found = first if name in ran.turns or "is no phase" in first else ""
+            found = first if name in ran.turns or "is not a phase" in first else ""
             yield changed(f"{name}: {what}", _inside(index, edit), found)
 
 
@@ -98,7 +98,7 @@ def _of_phase(phase: Doc, ran: Ran, is_target: bool) -> Iterator[Rule]:
     yield (
         "called otherwise",
         lambda p: p.update(name=f"{name}_2"),
-        ".*is no phase" if is_target else "(phases: |route after )",
+        ".*is not a phase" if is_target else "(phases: |route after )",
     )
     yield from _tools(phase, call)
     yield from _turns(phase, ran)

@@ -82,7 +82,7 @@ def a_path_that_no_system_takes(body: Body) -> None:
         (ends_early, "'workbench.recording' ends before the run does: the recording is truncated"),
         (lost_a_phase, "'workbench.recording' has no call look/1/1/1/1, which is expected: it is damaged"),
         (lost_a_call, "'workbench.recording' has no call look/1/1/2/1, which is expected: it is damaged"),
-        (a_row_is_no_event, "'workbench.recording[4]' is no event: [time, kind, place, data] is expected"),
+        (a_row_is_no_event, "'workbench.recording[4]' is not an event: [time, kind, place, data] is expected"),
         (a_body_is_lost, "'workbench.recording[2]' is damaged: it has no 'body'"),
         (a_mode_of_tomorrow, "'workbench.mode' is 'loose', not one of strict, plumbing"),
         (no_expectations, "'expectations' is missing or no object"),
@@ -136,7 +136,7 @@ def test_a_handoff_to_nowhere_names_its_own_line(frozen: Path, snapshots: Snapsh
     edit(Path("greet.yaml"), "name: answer", "name: reply")
     first = snapshots.replay(frozen).first
     assert "the cascade cannot run: greet.yaml:9:" in first
-    assert "handoff target 'answer' is no phase" in first
+    assert "handoff target 'answer' is not a phase" in first
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

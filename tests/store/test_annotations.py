@@ -118,15 +118,15 @@ def test_what_was_said_can_be_taken_back_and_said_once_is_said_once(store: Store
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (Change(tags=("two words",)), "'two words' is no tag: one word"),
-        (Change(tags=("",)), "'' is no tag"),
+        (Change(tags=("two words",)), "'two words' is not a tag: one word"),
+        (Change(tags=("",)), "'' is not a tag"),
         (Change(tags=("x" * 65,)), "at most 64 characters"),
         (Change(tags=("a,b",)), "without commas"),
         (Change(notes=("  ",)), "a note needs a text"),
         (Change(notes=("x" * 10_001,)), "a note has at most 10,000 characters; this one has 10,001"),
-        (Change(score=float("nan")), "'nan' is no score: a number"),
-        (Change(score=float("inf")), "'inf' is no score"),
-        (Change(thumb="sideways"), "'sideways' is no thumb: up or down"),
+        (Change(score=float("nan")), "'nan' is not a score: a number"),
+        (Change(score=float("inf")), "'inf' is not a score"),
+        (Change(thumb="sideways"), "'sideways' is not a thumb: up or down"),
     ],
 )
 def test_what_is_no_annotation_is_refused_and_nothing_is_written(store: Store, change: Change, words: str) -> None:

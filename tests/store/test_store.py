@@ -193,7 +193,7 @@ def test_another_process_cannot_write_the_same_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "/etc", ".hidden", "a\n", "x" * 129, "é"])
 def test_names_that_are_no_ids_never_become_paths(tmp_path: Path, name: str) -> None:
-    with pytest.raises(StoreError, match="no valid id"):
+    with pytest.raises(StoreError, match="not a valid id"):
         Store(tmp_path).create(name)
 
 

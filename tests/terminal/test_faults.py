@@ -59,7 +59,7 @@ def test_a_terminal_that_vanishes_ends_the_app_in_order_and_without_a_word(slow:
     ):
         app.until("NOT RUN", "Offline (")
         app.type("r")
-        app.until("waits for the provider")
+        app.until("waiting for the provider")
         app.type("?" * 60)
         app.vanish()
         assert app.process.wait(PATIENCE) == 129

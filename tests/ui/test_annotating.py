@@ -52,7 +52,7 @@ async def test_a_run_is_annotated_in_the_list(tmp_path: Path) -> None:
         await answer(it, "number_sign", "slow")
         await holds(Labels(("slow",)))
         await answer(it, "asterisk", "much")
-        assert screen.query(LineInput), "what is no score is not taken"
+        assert screen.query(LineInput), "what is not a score is not taken"
         await it.press("escape")
         await answer(it, "asterisk", "3.5")
         await it.press("plus")

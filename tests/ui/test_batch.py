@@ -33,7 +33,7 @@ async def test_a_batch_is_a_table_that_is_sorted_filtered_compared_and_leads_to_
         await it.press("right")
         await check_sizes(it, "batch", picture=True)
         await it.press("down", "space", "left", "D")
-        await it.until(lambda: "Two cells" in screen_text(it.app), "nothing was compared")
+        await it.until(lambda: "Outputs" in screen_text(it.app), "nothing was compared")
         assert "− good" in screen_text(it.app)
         assert "+ too short" in screen_text(it.app)
         await check_sizes(it, "batch-diff")

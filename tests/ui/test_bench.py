@@ -259,7 +259,7 @@ async def test_a_closed_question_stays_open_in_the_run_and_a_brings_it_back(tmp_
         await it.until(lambda: it.app.screen is not it.screen)
         await it.press("escape")
         await it.until(lambda: it.app.screen is it.screen)
-        assert "WAITS FOR YOU" in it.text()
+        assert "WAITING FOR YOU" in it.text()
         await it.press("a")
         await it.until(lambda: it.app.screen is not it.screen)
         await it.press("escape")
@@ -323,11 +323,11 @@ async def test_a_phase_says_whether_it_may_still_call_a_model(tmp_path: Path) ->
         place = story.phase("intake")
         it.presenter.phase = "intake"
         await it.feed(story.events)
-        assert "It has called no model yet." in it.text()
+        assert "No model call yet." in it.text()
         told = len(story.events)
         story.emit("phase_finished", place, status="success", output="", reason="", check="")
         await it.feed(story.events[told:])
-        assert "It ran without calling a model." in it.text()
+        assert "It made no model call." in it.text()
 
 
 async def test_a_stored_run_does_not_go_on_beside_one_that_is_going_on(tmp_path: Path) -> None:

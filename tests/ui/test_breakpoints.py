@@ -117,8 +117,9 @@ async def test_breakpoints_are_added_edited_disabled_and_deleted_and_kept(tmp_pa
     async with bench(tmp_path, text=CASCADE, replies=REPLIES, given={}) as it:
         points = it.session.stepper.breakpoints
         await it.press("s")
-        assert isinstance(it.app.screen, BreakpointSheet)
-        assert "There is no breakpoint." in it.text()
+        sheet = it.app.screen
+        assert isinstance(sheet, BreakpointSheet)
+        assert "No breakpoints." in it.text()
         await it.press("a")
         await it.type("one tokens >")
         await it.until(lambda: "✗ the condition" in it.text(), "it is not checked while it is written")
@@ -126,6 +127,9 @@ async def test_breakpoints_are_added_edited_disabled_and_deleted_and_kept(tmp_pa
         await it.until(lambda: "✗" not in it.text())
         await it.press("enter")
         assert points == [Breakpoint("one", condition="tokens > 5")]
+        await it.until(lambda: "lines" in "".join(text for text, _ in sheet.below.rows.title_right), "no file below")
+        below = sheet.below.rows
+        assert any(below.row(at, 100).tone == "rule-line" for at in range(len(below))), "the phase is not marked"
         await it.press("space")
         assert points[0].disabled
         assert "disabled" in it.text()

@@ -213,7 +213,7 @@ async def test_without_candidates_the_key_says_so(tmp_path: Path) -> None:
     async with bench(tmp_path) as it:
         await it.press("C")
         assert it.app.screen is it.screen
-        assert "There is no run yet" in it.text()
+        assert "No run yet" in it.text()
 
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:

@@ -65,7 +65,7 @@ def prepared(folder: Path) -> Path:
 
 
 def assert_numbers_have_room(sheet: CompareSheet) -> None:
-    """Over a million tokens no columns touch; and what costs more, without a paradox, is no good news."""
+    """Over a million tokens no columns touch; and what costs more, without a paradox, is not a good news."""
     rows = sheet.view.rows
     assert isinstance(rows, CompareRows)
     found = rows.comparison
@@ -283,7 +283,7 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         await it.until(lambda: "copied the text, " in screen_text(it.app), "nothing was copied")
         assert "copied the text, 0 " not in screen_text(it.app)
         await it.press("x")
-        assert "Nothing is being tried any more." in screen_text(it.app)
+        assert "Nothing is running." in screen_text(it.app)
         await assert_a_strategy_runs_live(it, tried)
         await it.press("G", "enter")
         await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
@@ -306,10 +306,13 @@ async def assert_other_sides_are_picked(it: Bench, sheet: CompareSheet) -> None:
     await it.press("s")
     await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
     picker = it.app.screen
-    await check_sizes(it, "compare-sides")
+    await it.until(lambda: "tool calls" in screen_text(it.app), "the card of the run is not below")
     await assert_the_way_out_is_offered_in_the_smallest_terminal(it)
     listed = screen_text(it.app)
     assert all(name in listed for name in ("file", "masked", "snowball", "log_triage-7f3a"))
+    await it.press("k", "k")
+    await it.until(lambda: "older than after turns" in screen_text(it.app), "what the strategy does is not below")
+    await check_sizes(it, "compare-sides")
     await it.press("g", "space", "w")
     await it.until(lambda: picker.query(LineInput), "nothing was asked")
     await it.type("mask(afte=2)")
@@ -372,7 +375,7 @@ async def test_a_sweep_of_all_runs_that_match_at_several_providers(tmp_path: Pat
         await it.until(lambda: sheet.query(LineInput), "nothing was asked")
         sheet.query_one(LineInput).value = "mask(after=1) ; cache-ttl 1d"
         await it.press("enter")
-        await it.until(lambda: "'1d' is no time" in screen_text(it.app), "the time was not refused")
+        await it.until(lambda: "'1d' is not a time" in screen_text(it.app), "the time was not refused")
         await it.press("S")
         await it.until(lambda: sheet.query(LineInput), "nothing was asked")
         sheet.query_one(LineInput).value = "mask(after=1) ; runs staus:x"

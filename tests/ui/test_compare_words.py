@@ -20,7 +20,7 @@ def test_masking_that_falls_below_the_cache_is_not_said_to_pay_where_it_costs_mo
     assert b is not None
     assert b > a
     frees, pays = pay_lines(found)
-    assert frees.startswith("B frees 1,580 tokens and has 0 read anew")
+    assert frees.startswith("B frees 1,580 tokens but re-reads 0")
     assert pays == (
         "It breaks nothing that was cached, yet costs more: below 1,024 tokens, as at 4 calls, the cache holds nothing"
     )

@@ -18,6 +18,7 @@ from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.engine.journal.state import RunState
 from workbench.views.answer import LiveCall
 from workbench.views.cells import Row
+from workbench.views.columns import Needs, columns
 from workbench.views.context import ContextRows, View, bar, cache_lines, shares, stretches, summary, title_of
 
 PLACE = Place("", "triage", 1, 1, 3, 1)
@@ -222,7 +223,7 @@ def test_an_answer_from_a_recording_says_so() -> None:
     ("live", "words"),
     [
         (LiveCall("held", "held before call: step over"), "‖ held before call: step over"),
-        (LiveCall("waiting", "waits for the provider (try 2)", 34.2), "waits for the provider (try 2) 34.2s"),
+        (LiveCall("waiting", "waiting for the provider (try 2)", 34.2), "waiting for the provider (try 2) 34.2s"),
         (LiveCall("answering", "The first failure", 1.0), "answers  The first failure"),
     ],
 )
@@ -331,3 +332,11 @@ def test_rows_are_made_only_for_what_is_drawn() -> None:
 
 def replace_tool(one: Entry) -> Entry:
     return one._replace(item=replace(one.item, tool="read_log", kind=Kind.RESULT))
+
+
+def test_a_tool_keeps_its_name_beside_estimated_figures_in_a_narrow_pane() -> None:
+    needs = Needs(source=20, name=len("search_files"), why=21, tokens=len("~1,665"))
+    found = columns(66, 13, needs, marked=False)
+    assert found.source > len("search_files"), "the name is cut"
+    assert found.why >= len("age 4 > 2") + 1
+    assert found.tokens > len("~1,665"), "two figures touch"

@@ -218,7 +218,7 @@ def test_a_message_that_was_sent_as_it_is_needs_one_side(tmp_path: Path) -> None
     assert viewed is not None
     assert (viewed.first, viewed.missing("sides")) == (
         "raw",
-        "It was sent as it is: there is nothing to set beside it.",
+        "It was sent as it is: there is nothing to compare.",
     )
     assert isinstance(viewed.rows("raw"), TextRows)
 

@@ -149,7 +149,7 @@ async def test_tool_arguments_must_be_json_and_the_cursor_stays_until_they_are(t
         assert "no edits yet" not in it.text(), "a text is being written"
         assert "✗ line 1, column 9" in it.text()
         await it.press("escape", "k")
-        assert screen.area.has_focus, "what is no JSON is not thrown away unasked"
+        assert screen.area.has_focus, "what is not JSON is not thrown away unasked"
         await it.type('"part", "value": "disk"}')
         await it.press("escape")
         assert screen.view.has_focus
@@ -197,7 +197,7 @@ async def test_leaving_asks_before_edits_are_lost_and_a_run_that_went_on_keeps_t
         it.session.stop()
         await it.until(lambda: not it.session.running and it.session.stepper.held is not held)
         await it.press("ctrl+s")
-        await it.until(lambda: "not paused here any more" in it.text(), "nothing said that the run went on")
+        await it.until(lambda: "no longer paused here" in it.text(), "nothing said that the run went on")
         assert it.app.screen is screen
         assert "Hey." in screen.area.text
         await it.press("escape", "d")

@@ -328,7 +328,7 @@ async def test_an_untouched_text_follows_the_file_and_a_changed_one_says_so(tmp_
         await it.it.until(lambda: "changed on disk" in it.screen.on_disk)
         assert it.text.startswith("#cascade_id: other")
         file_of(tmp_path).unlink()
-        await it.it.until(lambda: "gone" in it.screen.on_disk)
+        await it.it.until(lambda: "deleted" in it.screen.on_disk)
         await it.it.press("ctrl+s")
         await it.answer("o")
         assert file_of(tmp_path).read_text().startswith("#cascade_id: other")
@@ -526,7 +526,7 @@ async def test_a_definition_is_gone_to_and_one_comes_back(tmp_path: Path) -> Non
         await at.it.press("f12")
         screen = at.it.app.screen
         assert isinstance(screen, EditorScreen)
-        await at.it.until(lambda: "words.py" in at.it.text() and "no cascade" in at.it.text())
+        await at.it.until(lambda: "words.py" in at.it.text() and "not a cascade" in at.it.text())
         assert screen.area.cursor_location[0] + 1 in (4, 5)
         await at.it.press("escape")
         assert at.it.app.screen is at.screen

@@ -114,5 +114,5 @@ def test_a_watched_program_decides_itself_whether_it_asks_again() -> None:
     told.lay_out(80)
     shown = "\n".join(told.row(index, 80).text for index in range(len(told)))
     assert "slow down" in shown
-    assert "The program that asked decides whether it asks again." in shown
+    assert "The program decides whether to try again." in shown
     assert "asks again, and what was answered stays" not in shown

@@ -153,7 +153,7 @@ def test_what_names_a_file_a_run_a_model_or_a_cost_does_what_its_key_does() -> N
                 target = target_at(spans, at)
                 assert target is not None, words
                 assert target.command == command
-        assert target_at(spans, 0) is None, "the rest is no target"
+        assert target_at(spans, 0) is None, "the rest is not a target"
     (badge,) = [text for text, token in header(run, replace(FACTS, question=True), 120) if token == "waiting-badge"]
     assert isinstance(badge, Target)
     assert badge.command == "run.answer"

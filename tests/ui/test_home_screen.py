@@ -51,7 +51,9 @@ async def home(
 
 @pytest.mark.parametrize(("width", "more"), [(120, 1), (70, 2), (40, 4)])
 def test_the_file_under_the_cursor_says_all_that_is_wrong_with_it(tmp_path: Path, width: int, more: int) -> None:
-    words = "6:16: handoff target 'nowhere', which a phase names as the next, is no phase (did you mean 'now'?) [L302]"
+    words = (
+        "6:16: handoff target 'nowhere', which a phase names as the next, is not a phase (did you mean 'now'?) [L302]"
+    )
     listed = [ListedCascade(tmp_path / "a.yaml", "a.yaml", "a"), ListedCascade(tmp_path / "b.yaml", "b.yaml", "b")]
     found = CheckedCascade(tmp_path / "a.yaml", phases=1, errors=1, first=words)
     rows = CascadeRows(listed, {"a.yaml": found}, {})

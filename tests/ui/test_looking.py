@@ -341,7 +341,7 @@ async def test_what_a_call_waits_for_is_said_in_the_header_and_in_its_row(tmp_pa
         it.screen.panes.show_live(it.presenter, turned=True)
         await it.pilot.pause()
         assert re.search(r" RUNNING provider 3\d s, retry 1 ", it.text())
-        assert re.search(r"waits for the provider \(try 2\) 3\d\.\ds", it.pane("context"))
+        assert re.search(r"waiting for the provider \(try 2\) 3\d\.\ds", it.pane("context"))
         await it.feed(notices=[Notice("retry", place, {"seconds": 60.0, "try": 3})])
         assert re.search(r" RUNNING retry 2 in \d\d s", it.text())
         assert re.search(r"tries again in \d\d s \(try 3\); has waited 3\d\.\ds", it.pane("context"))

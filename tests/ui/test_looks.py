@@ -148,7 +148,7 @@ async def test_a_candidate_that_is_held_does_not_show_as_running(tmp_path: Path)
         await it.press("C")
         await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
         shown = screen_text(it.app)
-        assert "4 candidates · 1 paused · 3 to come" in shown
+        assert "4 candidates · 1 paused · 3 queued" in shown
         assert "▌‖" in shown
         assert any(line.startswith(" paused") for line in shown.split("\n"))
         await it.press("escape", "x")

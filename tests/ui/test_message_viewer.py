@@ -55,7 +55,7 @@ def test_a_message_names_the_forms_that_it_has_and_why_it_has_no_other() -> None
         *("raw", "rendered", "json")
     ]
     assert view.first == "raw"
-    assert viewed("plain").missing("json") == "The text is no JSON object or list, or too long to be shown as one."
+    assert viewed("plain").missing("json") == "Not a JSON object or list, or too long to be shown as one."
     assert viewed("x" * 9000).missing("rendered").startswith("9,000 characters are too many to typeset")
 
 
@@ -307,7 +307,7 @@ async def test_keys_change_the_form_and_say_why_there_is_none(tmp_path: Path) ->
         await it.press("h", "g")
         assert '▸ { "role": "tool", "content": ' in it.text().split("\n")[1]
         await it.press("s")
-        await it.until(lambda: "The text is no JSON" in it.text())
+        await it.until(lambda: "Not a JSON object" in it.text())
         await it.press("tab")
         assert sheet.form == "sides"
         await it.press("escape")

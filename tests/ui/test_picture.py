@@ -61,7 +61,7 @@ def test_what_is_transparent_stands_on_white() -> None:
     [
         (bomb(), "65,000 × 65,000 pixels are more|exceeds limit"),
         (png(900, 900)[:200], "it cannot be decoded"),
-        (b"<svg/>", "it is no PNG, JPEG, GIF or WebP"),
+        (b"<svg/>", "it is not a PNG, JPEG, GIF or WebP"),
     ],
 )
 def test_bombs_and_damaged_files_are_refused_in_words(data: bytes, said: str) -> None:

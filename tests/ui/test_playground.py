@@ -65,7 +65,7 @@ async def test_a_request_is_sent_again_and_neither_the_run_nor_its_journal_notic
         await it.press("left_square_bracket")
         events = len(it.presenter.state.events)
         screen = await opened(it)
-        assert "Nothing was sent yet." in it.text()
+        assert "Nothing sent yet." in it.text()
         assert "offline · " in it.text(), "the model that the request goes to is not named"
         assert "1 call, free" in it.text()
         assert "1 user" in it.text(), "the request as it stands does not show"
@@ -213,7 +213,7 @@ async def test_without_a_call_there_is_nothing_to_play_with(tmp_path: Path) -> N
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await it.press("P")
         assert it.app.screen is it.screen
-        assert "There is no call yet" in it.text()
+        assert "No call yet" in it.text()
 
 
 async def test_the_playground_looks_as_stored(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ TITLES = {"border_title", "border_subtitle", "tooltip", "title", "sub_title"}
 DOORS = {"plain", "styled", "clean", "clean_line"}
 """The functions that make text harmless."""
 ROWS = {"self", "rows", "made", "empty", "waiting"}
-"""Names of what is no widget: its title is spans, which ``draw`` cleans as the last one before a terminal."""
+"""Names of what is not a widget: its title is spans, which ``draw`` cleans as the last one before a terminal."""
 
 
 def name_of(node: ast.AST) -> str:

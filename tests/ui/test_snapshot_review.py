@@ -198,7 +198,7 @@ async def test_a_folder_without_snapshots_says_how_to_make_one(tmp_path: Path) -
             assert "No snapshots in snapshots/." in screen_text(it.app)
             assert "t on the Bench freezes a run as a test." in screen_text(it.app)
         await it.press("a")
-        assert "There is no snapshot yet." in screen_text(it.app)
+        assert "No snapshots yet." in screen_text(it.app)
         await it.press("d", "o", "n", "x", "escape")
         assert it.app.screen is it.screen
 
@@ -231,7 +231,7 @@ async def test_the_form_proposes_a_free_name_and_objects_in_words(tmp_path: Path
         assert isinstance(it.app.screen, FreezeForm)
         await it.pilot.pause()
         shown = screen_text(it.app)
-        assert "'../up' is no name (letters, digits, '.', '_' and '-', at most 100)" in shown
+        assert "'../up' is not a name (letters, digits, '.', '_' and '-', at most 100)" in shown
         assert "The file goes to snapshots/NAME.json" in shown
         await it.press("escape")
         assert not list((it.session.project.root / "snapshots").glob("*up*"))
@@ -259,7 +259,7 @@ async def test_only_a_run_that_ended_is_frozen(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text(NOTES)
     async with bench(tmp_path, session=session, given={"name": "Ada"}) as it:
         await it.press("t")
-        assert "There is no run to freeze yet" in screen_text(it.app)
+        assert "No run to freeze yet" in screen_text(it.app)
         await it.press("n")
         await it.until(lambda: it.session.stepper.held is not None)
         await it.press("t")

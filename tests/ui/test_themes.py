@@ -57,16 +57,16 @@ def test_the_shipped_themes_are_usable_and_of_every_sort() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("#4488ff", "notacolor"), "primary: 'notacolor' is no colour"),
-        (('"#4488ff"', "#4488ff"), "primary: 'None' is no colour"),
+        (("#4488ff", "notacolor"), "primary: 'notacolor' is not a colour"),
+        (('"#4488ff"', "#4488ff"), "primary: 'None' is not a colour"),
         (("primary", "primaryy"), "primaryy: no such key"),
         (('accent: "#00ffcc"\n', ""), "accent: is missing"),
         (("dark: true", "dark: dusk"), "dark: true or false"),
         (("dark: true", "text_alpha: 7"), "text_alpha: a number from 0 to 1"),
         (("name: mine", "name: '../evil'"), "name: letters, digits and dashes"),
-        (("dark: true", "variables: {border: nope}"), "variables.border: 'nope' is no colour"),
-        (("dark: true", "variables: {link-style: blink}"), "variables.link-style: 'blink' is no text style"),
-        (("dark: true", "variables: {text-lift: loud}"), "variables.text-lift: 'loud' is no share"),
+        (("dark: true", "variables: {border: nope}"), "variables.border: 'nope' is not a colour"),
+        (("dark: true", "variables: {link-style: blink}"), "variables.link-style: 'blink' is not a text style"),
+        (("dark: true", "variables: {text-lift: loud}"), "variables.text-lift: 'loud' is not a share"),
         (("dark: true", "variables: [1]"), "variables: a mapping"),
         (("dark: true", "variables: {tone-cursor: red blue green}"), "variables.tone-cursor: a background"),
         (("dark: true", "dark: ["), ":"),
@@ -105,10 +105,10 @@ def test_a_file_that_is_no_theme_at_all_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("primary: 2026-99-99\n", "odd.yaml: is no YAML"),
-        (f"luminosity_spread: {'1' * 5000}\n", "odd.yaml: is no YAML"),
-        (GOOD.replace('"#00ffcc"', ENDLESS), "is no colour"),
-        (f"{GOOD}variables: {{border: {ENDLESS}}}\n", "is no text"),
+        ("primary: 2026-99-99\n", "odd.yaml: is not YAML"),
+        (f"luminosity_spread: {'1' * 5000}\n", "odd.yaml: is not YAML"),
+        (GOOD.replace('"#00ffcc"', ENDLESS), "is not a colour"),
+        (f"{GOOD}variables: {{border: {ENDLESS}}}\n", "is not text"),
     ],
 )
 def test_values_that_a_stranger_wrote_end_no_app(tmp_path: Path, text: str, words: str) -> None:

@@ -238,7 +238,7 @@ def servers(project: Project) -> Example:
     return Example(
         ServersView(
             [
-                ("clock", McpServer(command=("clock", "--utc")), Offered((tool,), refused=("'b d' is no name",))),
+                ("clock", McpServer(command=("clock", "--utc")), Offered((tool,), refused=("'b d' is not a name",))),
                 ("gone", gone, Offered(fault="there is no program '/no/such/program'")),
             ]
         )

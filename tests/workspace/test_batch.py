@@ -257,7 +257,7 @@ def test_a_setting_is_written_into_the_cascade_that_the_run_is_pinned_to(folder:
     assert "Say {{ input.review }}" in state.cascade_text
     assert state.calls[0].model == "x/b"
     for setting, why in (
-        ("nothing.at=1", "'nothing' is no phase"),
+        ("nothing.at=1", "'nothing' is not a phase"),
         ("judge.maxtokens=1", "did you mean 'max_tokens'?"),
         ("model=", "names no model"),
     ):
@@ -538,7 +538,7 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     assert [one["score_deadly"] for one in body["results"]] == [1, 1, None]
     assert "ended twice" in body["results"][2]["reason_deadly"]
     assert "SIGKILL" in body["results"][2]["reason_deadly"]
-    assert "of the batch ended (exit code 3); its rows went on in another one" in ended.stderr
+    assert "of the batch ended (exit code 3); another one continued its rows" in ended.stderr
     assert len(Project.at(folder).store.run_ids()) == 3
 
 

@@ -57,7 +57,7 @@ def test_messages_are_written_added_moved_and_dropped_and_all_of_it_can_be_taken
     assert texts == [entry.item.message.text for entry in stop.assembly.entries] if stop.assembly else False
     task = texts.index("Look.")
 
-    assert not draft.write(f"message:{task}", "Look."), "the same text is no edit"
+    assert not draft.write(f"message:{task}", "Look."), "the same text is not an edit"
     draft.write(f"message:{task}", "Look har")
     draft.write(f"message:{task}", "Look harder.")
     draft.add(len(texts), "user", "And be brief.")

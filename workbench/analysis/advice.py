@@ -24,7 +24,7 @@ class FaultAdvice(NamedTuple):
 REMEDIES: Mapping[str, FaultAdvice] = {
     "authentication": FaultAdvice(
         "the provider wants another key",
-        "Set the variable named here to a valid key and go on, or run without a provider: --model offline.",
+        "Set the variable named here to a valid key and continue, or run without a provider: --model offline.",
     ),
     "permission": FaultAdvice(
         "the account may not do this",
@@ -58,20 +58,20 @@ REMEDIES: Mapping[str, FaultAdvice] = {
     ),
     "rate_limit": FaultAdvice(
         "the provider wants fewer requests",
-        "Wait as long as it says, then go on; WORKBENCH_TRIES allows more tries, max_parallel fewer calls at once.",
+        "Wait as long as it says, then continue; the setting 'tries' allows more tries, max_parallel fewer at once.",
     ),
-    "server": FaultAdvice("the provider has a fault of its own", "Go on in a while, or choose another model: --model."),
+    "server": FaultAdvice("the provider failed", "Try again in a while, or choose another model: --model."),
     "node_timeout": FaultAdvice(
         "the time limit of the node was over",
         "Give it more with 'timeout' in the file, or another execution with 'max_retries'.",
     ),
     "timeout": FaultAdvice(
         "no answer came in time",
-        "Go on in a while; WORKBENCH_TIMEOUT gives each try more seconds.",
+        "Try again in a while; the setting 'timeout' gives each try more seconds.",
     ),
     "connection": FaultAdvice(
         "the provider cannot be reached",
-        "Check the network and the base URL, and that a server of your own is running; then go on.",
+        "Check the network and the base URL, and that a server of your own is running; then continue.",
     ),
     "bad_answer": FaultAdvice(
         "what came back is not the answer of a model",
@@ -85,7 +85,7 @@ REMEDIES: Mapping[str, FaultAdvice] = {
     ),
     "stream_cut": FaultAdvice(
         "the answer broke off",
-        "What had arrived is kept with the failed call and joined nothing; going on asks again.",
+        "What had arrived is kept with the failed call and joined nothing; continuing asks again.",
     ),
     "blank": FaultAdvice(
         "the answer is empty",
@@ -95,7 +95,7 @@ REMEDIES: Mapping[str, FaultAdvice] = {
 }
 """By ``ModelFault.kind``."""
 
-_UNKNOWN = FaultAdvice("the call failed", "Look at the failed call for what the provider said, then go on.")
+_UNKNOWN = FaultAdvice("the call failed", "Look at the failed call for what the provider said, then continue.")
 
 
 def remedy_of(error: Mapping[str, Any]) -> FaultAdvice:

@@ -249,7 +249,7 @@ class _Comparison:
         return Rule(rule.path, self.today.source.inner_span(path, at + 1, 1).line)
 
     def _values(self, rule: Rule, is_recorded: bool) -> tuple[str, str]:
-        """The value of a rule in the recorded text and in today's; empty if it is no single value."""
+        """The value of a rule in the recorded text and in today's; empty if it is not a single value."""
         path = path_of(rule.path)
         if self.recorded is None or not path:
             return "", ""

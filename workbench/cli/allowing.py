@@ -11,5 +11,5 @@ allow_option = click.option(
     multiple=True,
     metavar="CODE",
     type=click.Choice(LOWERED),
-    help=f"Of pipelines: let an error pass as a warning ({', '.join(LOWERED)}). May be repeated.",
+    help=f"Pipelines only: treat an error as a warning ({', '.join(LOWERED)}). Repeatable.",
 )

@@ -41,7 +41,7 @@ def apply_change(
         told = {"file": change.shown, "strategy": strategy, "phases": list(change.phases)}
         write_json({**body, "apply": told | {"change": change.lines, "written": written}})
     elif not change.lines:
-        talk(f"{change.shown} says so already in every phase that is concerned; nothing to write")
+        talk(f"{change.shown} already uses it in every phase concerned; nothing to write")
     elif written:
         talk(f"written: {change.shown}", "ok")
     else:

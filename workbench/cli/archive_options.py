@@ -28,7 +28,9 @@ def working(function: F) -> F:
     """The options that say who does the work."""
     options = (
         click.option("--processes", type=click.IntRange(1, 1024), metavar="N", help="Processes. Default: all cores."),
-        click.option("--dask", metavar="ADDRESS", help="Have a cluster do it: tcp://HOST:8786, its scheduler."),
+        click.option(
+            "--dask", metavar="ADDRESS", help="Use a Dask cluster; ADDRESS is its scheduler: tcp://HOST:8786."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -93,4 +95,4 @@ def going_on(progress: ArchiveProgress, began: str) -> None:
     """Say that the command goes on with what an earlier one did."""
     if progress.earlier:
         told = f"continues what began at {began}: {progress.earlier:,} of {plural(progress.total, progress.noun)}"
-        talk(f"{told} are done (--anew begins again)", "dim")
+        talk(f"{told} are done (--anew starts over)", "dim")

@@ -27,7 +27,7 @@ output_option = click.option(
     help="Write the results: .json, .jsonl, .csv, .parquet or .html.",
 )
 rows_option = click.option("--rows", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to print.")
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the intervals.")
 
 
 def require_results_file(file: Path) -> None:

@@ -45,7 +45,7 @@ def pricing_by_several(function: F) -> F:
 
 def _pricing(function: F, *, several: bool) -> F:
     told = "Cache rule of this provider; with a model, its prices too: anthropic/claude-sonnet-4.5."
-    more = " May repeat; 'recorded' is the run's own." if several else ""
+    more = " Repeatable; 'recorded' is the run's own." if several else ""
     options = (
         click.option("--provider", multiple=several, metavar="NAME[/MODEL]", help=told + more),
         click.option(
@@ -59,7 +59,7 @@ def _pricing(function: F, *, several: bool) -> F:
         "--cache-ttl",
         type=Lifetime(),
         metavar="TIME",
-        help="How long a cache keeps what was sent, after its last use: 90s, 5m, 1h. Gaps are those of the record.",
+        help="How long a cache keeps a prefix after its last use: 90s, 5m, 1h. Gaps are those of the record.",
     )
     for option in reversed((*options, lasting)):
         function = option(function)

@@ -241,5 +241,5 @@ def _require_new_session(project: Project, session: str) -> None:
     if not session:
         return
     if not SESSION_ID.fullmatch(session):
-        raise Failure(Exit.USAGE, f"'{session}' is no session id", hint="letters, digits, '.', '_' and '-'")
+        raise Failure(Exit.USAGE, f"'{session}' is not a session id", hint="letters, digits, '.', '_' and '-'")
     project.store.require_new(session)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 as_json = click.option("--json", is_flag=True, help="JSON on stdout instead of text.")
-plain = click.option("--plain", is_flag=True, help="Words instead of colours and signs, nothing cut.")
+plain = click.option("--plain", is_flag=True, help="Words instead of colours and signs; nothing is cut.")
 FORMATS = ("text", "json", "sarif", "junit", "github")
 
 report_format = click.option(
@@ -71,7 +71,7 @@ class JsonObject(click.ParamType[Any]):
             return value
         found = read_json(value)
         if not isinstance(found, dict):
-            self.fail(f"{value[:60]!r} is no JSON object", param, ctx)
+            self.fail(f"{value[:60]!r} is not a JSON object", param, ctx)
         return found
 
 
@@ -86,7 +86,7 @@ def _is_file(value: str) -> bool:
 
 
 def read_json(value: str, option: str = "--input") -> Any:
-    """The JSON of an option, or of a file: behind ``@``, or one that is there and is no JSON itself.
+    """The JSON of an option, or of a file: behind ``@``, or one that is there and is not JSON itself.
 
     Raises Failure with the place of the mistake."""
     text, file = value, ""
@@ -173,7 +173,7 @@ answers_option = click.option(
 unscripted_option = click.option(
     "--unscripted",
     type=click.Choice(("fail", "ok")),
-    help="What becomes of a call that no offline reply answers: the run fails (default), or a placeholder answers.",
+    help="A call without an offline reply: the run fails (default), or a placeholder answers.",
 )
 
 

@@ -98,10 +98,10 @@ class Until(Struct):
 
     @classmethod
     def parse(cls, text: str) -> Until:
-        """Raises Failure for a turn that is no number."""
+        """Raises Failure for a turn that is not a number."""
         phase, _, turn = text.partition(":")
         if turn and not (turn.isdigit() and int(turn) > 0):
-            raise Failure(Exit.USAGE, f"'{text}' is no place", hint="write phase or phase:turn, turns count from 1")
+            raise Failure(Exit.USAGE, f"'{text}' is not a place", hint="write phase or phase:turn, turns count from 1")
         return cls(phase, int(turn) if turn else 1)
 
     async def __call__(self, stop: Stop) -> Decision:
@@ -234,7 +234,7 @@ def drive(work: Coroutine[Any, Any, Result], verdict: Verdict) -> Result:
 def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way: RunOptions) -> int:
     """Run a cascade file; the exit code. Raises the errors of opening the file, and Failure if it cannot run."""
     if way.session and not SESSION_ID.fullmatch(way.session):
-        raise Failure(Exit.USAGE, f"'{way.session}' is no session id", hint="letters, digits, '.', '_' and '-'")
+        raise Failure(Exit.USAGE, f"'{way.session}' is not a session id", hint="letters, digits, '.', '_' and '-'")
     opened = project.open(file, way.allow)
     if opened.definition is None:
         raise cannot_run(opened)
@@ -410,4 +410,4 @@ def _print_output(text: str) -> None:
 
 def _known_phase(name: str, phases: list[str]) -> None:
     if name not in phases:
-        raise Failure(Exit.USAGE, f"'{name}' is no phase", hint=f"there are {', '.join(phases)}")
+        raise Failure(Exit.USAGE, f"'{name}' is not a phase", hint=f"there are {', '.join(phases)}")

@@ -220,7 +220,7 @@ class Message(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Message:
-        """The inverse of ``to_json``. Raises KeyError or TypeError when the body is no message."""
+        """The inverse of ``to_json``. Raises KeyError or TypeError when the body is not a message."""
         content = body["content"]
         parts = content if isinstance(content, str) else tuple(_part(part) for part in content)
         calls = tuple(

@@ -68,7 +68,7 @@ def _parsed(text: str) -> Place:
     try:
         visit, attempt, turn, call = (int(n) for n in numbers)
     except ValueError:
-        raise ValueError(f"'{text}' is no place; expected [branch/]phase/visit/attempt/turn/call") from None
+        raise ValueError(f"'{text}' is not a place; expected [branch/]phase/visit/attempt/turn/call") from None
     branch, _, phase = head.rpartition("/")
     return Place(branch, phase, visit, attempt, turn, call)
 

@@ -200,7 +200,7 @@ def _part(reader: Reader, call: Call) -> Part:
     kind = PARTS.get(call.name.text)
     if kind is None:
         hint = _nearest(call.name.text, list(PARTS)) or f"one of {', '.join(PARTS)}"
-        raise reader.error(call.name.column - 1, f"'{call.name.text}' is no strategy", hint)
+        raise reader.error(call.name.column - 1, f"'{call.name.text}' is not a strategy", hint)
     values: dict[str, Any] = {}
     names = list(kind.parameters())
     for position, (word, alternatives) in enumerate(call.arguments):

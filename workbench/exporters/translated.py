@@ -41,10 +41,10 @@ _PLACE = re.compile(r"\{\{\s*(input|state|outputs)\.(\w+)\s*\}\}")
 
 
 def as_dot(loaded: Loaded) -> Translation:
-    """A cascade as a pipeline that loads. Raises CannotTranslate for a file that is no cascade, or a broken one."""
+    """A cascade as a pipeline that loads. Raises CannotTranslate for a file that is not a cascade, or a broken one."""
     cascade = loaded.cascade
     if cascade is None or loaded.own is not None:
-        raise CannotTranslate("it is no cascade without errors")
+        raise CannotTranslate("it is not a cascade without errors")
     return _Dot(cascade).translated()
 
 

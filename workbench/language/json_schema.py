@@ -65,11 +65,11 @@ def is_type(value: object, kind: str) -> bool:
 
 
 def bad_schema(schema: dict[str, Any]) -> tuple[Path, str] | None:
-    """Returns where and why a value is no JSON Schema; None when it is one. The draft is the schema's own, else
+    """Returns where and why a value is not a JSON Schema; None when it is one. The draft is the schema's own, else
     2020-12."""
     library = _library().jsonschema
     if not isinstance(schema.get("$schema", ""), str):
-        return ("$schema",), "$schema is no text"
+        return ("$schema",), "$schema is not text"
     try:
         library.validators.validator_for(schema, default=library.Draft202012Validator).check_schema(schema)
         told = unusable(schema)

@@ -40,7 +40,7 @@ class Loaded(Struct, frozen=True, dict=True):
     draft: Cascade | None = None
     """The cascade without its faulty parts, to be shown and checked further; never to be run."""
     own: Graph | None = None
-    """The graph of a file that is no cascade."""
+    """The graph of a file that is not a cascade."""
     broken: bool = False
     """Parts of a graph were not understood, so findings about the whole graph would be wrong."""
 
@@ -78,7 +78,7 @@ def load(text: str | bytes, file: str = "") -> Loaded:
         cascade = made.cascade if all(problem.severity is not Severity.ERROR for problem in problems) else None
         return Loaded(made.source, cascade, tuple(problems), outline, made.cascade, made.graph)
     if other := _other_kind(source.data):
-        message = "this is no cascade ('cascade_id' and 'phases' are missing), and no decomposition ('sub_tasks')"
+        message = "this is not a cascade ('cascade_id' and 'phases' are missing), and no decomposition ('sub_tasks')"
         wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=other)
         return Loaded(source, None, (*problems, wrong_kind), ())
     cascade, draft, found = _validated(source)

@@ -190,7 +190,7 @@ def whole_count(value: Any) -> int | None:
 
 
 _MOST = 2**53
-"""Above it a number is no count of tokens or dollars: a journal refuses it, and sums would have no end."""
+"""Above it a number is not a count of tokens or dollars: a journal refuses it, and sums would have no end."""
 
 
 def _is_amount(value: Any) -> bool:

@@ -219,7 +219,7 @@ def _plain(error: BaseException) -> str:
 
 def _words(error: BaseException) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return "a piece of it is no JSON"
+        return "a piece of it is not JSON"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)  # asyncio puts the address in its place, which the message names already
     return f"no {error}" if isinstance(error, KeyError) else str(error).strip()

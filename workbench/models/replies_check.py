@@ -112,7 +112,7 @@ class _Check:
         hint = f"did you mean '{near}'?" if near else f"its phases are {own}"
         if not self._complete:
             hint += "; a cascade that is started by name may have it"
-        told = f"'{name}' is no phase of this cascade, or of one that it starts"
+        told = f"'{name}' is not a phase of this cascade, or of one that it starts"
         return self._problem(severity, "L902", told, path, hint)
 
     def _entries(

@@ -78,7 +78,7 @@ def lifetime_of(text: str) -> float:
     """Seconds of a time as people write it: ``90s``, ``5m``, ``1h``. Raises PricesError."""
     found = re.fullmatch(r"(\d{1,6})([smh])", text.strip())
     if found is None:
-        raise PricesError(f"'{text}' is no time: write 90s, 5m or 1h")
+        raise PricesError(f"'{text}' is not a time: write 90s, 5m or 1h")
     return int(found[1]) * _UNITS[found[2]]
 
 

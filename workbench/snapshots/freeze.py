@@ -31,9 +31,9 @@ class Label(Struct, frozen=True):
     mode: Mode = "strict"
 
     def __post_init__(self) -> None:
-        """Raises SnapshotError for a name that is no file name."""
+        """Raises SnapshotError for a name that is not a file name."""
         if not NAME.fullmatch(self.name):
-            raise SnapshotError(f"'{self.name}' is no name", hint="letters, digits, '.', '_' and '-', at most 100")
+            raise SnapshotError(f"'{self.name}' is not a name", hint="letters, digits, '.', '_' and '-', at most 100")
 
 
 def execution_of(recording: Recording) -> dict[str, Any]:

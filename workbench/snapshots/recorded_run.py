@@ -109,7 +109,7 @@ def _events(rows: object, run_id: str, where: str) -> tuple[Event, ...]:
     events: list[Event] = []
     for index, row in enumerate(rows):
         if not isinstance(row, list) or [*map(type, row)] != _ROW or [*map(type, row[2])] != _PLACE:
-            raise SnapshotError(f"'{where}[{index}]' is no event: [time, kind, place, data] is expected")
+            raise SnapshotError(f"'{where}[{index}]' is not an event: [time, kind, place, data] is expected")
         at, kind, place, data = row
         events.append(Event(index + 1, at, run_id, kind, Place(*place), data))
     if not events or (events[-1].kind != "run_finished" and not any(e.kind == "run_finished" for e in events)):
@@ -123,7 +123,7 @@ _PLACE = [str, str, int, int, int, int]
 
 def _object(value: object, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise SnapshotError(f"'{where}' is no object")
+        raise SnapshotError(f"'{where}' is not an object")
     return value
 
 
@@ -142,4 +142,4 @@ def _images(value: object, where: str) -> dict[str, bytes]:
     try:
         return {digest: base64.b64decode(data, validate=True) for digest, data in _object(value, where).items()}
     except (binascii.Error, TypeError, ValueError):
-        raise SnapshotError(f"'{where}' holds something that is no base64") from None
+        raise SnapshotError(f"'{where}' holds something that is not base64") from None

@@ -148,7 +148,7 @@ def _must_be_whole(snapshot: Snapshot) -> None:
 
 
 def _readable(kept: RecordedRun) -> Recording:
-    """The recording. Raises SnapshotError with the first event that is no event of its kind."""
+    """The recording. Raises SnapshotError with the first event that is not an event of its kind."""
     try:
         for run_id in kept.children:
             kept.child(run_id)

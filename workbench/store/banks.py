@@ -114,7 +114,7 @@ class Banks:
 
 
 def _name_in(path: Path) -> str:
-    """The name of the bank in a file; empty for a file that is no bank."""
+    """The name of the bank in a file; empty for a file that is not a bank."""
     try:
         with path.open("rb") as file:
             head = json.loads(file.readline(4096))

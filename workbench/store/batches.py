@@ -37,7 +37,7 @@ class BatchFolder:
     def __init__(self, root: Path, name: str) -> None:
         """``root`` is the folder of the store. Raises StoreError for what cannot be a name."""
         if not is_id(name):
-            raise StoreError(f"'{name[:80]}' is no name of a batch: letters, digits, '.', '_' and '-'")
+            raise StoreError(f"'{name[:80]}' is not a name of a batch: letters, digits, '.', '_' and '-'")
         self.name, self._root = name, root
         self.path = safe_join(root / FOLDER, name)
 

@@ -44,12 +44,12 @@ def number(text: str) -> float:
     """``8000``, ``8,000``, ``8k``, ``1.5M``, ``$0.05``. Raises BadValue."""
     found = _NUMBER.fullmatch(text.removeprefix("$"))
     if found is None:
-        raise BadValue(f"'{text}' is no number")
+        raise BadValue(f"'{text}' is not a number")
     digits, unit = found.groups()
     try:
         value = float(re.sub(r",(?=\d{3}\b)", "", digits))
     except ValueError:
-        raise BadValue(f"'{text}' is no number") from None
+        raise BadValue(f"'{text}' is not a number") from None
     return value * {"k": 1e3, "m": 1e6, "": 1.0}[(unit or "").lower()]
 
 
@@ -57,7 +57,7 @@ def length(text: str) -> float:
     """Seconds of ``90``, ``90s``, ``2m``, ``3h``, ``7d``, ``2w``, ``800ms``. Raises BadValue."""
     found = _LENGTH.fullmatch(text.lower())
     if found is None:
-        raise BadValue(f"'{text}' is no length of time such as 90s, 5m, 2h, 7d or 2w")
+        raise BadValue(f"'{text}' is not a length of time such as 90s, 5m, 2h, 7d or 2w")
     return float(found[1]) * _UNITS[found[2] or ""]
 
 
@@ -73,7 +73,7 @@ def period(text: str, now: datetime) -> Period:
         return Period(start, start + day)
     found = _MOMENT.fullmatch(text)
     if found is None:
-        raise BadValue(f"'{text}' is no date such as 2026-11-01, 2026-11, today or yesterday")
+        raise BadValue(f"'{text}' is not a date such as 2026-11-01, 2026-11, today or yesterday")
     year, month, date, hour, minute = (None if part is None else int(part) for part in found.groups())
     try:
         start = midnight.replace(year=year or 1, month=month or 1, day=date or 1, hour=hour or 0, minute=minute or 0)
@@ -85,7 +85,7 @@ def period(text: str, now: datetime) -> Period:
             return Period(start, (start + 31 * day).replace(day=1))
         return Period(start, start.replace(year=start.year + 1))
     except (ValueError, OverflowError):
-        raise BadValue(f"'{text}' is no day of the calendar") from None
+        raise BadValue(f"'{text}' is not a day of the calendar") from None
 
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -264,7 +264,7 @@ def choice_test(field: Field, values: Sequence[str]) -> Test:
     for value in values:
         close = [name for name in field.choices if name.startswith(value.lower())] if value else []
         if not close:
-            raise BadValue(f"'{value}' is no value of {field.name}")
+            raise BadValue(f"'{value}' is not a value of {field.name}")
         chosen.update(close)
 
     def test(run: RunSummary) -> bool:

@@ -333,7 +333,7 @@ class Store:
     def image_path(self, run_id: str, digest: str) -> Path:
         """The file of an image, to be linked under a readable name. Raises StoreError."""
         if not is_digest(digest):
-            raise StoreError(f"{digest[:80]!a} is no sha256 digest")
+            raise StoreError(f"{digest[:80]!a} is not a sha256 digest")
         return self.folder(run_id) / "blobs" / digest
 
     def image(self, run_id: str, digest: str) -> bytes:

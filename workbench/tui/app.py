@@ -501,7 +501,7 @@ def run_app(
         app.run()
     code = app.return_code or 0
     if code == 1 and not app.last_words:
-        app.last_words = f"error: the app ended by a fault of its own; its traceback is in {log}"
+        app.last_words = f"error: the app crashed; the traceback is in {log}"
     if app.last_words:
         print(app.last_words, file=sys.stderr)
     return code

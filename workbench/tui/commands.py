@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from workbench.views.keys import Key
 
-KEYS, NAMES = 11, 32
-"""Cells of the columns of keys and of names, at most."""
+KEYS, NAMES, NARROW = 11, 32, 25
+"""Cells of the columns of keys and of names, at most; of names below 100 columns, so that sentences can be read."""
 CONTEXTS = ("bench", "annotate", "app", "tree", "list")
 """Contexts of the keys that it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
@@ -60,7 +60,8 @@ class Commands(Provider):
             mark = " (now)" if name == current else ""
             entries.append(NamedCommand(f"theme:{name}", f"Theme {flat(name)}{mark}", "", "", "colour colors dark"))
         self._key_cells = min(KEYS, max((cell_len(entry.key) for entry in entries), default=0) + 2)
-        self._name_cells = min(NAMES, max((cell_len(entry.name) for entry in entries), default=0))
+        most = NAMES if self.app.size.width >= 100 else NARROW
+        self._name_cells = min(most, max((cell_len(entry.name) for entry in entries), default=0))
         return entries
 
     def _works(self, key: Key) -> bool:

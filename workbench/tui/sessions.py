@@ -311,7 +311,7 @@ class Sessions:
         if tab.was == "held" and state.held is not None:
             self._host.say(f"{name}: paused {state.held.words} {state.held.place.phase}")
         elif tab.was == "asked":
-            self._host.say(f"{name}: waits for your answer", "warning")
+            self._host.say(f"{name}: is waiting for your answer", "warning")
         elif not state.alive and state.started:
             self._host.say(f"{name}: {state.run.status}", "error" if state.run.status == "failed" else "information")
         self._host.bench.show_tabs()
@@ -542,7 +542,7 @@ class Sessions:
         except OSError as fault:
             if not self._keeping_failed:
                 self._keeping_failed = True
-                words = f"how this looks is not kept for the next time: {fault.strerror}"
+                words = f"the layout could not be saved: {fault.strerror}"
                 self._host.later(self._host.say, words, "warning")
 
 

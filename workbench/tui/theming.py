@@ -83,7 +83,7 @@ def _rounded(style: Style) -> Style:
 
 @lru_cache(maxsize=4096)
 def nearest(color: RichColor | None) -> RichColor | None:
-    """The nearest of xterm's 256 colours by distance; one that is no mixture of red, green and blue stays."""
+    """The nearest of xterm's 256 colours by distance; one that is not a mixture of red, green and blue stays."""
     if color is None or color.triplet is None:
         return color
     wanted = color.triplet
@@ -123,7 +123,7 @@ class ThemedApp(App[int]):
         if found is not None:
             self.register_theme(found)
         elif theme not in self.available_themes:
-            self.early_notices.append(f"theme '{theme}' is not there or not usable; {self.theme} is used")
+            self.early_notices.append(f"theme '{theme}' is missing or broken; {self.theme} is used")
             return
         self.theme = theme
         self.stylesheet.set_variables(self.get_css_variables())

@@ -28,7 +28,7 @@ SHOWN = 50
 _EXCERPT = 200
 TOKENS = {"success": "ok", "failed": "error", "blocked": "error", "diverged": "error", UNFIT: "error", OPEN: "dim"}
 """How the word for a status looks."""
-WORDS = {OPEN: "open", UNFIT: "does not fit"}
+WORDS = {OPEN: "not run", UNFIT: "does not fit"}
 
 
 def score_text(value: float | None) -> str:
@@ -410,7 +410,7 @@ def _overview(one: Matrix) -> Sequence[Piece]:
 
 
 def _spent(known: float, predicted: float, unpriced: int, *, estimated: bool) -> str:
-    """A sum of money as lists of runs say it: ``~`` where a part is no bill, ``+?`` where one has no price."""
+    """A sum of money as lists of runs say it: ``~`` where a part is not a bill, ``+?`` where one has no price."""
     if unpriced and not known + predicted:
         return UNPRICED
     return money(known + predicted, exact=not (predicted or estimated)) + ("+?" if unpriced else "")
@@ -625,7 +625,12 @@ def diff_rows(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> DiffRow
         name, label = matrix.plan.rows[row].label, matrix.plan.variants[variant].label
         labels.append(clean_line(f"row {name} · {label}: {' · '.join([*scores, _took(one)])}", 400))
         texts.append(one.output if one.status in DONE else one.reason)
-    return DiffRows((texts[0], texts[1]), (labels[0], labels[1]), (("Two cells", "title"),), copy="\n\n".join(texts))
+    return DiffRows(
+        (texts[0], texts[1]),
+        (labels[0], labels[1]),
+        (("Outputs", "title"), (f"  {flat(matrix.plan.name, 60)}", "name")),
+        copy="\n\n".join(texts),
+    )
 
 
 def table_lines(table: Table) -> list[TextLine]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from workbench.engine.debugger.condition import asked_at
 from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.gate import StopKind
@@ -13,7 +15,7 @@ from workbench.views.model import Rows
 from workbench.views.signs import sign
 
 NAME = 34
-"""Cells of what was written."""
+"""Cells of what was written, at most."""
 
 
 def meaning(point: Breakpoint) -> str:
@@ -59,7 +61,7 @@ class BreakpointRows(Rows):
     @property
     def empty(self) -> tuple[str, ...]:  # type: ignore[override]
         return (
-            "There is no breakpoint.",
+            "No breakpoints.",
             told("{breakpoints.add} adds one, by phase, turn, edge, outcome, tool or condition."),
         )
 
@@ -70,7 +72,8 @@ class BreakpointRows(Rows):
         point = self.points[index]
         mark = ("◇", "faint") if point.disabled else sign("breakpoint")
         token = "faint" if point.disabled else "plain"
-        name = fit(flat(str(point)), max(12, min(NAME, width // 2)))
+        widest = max(cell_len(flat(str(one))) for one in self.points)
+        name = fit(flat(str(point)), max(12, min(NAME, widest, width // 2)))
         words = f"  {flat(meaning(point))}" + ("  (disabled)" if point.disabled else "")
         return Row(crop(((" ", "plain"), mark, (" ", "plain"), (name, token), (words, "dim")), width))
 

@@ -52,7 +52,7 @@ def candidate_doc(
         lines += _output(row, seen, str(shown.get("render", "auto")), whole=whole, gallery=gallery)
     told = "" if "mutations" in hidden else prompt_of(row)
     if told:
-        lines += [TextLine(""), TextLine("what it was told", "head"), *text_lines(told, "dim", whole=whole)]
+        lines += [TextLine(""), TextLine("prompt", "head"), *text_lines(told, "dim", whole=whole)]
     known = [f"{count(row.tokens, row.tokens_grade)} tokens"] if row.tokens is not None else []
     known += [seconds(row.seconds)] if row.seconds is not None else []
     facts = ((" · ".join(known), "dim"),) if known and not bare else ()
@@ -110,7 +110,7 @@ def _facts(
     if "metadata" in hidden:
         yield TextLine(entrant.status, "bold")
         return
-    words = ["paused" if held else entrant.status if entrant.status != "pending" else "waits for its turn"]
+    words = ["paused" if held else entrant.status if entrant.status != "pending" else "queued"]
     words += [f"score {score_words(row)}"] if row.score is not None else []
     words += [f"cost {cost_words(row)}"] if cost_words(row) else []
     words += ["refined here"] if row.incumbent else []

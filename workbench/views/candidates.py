@@ -29,7 +29,7 @@ from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Ta
 
 COST, QUALITY = "US dollars", "quality"
 """Quantities on the axes of the plot."""
-FRONTIER = "★ won  ● on the frontier: none is as good for less"
+FRONTIER = "★ won  ● on the frontier: no other is as good for less"
 
 
 def plot_points(rows: Sequence[RankedCandidate]) -> list[Point]:
@@ -468,7 +468,7 @@ def contest_words(rows: CandidateRows) -> str:
     waiting = sum(e.status == "pending" for r in rows.contest.rounds for e in r.entrants)
     parts += [f"{held} paused"] if held else []
     parts += [f"{running} running"] if running else []
-    parts += [f"{waiting} to come"] if waiting and (running or held) else []
+    parts += [f"{waiting} queued"] if waiting and (running or held) else []
     winner = rows.by_index(rows.contest.winner) if rows.contest.winner is not None else None
     judged = all(r.evaluation is not None for r in rows.contest.rounds)
     if rows.question is not None:
@@ -514,12 +514,12 @@ def notes(rows: Sequence[RankedCandidate]) -> Iterator[tuple[str, str]]:
     scores = [row.number for row in rows if row.assumed_score]
     if scores:
         yield (
-            f"~ the evaluator gave no score to {', '.join(scores)}: 100 for its winner and 50 for others stand in",
+            f"~ no score from the evaluator for {', '.join(scores)}: its winner counts as 100, others as 50",
             "masked",
         )
     costs = [row.number for row in rows if row.assumed_cost is not None]
     if costs:
-        yield f"~ the cost of {', '.join(costs)} is not known: the mean of the known stands in", "masked"
+        yield f"~ the cost of {', '.join(costs)} is unknown: the mean of the known costs is used", "masked"
     predicted = [row.number for row in rows if row.cost_grade == "predicted" and row.assumed_cost is None]
     if predicted and len(predicted) < len(rows):
         yield f"~ of {', '.join(predicted)} calls without a bill are predicted, for their input alone", "masked"
@@ -594,7 +594,7 @@ def attempts_words(of: Round) -> str:
     if data.get("evaluator_pick") is None or not compared:
         return ""
     names = ", ".join(map(candidate_name, compared))
-    return f"attempts 1 to {len(compared)} of the evaluator are {names}"
+    return f"attempts 1 to {len(compared)} of the evaluator: {names}"
 
 
 ALIKE = 10
@@ -624,7 +624,7 @@ def _alike(a: str, b: str) -> int:
 def _said(row: RankedCandidate) -> str:
     status = row.entrant.status
     if status == "pending":
-        return "waits for its turn"
+        return "queued"
     return row.output or row.entrant.reason or ("…" if status == "running" else "(no text)")
 
 
@@ -637,5 +637,5 @@ def _said_token(row: RankedCandidate) -> str:
 def no_candidates(state: RunState) -> str:
     """The text if there is nothing to show."""
     if not state.run_id:
-        return told("There is no run yet: {run.start} makes one.")
+        return told("No run yet: {run.start} starts one.")
     return "No candidates ran in this run: no phase has soundings, or none was reached."

@@ -17,6 +17,8 @@ WHY = 24
 SOURCE = 11
 LEAST_WHY = 18
 """Cells that a reason keeps where names of tools would be cut otherwise: ``masked: age 6 > 3``."""
+TIGHT_WHY = 15
+"""The same where figures with signs take what it lacks: ``age 6 > 3``."""
 
 
 class Needs(Struct, frozen=True):
@@ -72,7 +74,12 @@ def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
     tokens = max(len("full") + 2, min(TOKENS, needs.tokens + 2))
     fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * tokens + 1
     flexible = max(12, width - fixed)
+    if tokens > max(len("full"), needs.tokens) + 1 and needs.name + 1 > flexible - LEAST_WHY:
+        # A space between two numbers is enough where names would be cut for the second one.
+        tokens -= 1
+        flexible += 2
+    least_why = LEAST_WHY if needs.name + 1 <= flexible - LEAST_WHY else TIGHT_WHY
     share = max(min(flexible * 45 // 100, max(SOURCE, flexible - WHY)), flexible - needs.why - 1)
-    share = max(share, min(needs.name + 1, flexible - LEAST_WHY))
+    share = max(share, min(needs.name + 1, flexible - least_why))
     source = max(7, min(27, needs.source + 1, share))
     return Columns(width, number, marked, source, flexible - source, tokens)

@@ -85,7 +85,7 @@ def _drawn(comparison: Comparison, room: int, height: int) -> list[TextLine]:
     width = (room - GAP) // 2 if beside else room
     rows = max(4, height - 7 if beside else (height - 11) // 2)
     drawn = [_drawing(plot, width, rows) for plot in plots]
-    none: Drawn = (("No price is known: there is no cost to draw.", "dim"),)
+    none: Drawn = (("No price is known, so there is no cost to plot.", "dim"),)
     sent, paid = drawn[0], drawn[1] if priced else [none]
     lines = _side_by_side(sent, paid, width) if beside else [*sent, (), *paid]
     return [drawn_line(spans) for spans in (_legend(comparison), (), *lines)]

@@ -138,7 +138,7 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
             if all(b.price.rule.provider == "none" for b in breaches):
                 yield f"{name} frees {freed} tokens; what it breaks in the cache is unknown, because its rule is"
                 continue
-            yield f"{name} frees {freed} tokens and has {rewritten} read anew that were cached"
+            yield f"{name} frees {freed} tokens but re-reads {rewritten} that were cached"
             if side.pays_after and cheaper(other.totals, side.totals) == 1:
                 # The calls between two breaks saved more than the breaks cost: how long one of them takes to pay back
                 # would read as if the whole did not pay.
@@ -160,7 +160,7 @@ def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
     if breach.price.rule.provider == "none":
         return f"frees {count(breach.freed, seen.grade)} tokens"
     rewritten = count(breach.rewritten, seen.grade)
-    what = f"frees {count(breach.freed, seen.grade)} tokens, {rewritten} are read anew that were cached"
+    what = f"frees {count(breach.freed, seen.grade)} tokens, but re-reads {rewritten} that were cached"
     said = _pays(breach.turns, f"{breach.left} remain")
     if breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)):
         said = _dearer(breach.price.rule.minimum if _is_short(seen) else 0)

@@ -5,6 +5,8 @@ as one list of lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from textwrap import wrap
 
 from workbench.views.cells import Row, Span, fit
 from workbench.views.edits import diff_lines
@@ -57,12 +59,18 @@ class DiffRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         self.lay_out(width)
+        old, new = self.labels
         if not self._is_beside(width):
-            names = f" − {self.labels[0]}  + {self.labels[1]}"
-            return (Row(((fit(names, width), "head"),)),)
+            lines = (
+                f" {line}" for sign, text in (("−", old), ("+", new)) for line in wrap(f"{sign} {text}", width - 2)
+            )
+            return tuple(Row(((fit(line, width), "head"),)) for line in lines)
         half = (width - 1) // 2
-        left, right = fit(f" {self.labels[0]}", half), fit(f" {self.labels[1]}", width - 1 - half)
-        return (Row(((left, "head"), ("│", "rule"), (right, "head"))),)
+        pairs = zip_longest(wrap(old, half - 2) or [""], wrap(new, width - half - 3), fillvalue="")
+        return tuple(
+            Row(((fit(f" {left}", half), "head"), ("│", "rule"), (fit(f" {right}", width - 1 - half), "head")))
+            for left, right in pairs
+        )
 
     def row(self, index: int, width: int) -> Row:
         self.lay_out(width)

@@ -264,7 +264,7 @@ def output_lines(run: RunState | None) -> list[TextLine]:
     if run is None:
         return []
     blocks: list[tuple[str, str]] = []
-    outputs = list(reversed(run.outputs.items()))
+    outputs = [(label, text) for label, text in reversed(run.outputs.items()) if text.strip()]
     if run.finished:
         same = outputs and outputs[0][1] == run.output
         blocks.append((f"the run, from {outputs[0][0]}" if same else "the run", run.output or "(nothing)"))

@@ -34,7 +34,7 @@ def failure_doc(call: CallState, index: int, run: RunState) -> TextRows:
     if (wait := data.get("retry_in")) is not None:
         lines += [TextLine(""), TextLine(f"The next try: {seconds(wait)} later.", "dim")]
     elif "imported" in run.ports:
-        lines += [TextLine(""), TextLine("The program that asked decides whether it asks again.", "dim")]
+        lines += [TextLine(""), TextLine("The program decides whether to try again.", "dim")]
     else:
         lines += [TextLine(""), TextLine("What to do", "head"), *text_lines(remedy.do)]
         lines.append(TextLine(_keys(again=remedy.again), "dim"))

@@ -176,7 +176,7 @@ def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Spa
     """Says what the run does, or how it ended; before that, that the disk is full."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
     if facts.question:
-        return [*lost, (Target(told(" WAITS FOR YOU  {run.answer} answers "), "run.answer"), "waiting-badge")]
+        return [*lost, (Target(told(" WAITING FOR YOU  {run.answer} answers "), "run.answer"), "waiting-badge")]
     if facts.held:
         return [*lost, (f" PAUSED {flat(facts.held)} ", "held-badge")]
     if run.status == "running":

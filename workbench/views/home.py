@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HOW_TO_BEGIN = (
     "No cascades in this folder.",
     "",
-    "{home.new}  makes one from a template: it runs at once, with scripted replies, no key and no network",
+    "{home.new}  creates one from a template: it runs at once, with scripted replies, no key and no network",
     "{home.demo}  opens the tour: larger examples in a new folder of your own",
     "   workbench open FILE opens a cascade from elsewhere.",
 )

@@ -17,14 +17,14 @@ from workbench.workspace.live_runs import LivePlan, LiveResult
 PREVIEW = 80
 """Characters of an output in a table."""
 _SIGNS = {"waiting": "pending", "running": "running", "success": "done", "unsent": "blocked"}
-_WORDS = {"unsent": "not run", "waiting": "to come"}
+_WORDS = {"unsent": "not run", "waiting": "queued"}
 
 
 def plan_words(plan: LivePlan) -> str:
     """``2 runs by gpt-4.1-mini, ~$0.0123 expected, budget $0.0246``."""
     by = ", ".join(flat(model) for model in plan.models)
     if plan.offline:
-        return f"{plural(len(plan.runs), 'run')} by {by}: no model is asked, and how good the answers are stays unknown"
+        return f"{plural(len(plan.runs), 'run')} by {by}: no model is called, so answer quality stays unknown"
     expected = UNPRICED if plan.expected is None else f"{money(plan.expected)} expected"
     return f"{plural(len(plan.runs), 'run')} by {by}, {expected}, budget {money(plan.max_cost, exact=True)}"
 

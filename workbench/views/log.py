@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
@@ -97,6 +98,10 @@ class LogRows(Rows):
         return f"{clock(line.at)} {flat(where(line.place))} {line.sort} {flat(line.text)}"
 
 
+MEASURED = 400
+"""Events, the newest, that decide how wide the columns of the journal are."""
+
+
 class EventRows(Rows):
     """The journal: every event with its data in one line."""
 
@@ -104,18 +109,30 @@ class EventRows(Rows):
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
+        self._number, self._kind, self._place = 0, 0, 0
+        """Cells of the columns, by what stands in the newest events."""
+        self._measured = -1
+
+    def lay_out(self, width: int) -> None:
+        if self._measured != len(self.events):
+            self._measured = len(self.events)
+            newest = self.events[-MEASURED:]
+            self._number = max((len(str(one.seq)) for one in newest), default=1)
+            self._kind = max((cell_len(one.kind) for one in newest), default=0)
+            self._place = min(24, max((cell_len(where(one.place)) for one in newest), default=0))
 
     def __len__(self) -> int:
         return len(self.events)
 
     def row(self, index: int, width: int) -> Row:
         event = self.events[index]
-        time, place = (12, 14) if width > 100 else (8, 10)
+        roomy = width > 100
+        time, number = (12, 6) if roomy else (8, self._number)
         spans: tuple[Span, ...] = (
-            (f" {event.seq:>6} ", "faint"),
-            (f"{clock(event.at)[:time]:<{time}}  ", "faint"),
-            (fit(event.kind, 19) + " ", "head" if event.kind == "blob" else "plain"),
-            (fit(where(event.place), place) + " ", "dim"),
+            (f" {event.seq:>{number}} ", "faint"),
+            (f"{clock(event.at)[:time]:<{time}}" + ("  " if roomy else " "), "faint"),
+            (fit(event.kind, self._kind) + " ", "head" if event.kind == "blob" else "plain"),
+            (fit(where(event.place), self._place if roomy else min(self._place, 18)) + " ", "dim"),
             *_fields(event, max(80, width)),
         )
         return Row(crop(spans, width))

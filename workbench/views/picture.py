@@ -144,7 +144,7 @@ def scaled(data: bytes, size: Callable[[int, int], tuple[int, int]]) -> Pillow.I
     except CannotDraw:
         raise
     except PIL.UnidentifiedImageError as fault:
-        raise CannotDraw("it is no PNG, JPEG, GIF or WebP image") from fault
+        raise CannotDraw("it is not a PNG, JPEG, GIF or WebP image") from fault
     except Exception as fault:
         raise CannotDraw(f"it cannot be decoded: {fault}") from fault
 

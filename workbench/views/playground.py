@@ -31,7 +31,7 @@ _SIGNS = {
     "stopped": "stopped",
 }
 WORDS = {"unsent": "not sent"}
-"""Of a status that is no word by itself."""
+"""Of a status that is not a word by itself."""
 
 
 def where(subject: Subject) -> str:
@@ -167,7 +167,7 @@ class SampleRows(Rows):
 
     def __init__(self, samples: Sequence[Sample], tick: int = 0) -> None:
         self.empty = (
-            "Nothing was sent yet.",
+            "Nothing sent yet.",
             told("{playground.send}  sends the request as it stands; nothing is written into the run"),
             told("{playground.edit}  edits it first"),
             told("{playground.models}  chooses models, the number of answers and a budget"),

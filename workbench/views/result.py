@@ -155,7 +155,7 @@ class ResultRows(Rows):
         """Without a ``table`` a ``note`` stands in its place, which may say what went wrong."""
         self.table = table
         self.first = 0
-        self.empty = tuple(note) if table is None else ("The result has no rows.",)
+        self.empty = tuple(note) if table is None else ("No rows.",)
         self.empty_token = "error" if is_fault else "dim"
         self._columns: tuple[Field, ...] = table.columns if table is not None else ()
         self._right = [_is_number(column) for column in self._columns]
@@ -325,7 +325,7 @@ class CatalogueRows(Rows):
 
 INNER = "internal"
 """The text that replaces the names of tables that serve the index."""
-_INNER_ABOUT = "Tables that serve the index, or that another table shows better."
+_INNER_ABOUT = "Internal tables, and tables that another table shows better."
 
 
 def _fold(unfolded: bool) -> str:

@@ -60,7 +60,7 @@ def origin_words(run: RunSummary, *, named: bool = True) -> str:
 
 def stop_words(at: str) -> str:
     """Returns a journaled stop as people read it: ``triage:3`` before a call, ``triage`` before the phase, else with
-    the kind of stop, ``triage:3 (after call)``. A text that is no stop stays as it is.
+    the kind of stop, ``triage:3 (after call)``. A text that is not a stop stays as it is.
     """
     text, _, stop = at.partition(" (")
     try:
@@ -147,7 +147,7 @@ class RunView(View):
 
 
 def local_time(at: str) -> str:
-    """``2026-01-31 09:00:07`` in the time zone of the machine; as it stands when it is no time."""
+    """``2026-01-31 09:00:07`` in the time zone of the machine; as it stands when it is not a time."""
     try:
         return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:

@@ -402,8 +402,8 @@ def _nothing(listing: Listing) -> tuple[str, ...]:
     if listing.wanted.text:
         return (
             "No run matches.",
-            told("{runs.filter} changes the filter, {runs.close} drops it."),
-            'What was said in runs: text:"rate limit"',
+            told("{runs.filter} changes the filter, {runs.close} clears it."),
+            'To search what runs said: text:"rate limit"',
         )
     return ("No run is stored here yet.", told("Open a cascade and press {run.start}, or: workbench run FILE"))
 
@@ -499,7 +499,7 @@ def _head(run: RunSummary) -> list[tuple[str, str]]:
 
 
 def _foot(run: RunSummary) -> list[tuple[str, str]]:
-    definition = ". It runs another text of the cascade than the run that it came from." if run.redefined else ""
+    definition = ". Its cascade differs from that of the original run." if run.redefined else ""
     return [
         (origin_words(run) + definition, "accent"),
         (" → ".join(run.phases), "dim"),

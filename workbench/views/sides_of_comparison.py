@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
+from workbench.context.strategy import read_parts
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
+from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.workspace.comparing import ComparedRun, SideChoice
 
-FILE_CHANGES = SideChoice("changes", "changes", "the file now, beside the file when this run began", ComparedRun(""))
+FILE_CHANGES = SideChoice("changes", "changes", "the file now against the file when this run began", ComparedRun(""))
 """Not two contexts but two texts of the file."""
 KINDS = {
-    "changes": "what you changed in the file",
+    "changes": "your changes",
     "record": "this run",
     "file": "this run",
-    "named": "strategies of the file",
-    "built-in": "strategies to begin with",
-    "run": "other runs, as recorded",
+    "named": "in the file",
+    "built-in": "built in",
+    "run": "other runs",
 }
+KIND = 13
+"""Width of these words with a gap."""
 NAME = 34
 """Width of a name, if there is room for more columns."""
 
@@ -25,7 +31,7 @@ NAME = 34
 class SideRows(Rows):
     """One choice in each row, marked if it is a side now."""
 
-    empty = ("There is nothing to compare with.",)
+    empty = ("Nothing to compare with.",)
 
     def __init__(self, choices: Sequence[SideChoice], a: ComparedRun, b: ComparedRun) -> None:
         self.choices, self.a, self.b = tuple(choices), a, b
@@ -38,16 +44,32 @@ class SideRows(Rows):
     def row(self, index: int, width: int) -> Row:
         one = self.choices[index]
         first = not index or KINDS[self.choices[index - 1].kind] != KINDS[one.kind]
-        room = max(10, min(NAME, width // 3))
+        widest = max(cell_len(flat(each.name)) for each in self.choices)
+        room = max(10, min(NAME, widest, (width - KIND) * 2 // 5))
         spans: tuple[Span, ...] = (
             (" ", "plain"),
-            ("A" if one.side == self.a else " ", "side-a"),
-            ("B" if one.side == self.b else " ", "side-b"),
-            (f" {fit(one.name, room)}  ", "name"),
-            (f"{flat(one.words, 300)}  ", "plain"),
-            (f"· {KINDS[one.kind]}" if first else "", "dim"),
+            (fit(KINDS[one.kind] if first else "", KIND), "dim"),
+            (" A" if one.side == self.a else "  ", "side-a"),
+            ("B " if one.side == self.b else "  ", "side-b"),
+            (f"{fit(one.name, room)}  ", "name"),
+            (flat(one.words, 300), "plain"),
         )
         return Row(crop(spans, width))
+
+    def about(self, index: int) -> TextRows:
+        """What a side is, part by part; empty for a run, which its card shows."""
+        if not 0 <= index < len(self.choices):
+            return TextRows([], (("Side", "title"),))
+        one = self.choices[index]
+        lines = text_lines(one.words)
+        if one.kind in ("named", "built-in"):
+            spec = one.words if one.kind == "named" else one.name
+            lines = [TextLine(spec, "accent"), *(() if one.kind == "named" else lines)]
+            for part in read_parts(spec):
+                values = ", ".join(f"{name}={getattr(part, name)}" for name in part.parameters())
+                meaning = " ".join((part.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
+                lines += [TextLine(""), drawn_line([(part.NAME, "head"), (f"  {values}", "dim")]), TextLine(meaning)]
+        return TextRows(lines, (("Side", "title"), (f"  {flat(one.name)}", "name")), ((KINDS[one.kind], "dim"),))
 
     def plain(self, index: int) -> str:
         one = self.choices[index]

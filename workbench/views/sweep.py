@@ -116,7 +116,7 @@ def never_live_words(sweep: Sweep) -> str:
         return ""
     names = ", ".join(labels[:NAMED]) + (f" and {len(labels) - NAMED} more" if len(labels) > NAMED else "")
     was = "was" if len(labels) == 1 else "were"
-    return f"{names} {was} never run live: how good the answers are is unknown"
+    return f"{names} {was} never run live: answer quality is unknown"
 
 
 def live_words(sweep: Sweep, label: str) -> str:
@@ -140,7 +140,7 @@ def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
     several = sweep.count > 1
     if least is not None and least.cost_sum is not None and (several or where):
         over = f"{plural(least.cost_sum.runs, 'run')} and {plural(least.cost_sum.calls, 'call')}"
-        text = f"cheapest in the sum{where}: {least.label}, {dollars(least)} for {over}, {_times(least)} of {BASELINE}"
+        text = f"cheapest overall{where}: {least.label}, {dollars(least)} for {over}, {_times(least)} of {BASELINE}"
         yield SweepNote(text, "result")
     if several and least is not None and usual is not None and usual.cost is not None and usual.label != least.label:
         yield SweepNote(
@@ -176,7 +176,7 @@ def sample_lines(sweep: Sweep) -> Iterator[str]:
     if sample is None:
         return
     yield (
-        f"a sample of {plural(sample.size, 'run')} out of {sample.of:,}, drawn by chance (seed {sample.seed}); "
+        f"a sample of {plural(sample.size, 'run')} out of {sample.of:,}, drawn at random (seed {sample.seed}); "
         f"'95% of all' is where the ratio of the sums lies over all {sample.of:,} runs ({METHOD})"
     )
     for pricing in sweep.pricings:
@@ -547,7 +547,7 @@ WIDTHS = {
 class SweepRows(Rows):
     """The strategies tried so far, in the order in which they were given."""
 
-    empty: tuple[str, ...] = ("Nothing is tried yet.",)
+    empty: tuple[str, ...] = ("Nothing tried yet.",)
     spreads = True
 
     def __init__(
@@ -653,7 +653,7 @@ class SweepRows(Rows):
 
         def draw(room: int) -> list[TextLine]:
             drawn = scatter(found, X_TITLE, y_title(self.sweep), room, max(6, height() - 7 - len(said)))
-            none = [TextLine("No price is known: there is no cost to draw against.", "dim")]
+            none = [TextLine("No price is known, so there is no cost to plot against.", "dim")]
             notes = (TextLine(part, "masked") for one in said for part in wrap(one, max(20, room)))
             return [*(map(drawn_line, drawn) if found else none), TextLine(LEGEND, "dim"), *notes]
 

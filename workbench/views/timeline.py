@@ -316,7 +316,7 @@ WHAT, AT, TOOK, SIZE, COST = 30, 9, 9, 9, 13
 class TimelineRows(Rows):
     """The bars as a list; each row is laid out when it is drawn."""
 
-    empty = ("No call and no tool has run yet.",)
+    empty = ("No calls or tools yet.",)
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline

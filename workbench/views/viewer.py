@@ -62,15 +62,15 @@ class ViewedMessage(Struct, frozen=True):
         """Returns why there is no such form of this message; empty where there is one."""
         text = self.message.text
         if form == "sides" and (self.sent is None or self.sent == self.message):
-            return "It was sent as it is: there is nothing to set beside it." if self.sent else "It was not sent."
+            return "It was sent as it is: there is nothing to compare." if self.sent else "It was not sent."
         if form == "rendered" and not text.strip():
             return "There is no text to typeset."
         if form == "rendered" and len(text) > TYPESET:
             return f"{len(text):,} characters are too many to typeset; at most {TYPESET:,}."
         if form == "json" and self._value() is None:
-            return "The text is no JSON object or list, or too long to be shown as one."
+            return "Not a JSON object or list, or too long to be shown as one."
         if form == "wire" and self.wire is None:
-            return "This did not go over the wire in a request of this call."
+            return "No request of this call sent this over the wire."
         return ""
 
     def rows(self, form: Form) -> Rows:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HealthView(View):
-    """Whether the store is whole, and what the machine offers to tools and models."""
+    """Whether the store is intact, and what the machine offers to tools and models."""
 
     def __init__(self, report: Report, machine: Mapping[str, str], not_honoured: Mapping[str, str]) -> None:
         """``machine`` in words; ``not_honoured``: variables without effect, and what to set instead."""

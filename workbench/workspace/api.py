@@ -54,7 +54,7 @@ def query_unified(
 ) -> ResultTable:
     """Rows of ``unified_logs``. ``where`` is SQL (ClickHouse dialect); values go in as ``{name:Type}`` and ``params``.
 
-    ORDER BY and LIMIT may follow the condition. Raises BadSql for what is no reading query, DatabaseError with the
+    ORDER BY and LIMIT may follow the condition. Raises BadSql for what is not a reading query, DatabaseError with the
     engine's words.
     """
     with index_of(folder) as index:
@@ -81,7 +81,7 @@ def get_soundings_analysis(session_id: str, phase: str, *, folder: Folder = None
 
 def get_context(session_id: str, place: str | Place, *, folder: Folder = None) -> ResultTable:
     """Returns the changes in the context of one call. ``place`` is ``phase/visit/attempt/turn/call``, each counted from
-    1, with ``branch:`` of a candidate before it. Raises ValueError for a text that is no place."""
+    1, with ``branch:`` of a candidate before it. Raises ValueError for a text that is not a place."""
     with index_of(folder) as index:
         return index.get_context(session_id, Place.parse(place) if isinstance(place, str) else place)
 

@@ -15,7 +15,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.definition import Outcome
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import STOPPED_BY_USER, Event
 from workbench.importers.journal import cascade_text
 from workbench.workspace.attach_serving import Served, collecting, run_beside, serving
 from workbench.workspace.attaching import AttachOptions, attached_run, end_session, end_spans, recorded_spans
@@ -43,7 +43,7 @@ class AttachPlan(Struct, frozen=True):
     pause: bool = False
     """Whether it is paused before its first request."""
     otlp: bool = False
-    """Whether it takes spans, and is no proxy."""
+    """Whether it takes spans, and is not a proxy."""
 
     @property
     def text(self) -> str:
@@ -82,7 +82,7 @@ class AttachPlan(Struct, frozen=True):
 
         with attached_run(project, self.options, seen, notify) as run:
             control = Debugging(run.recorder, stepper, say)
-            code, stopped = 0, "it was stopped in the Bench"
+            code, stopped = 0, STOPPED_BY_USER
             try:
                 async with serving(run, served, control) as variables:
                     if not served.command:
@@ -121,6 +121,6 @@ class AttachPlan(Struct, frozen=True):
                     say(runs.refusal_words)
             except asyncio.CancelledError:
                 runs.close("success")
-                return Outcome("stopped", reason="it was stopped in the Bench")
+                return Outcome("stopped", reason=STOPPED_BY_USER)
             end_spans(runs, code)
         return Outcome("failed" if code else "success")

@@ -219,7 +219,7 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
 
 
 def spec_fault(project: Project, run_id: str, text: str) -> str:
-    """Returns why a text is no strategy for a run; empty for one that is. Raises StoreError, DefinitionError."""
+    """Returns why a text is not a strategy for a run; empty for one that is. Raises StoreError, DefinitionError."""
     try:
         strategy_of(definition_of(project.store.state(run_id)), text)
     except SpecError as fault:
@@ -294,7 +294,7 @@ def change_for(project: Project, state: RunState, spec: str, prices: Prices, int
     if "imported" in state.ports:
         told = state.imported.get("file", "") or "a file of another tool"
         raise ApplyError(
-            f"this run was imported from {told}, which is no cascade: name the file to write by --into FILE"
+            f"this run was imported from {told}, which is not a cascade: name the file to write by --into FILE"
         )
     if not state.cascade_file:
         raise ApplyError("this run has no cascade file: name the file to write by --into FILE")
@@ -321,7 +321,7 @@ def change_into(project: Project, file: Path, strategy: Strategy, states: Iterab
     try:
         definition = Definition.of(text, shown)
     except DefinitionError as fault:
-        raise ApplyError(f"{shown} is no cascade that can be loaded: {fault.problems[0].message}") from None
+        raise ApplyError(f"{shown} is not a cascade that can be loaded: {fault.problems[0].message}") from None
     asking = [phase.name for phase in definition.cascade.phases if phase.instructions]
     ran = {visit.phase for state in states if "imported" not in state.ports for visit in state.visits}
     phases = tuple(name for name in asking if name in ran) or tuple(asking)

@@ -268,7 +268,7 @@ class EditDraft:
         """Give a message, or with ``at`` -1 nothing, another role. Raises EditError."""
         message = self._message(at)
         if role not in ROLES:
-            raise EditError(f"'{role}' is no role; there are {', '.join(ROLES)}")
+            raise EditError(f"'{role}' is not a role; there are {', '.join(ROLES)}")
         if message.role == "tool" or role == "tool" or message.tool_calls:
             raise EditError("a tool call and its result belong together: their roles stay")
         self.do(ChangeMessage(at, replace(message, role=role)))

@@ -76,7 +76,7 @@ def _read(text: str, entries: Sequence[Entry]) -> Edit:
             return SetResult(_text(value), True)
         case ["skip"]:
             return SkipTool(_text(value)) if value else SkipTool()
-    raise EditError(f"'{text}' is no edit; write {FORMS}")
+    raise EditError(f"'{text}' is not an edit; write {FORMS}")
 
 
 def _state(text: str) -> SetState:

@@ -29,7 +29,7 @@ _TOP = re.compile(rb'^(?:\xef\xbb\xbf)?[ \t]*[{"]?[ \t]*"?(?:cascade_id|phases|s
 _SNAPSHOT = re.compile(rb'\s*\{\s*"snapshot_name"')
 _DIGRAPH = re.compile(rb"^[ \t]*(?:strict\s+)?(?:di)?graph\b[ \t\r\n]*\"?([^\"\s{]{0,128})", re.MULTILINE)
 _LOOKED_AT = 1_000_000
-"""Bytes of a file; a longer one is no cascade anyway."""
+"""Bytes of a file; a longer one is not a cascade anyway."""
 
 
 def cascades_in(folder: Path, deepest: int | None = None) -> list[Path]:

@@ -25,7 +25,7 @@ def input_file(cascade: Path) -> Path:
 
 
 def default_input(cascade: Path) -> dict[str, Any]:
-    """The content of that file; an empty input if it is missing. Raises CannotOpen when it is no JSON object."""
+    """The content of that file; an empty input if it is missing. Raises CannotOpen when it is not a JSON object."""
     file = input_file(cascade)
     try:
         value = json.loads(file.read_text("utf-8"))
@@ -36,7 +36,7 @@ def default_input(cascade: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as fault:
         raise CannotOpen(f"{file}: error: cannot be read: {fault}") from fault
     if not isinstance(value, dict):
-        raise CannotOpen(f"{file}:1:1: error: the input is no JSON object")
+        raise CannotOpen(f"{file}:1:1: error: the input is not a JSON object")
     return value
 
 

@@ -205,7 +205,7 @@ class BadAnswers(ValueError):
 def _unknown(key: str, phase: str, phases: Sequence[str]) -> str:
     guess = nearest(phase, tuple(phases))
     meant = f" (did you mean '{guess}'?)" if guess else ""
-    return f"answers: '{key}' is no phase of this cascade{meant}; only a cascade that it starts could ask for it"
+    return f"answers: '{key}' is not a phase of this cascade{meant}; only a cascade that it starts could ask for it"
 
 
 def _scripted(given: Any) -> list[tuple[str, int, Feedback]]:

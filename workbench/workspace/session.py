@@ -31,7 +31,6 @@ from workbench.engine.past.fork import find_point
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
-from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.people import AppAudibles, AppHuman
 from workbench.workspace.program_output import GONE, ProgramOutput, attached_output
 from workbench.workspace.project import Project
@@ -476,7 +475,8 @@ class Session:
         try:
             asyncio.run(main())
         except Exception as fault:  # noqa: BLE001 - whatever ends the engine must reach the screen, not kill the app
-            self.failure = str(fault) if isinstance(fault, RepliesError) else f"{type(fault).__name__}: {fault}"
+            own = type(fault).__module__.startswith("workbench.") and str(fault)
+            self.failure = str(fault) if own else f"{type(fault).__name__}: {fault}"
             self.notices.append(Notice("failed", Place(), {"message": self.failure}))
         finally:
             ready.set()

@@ -61,7 +61,7 @@ class SnapshotFolder:
         return [file for file in self._json_files() if is_ours(file)]
 
     def path(self, name: str) -> Path:
-        """The file of a snapshot. Raises SnapshotError for a name that is no file name."""
+        """The file of a snapshot. Raises SnapshotError for a name that is not a file name."""
         return self.folder / f"{Label(name).name}.json"
 
     def read(self, file: Path) -> Snapshot | Original:

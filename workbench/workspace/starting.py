@@ -39,7 +39,8 @@ BY_NAME = {template.name: template for template in TEMPLATES}
 
 def files_of(template: str, target: Path, shown: str) -> dict[Path, str]:
     """The files that a template becomes beside ``target``, the cascade first, with their texts; ``shown`` is how a
-    command names the target. Raises KeyError for an unknown template, CannotOpen for a name that is no cascade file."""
+    command names the target. Raises KeyError for an unknown template, CannotOpen for a name of another kind of
+    file."""
     source = folder("templates") / BY_NAME[template].name
     if target.suffix not in ENDINGS or target.name.endswith(".replies.yaml"):
         raise CannotOpen(f"{target.name}: error: a cascade file ends with .yaml")

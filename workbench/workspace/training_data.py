@@ -116,7 +116,7 @@ def _examples(
         elif form == "chat":
             yield {"messages": [*one.sent, one.answer], **({"tools": list(one.tools)} if one.tools else {})}
         elif one.answer.get("tool_calls") or not (completion := _text(one.answer)).strip():
-            made.left_out["its answer is no text"] += 1
+            made.left_out["its answer is not text"] += 1
         else:
             yield {"prompt": "\n\n".join(filter(None, map(_text, one.sent))), "completion": completion}
 

@@ -36,7 +36,7 @@ def setting_of(text: str) -> tuple[str, list[Any]]:
     key, equals, written = text.partition("=")
     key = key.strip()
     if not equals or not key or not all(key.split(".")):
-        raise GridError(f"'{text}' is no setting: KEY=VALUE, or KEY=[VALUE, VALUE]")
+        raise GridError(f"'{text}' is not a setting: KEY=VALUE, or KEY=[VALUE, VALUE]")
     written = written.strip()
     if key == "model" and not written:
         raise GridError("'model=' names no model")

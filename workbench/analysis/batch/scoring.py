@@ -41,13 +41,13 @@ class Scorer(Struct, frozen=True):
         kind, name, argument = kind.strip(), name.strip() if equals else "", argument.strip()
         if kind not in KINDS:
             raise ScorerError(
-                f"'{text[:80]}' is no scorer: use {', '.join(KINDS)}, most with an argument after a colon"
+                f"'{text[:80]}' is not a scorer: use {', '.join(KINDS)}, most with an argument after a colon"
             )
         if not argument and kind in ("regex", "schema", "validator", "cascade", "python"):
             needs = {"regex": "PATTERN", "schema": "FILE", "cascade": "FILE"}.get(kind, "NAME")
             raise ScorerError(f"'{kind}' needs {needs} after a colon: {kind}:{needs}")
         if kind == "regex" and (wrong := bad_pattern(argument)) is not None:
-            raise ScorerError(f"'{argument[:80]}' is no regular expression: {wrong[0]}")
+            raise ScorerError(f"'{argument[:80]}' is not a regular expression: {wrong[0]}")
         return cls(kind, argument, name or _named(kind, argument))
 
     @property
@@ -91,7 +91,7 @@ def read_score(answer: Any) -> Score:
     if isinstance(answer, bool):
         return Score(float(answer))
     if isinstance(answer, int | float):
-        return Score(float(answer)) if isfinite(answer) else Score(fault=f"{answer} is no score")
+        return Score(float(answer)) if isfinite(answer) else Score(fault=f"{answer} is not a score")
     if isinstance(answer, Mapping):
         reason = str(answer.get("reason") or "")
         for key in ("score", "valid"):
@@ -158,5 +158,5 @@ def checked_schema(text: str) -> Mapping[str, Any]:
     if not isinstance(schema, dict):
         raise ScorerError("a JSON Schema is an object")
     if (wrong := bad_schema(schema)) is not None:
-        raise ScorerError(f"{'.'.join(map(str, wrong[0])) or 'it'} is no JSON Schema: {wrong[1]}")
+        raise ScorerError(f"{'.'.join(map(str, wrong[0])) or 'it'} is not a JSON Schema: {wrong[1]}")
     return schema

@@ -29,20 +29,26 @@ if TYPE_CHECKING:
 ENOUGH = 10
 
 
-@click.command(short_help="Suggestions for prompts, from the soundings of stored runs.")
+@click.command(short_help="Suggest prompts, from the soundings of stored runs.")
 @click.argument("file", type=CascadeFile())
 @click.option("--phase", "-p", metavar="PHASE", default="", help="Only the soundings of this phase.")
-@click.option("--min-runs", type=click.IntRange(1), default=ENOUGH, show_default=True, help="Say nothing from fewer.")
+@click.option(
+    "--min-runs",
+    type=click.IntRange(1),
+    default=ENOUGH,
+    show_default=True,
+    help="Least number of runs for a suggestion.",
+)
 @click.option("--apply", is_flag=True, help="Write the suggestions into FILE.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write the analysis as JSON to this file.")
 @as_json
 @plain
 def command(file: Path, phase: str, min_runs: int, apply: bool, output: Path | None, json: bool, plain: bool) -> None:
-    """Look at all stored runs of a cascade: which variants of a prompt (mutations, models) win more often than chance
-    explains, at which cost, and what the outputs of winners have that those of losers have not. No model is called.
+    """Find the variants of a prompt (mutations, models) that win more often than chance explains, over all stored runs
+    of a cascade: what they cost, and how the outputs of winners and losers differ. No model is called.
 
-    With --apply, the prompt of such a variant becomes that of the file, which keeps its comments and its soundings: the
-    next runs try the variants on top of it.
+    With --apply, the prompt of such a variant replaces the one in the file, which keeps its comments and soundings;
+    the next runs try variants of the new prompt.
 
     \b
     Examples:

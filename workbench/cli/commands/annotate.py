@@ -33,16 +33,16 @@ class Target(click.ParamType[Any]):
         return [CompletionItem(f"{run}@{name}") for name in names if name.startswith(place)]
 
 
-@click.command(short_help="Tags, notes, scores and thumbs on runs and calls.")
+@click.command(short_help="Tag, score and note runs and calls.")
 @click.argument("targets", metavar="[RUN[@PHASE:TURN]]...", type=Target(), nargs=-1)
-@click.option("--tag", "-t", "tags", multiple=True, metavar="TAG", help="Add a tag: one word. Several are possible.")
-@click.option("--untag", "-u", multiple=True, metavar="TAG", help="Take a tag away.")
+@click.option("--tag", "-t", "tags", multiple=True, metavar="TAG", help="Add a tag: one word. Repeatable.")
+@click.option("--untag", "-u", multiple=True, metavar="TAG", help="Remove a tag.")
 @click.option("--note", "-n", "notes", multiple=True, metavar="TEXT", help="Add a note.")
-@click.option("--drop-note", "drop_notes", multiple=True, metavar="TEXT", help="Take the note with this text away.")
-@click.option("--score", "-s", metavar="N", help="Set the score, any number; 'none' takes it away.")
+@click.option("--drop-note", "drop_notes", multiple=True, metavar="TEXT", help="Remove the note with this text.")
+@click.option("--score", "-s", metavar="N", help="Set the score to any number; 'none' removes it.")
 @click.option("--up", "thumb", flag_value="up", help="Thumb up.")
 @click.option("--down", "thumb", flag_value="down", help="Thumb down.")
-@click.option("--no-thumb", "thumb", flag_value="none", help="Take the thumb away.")
+@click.option("--no-thumb", "thumb", flag_value="none", help="Remove the thumb.")
 @as_json
 @plain
 def command(
@@ -56,8 +56,8 @@ def command(
     json: bool,
     plain: bool,
 ) -> None:
-    """Say something of runs, or of single calls: it is kept beside the run, which stays as it is, and is found by the
-    filter of 'workbench runs', by SQL and in every export. Without options: what was said. Without RUN: the newest run.
+    """Annotate runs or single calls. Annotations are kept beside the run, which stays as it is; the filter of
+    'workbench runs', SQL and every export know them. Without options: show them. Without RUN: the newest run.
 
     \b
     Examples:

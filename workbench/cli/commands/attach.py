@@ -62,7 +62,7 @@ PORT = 8333
 """Where clients find the proxy that no command was given to; a command gets any free port."""
 OTLP_PORT = 4318
 """Where exporters send OTLP over HTTP, unless a variable says otherwise (OpenTelemetry's specification)."""
-NOTHING_CAME = "does the program read the variables that were set?"
+NOTHING_CAME = "does the program read the variables?"
 SWITCH_SECONDS = 0.001
 """How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
 
@@ -71,11 +71,11 @@ SWITCH_SECONDS = 0.001
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND…]")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Default: {PORT}, or any free one for a command.")
 @click.option("--session", metavar="NAME", help="Name of the run; a new one without it.")
-@click.option("--bench", is_flag=True, help="Open the app on the traffic; so it is for a command on a terminal.")
+@click.option("--bench", is_flag=True, help="Open the app on the traffic; the default on a terminal.")
 @click.option("--headless", is_flag=True, help="Record only: the command keeps this terminal.")
-@click.option("--terminal", is_flag=True, help="Run the command in a terminal of its own; so it is inside tmux.")
+@click.option("--terminal", is_flag=True, help="Run the command in its own terminal; the default inside tmux.")
 @click.option("--pause", is_flag=True, help="With --bench: pause before the first request.")
-@click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="Where a provider is; again for more.")
+@click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="Address of a provider. Repeatable.")
 @click.option("--offline", is_flag=True, help="The offline model answers; no provider is asked.")
 @click.option(
     "--replies",
@@ -84,7 +84,7 @@ SWITCH_SECONDS = 0.001
 )
 @click.option("--replay", type=SessionName(), help="Answer from this session, strictly by request.")
 @click.option("--reuse", type=SessionName(), help="Answer from this session; other requests go to the provider.")
-@click.option("--strategy", metavar="SPEC", help="Send what a context strategy leaves of each request.")
+@click.option("--strategy", metavar="SPEC", help="Send each request as this context strategy shapes it.")
 @click.option("--what-if", metavar="SPEC", help="Price a context strategy beside what is sent.")
 @click.option("--otlp", is_flag=True, help=f"Take spans (OTLP over HTTP, port {OTLP_PORT}) instead of requests.")
 @click.option("--bind", metavar="ADDRESS", help="Listen on another address, with a token in the path.")
@@ -112,14 +112,14 @@ def command(
 ) -> None:
     """Run COMMAND with the addresses of OpenAI, Anthropic, Gemini, OpenRouter and Ollama set to a proxy on this
     machine, and record its model calls as a run: what each call sent, what is new since the call before, what the
-    provider could take from its cache, and the cost. Requests and answers pass as they are. On a terminal the app opens
+    provider could take from its cache, and the cost. Requests and answers pass unchanged. On a terminal the app opens
     on the run, and the command gets a pane of tmux or writes to a file; with --headless it keeps the terminal. Without
     a command the variables to set are printed, and clients are recorded until Ctrl+C.
 
     With --otlp the calls are those of the spans that the program's instrumentation exports: a run for each conversation
     or trace. Its requests go straight to the provider, so that nothing can be paused or answered.
 
-    The exit code is the command's; 1 where a replay has diverged.
+    The exit code is the command's; 1 if a replay diverged.
 
     \b
     Examples:
@@ -143,7 +143,7 @@ def command(
     here = bool(command) and not headless and not json and sys.stdin.isatty() and sys.stdout.isatty()
     bench = bench or terminal or here
     if pause and not bench:
-        raise Failure(Exit.USAGE, "--pause needs the app, where a paused request is let go", hint="add --bench")
+        raise Failure(Exit.USAGE, "--pause needs the app, where you release a paused request", hint="add --bench")
     if replies is not None and not offline:
         raise Failure(Exit.USAGE, "--replies are those of the offline model", hint="add --offline")
     if session and not SESSION_ID.fullmatch(session):
@@ -186,7 +186,7 @@ def _without_proxy(*given: object) -> None:
     """Raises Failure where --otlp comes with what only the proxy can do."""
     names = ("--offline", "--replies", "--replay", "--reuse", "--strategy", "--upstream", "--pause")
     if wrong := next((name for name, value in zip(names, given, strict=True) if value), ""):
-        raise Failure(Exit.USAGE, f"--otlp and {wrong} exclude each other: spans tell of calls that were made already")
+        raise Failure(Exit.USAGE, f"--otlp and {wrong} exclude each other: spans report calls that were already made")
 
 
 def _collect(project: Project, options: AttachOptions, served: Served, json: bool) -> int:
@@ -223,21 +223,21 @@ def _tell_spans(project: Project, runs: SpanRuns, json: bool) -> None:
         talk(f"the record ended early: {runs.fault}", "error")
     if runs.silent:
         count = "1 span" if runs.silent == 1 else f"{runs.silent} spans"
-        talk(f"{count} of model calls came without messages: {CAPTURE}", "warning")
+        talk(f"{count} of model calls had no messages: {CAPTURE}", "warning")
     if runs.refused:
         talk(runs.refusal_words, "warning")
     if not runs.calls and runs.refused and not runs.spans:
         return
     if not runs.calls:
-        which = f"{runs.spans} spans came by, none with a model call" if runs.spans else "no span came by"
-        talk(f"{which}; does the program export what its model calls say?", "warning")
+        which = f"{runs.spans} spans arrived, none with a model call" if runs.spans else "no span arrived"
+        talk(f"{which}; does the program export the content of its model calls?", "warning")
         return
     for one in summaries:
         talk(f"{one.session_id}: {totals_line(one) or 'no call was answered'}", "dim")
     for other in runs.others:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
         talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
-    talk(f"look at it: workbench open {runs.sessions[0]}", "dim")
+    talk(f"open it: workbench open {runs.sessions[0]}", "dim")
 
 
 def _tell_saving(notice: Notice) -> None:
@@ -305,7 +305,7 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     if run.recorder.fault:
         talk(f"the record ended early: {run.recorder.fault}", "error")
     if not run.recorder.calls:
-        why = f"workbench show {run.session} says what passed by" if summary.warnings else NOTHING_CAME
+        why = f"workbench show {run.session} shows what was sent" if summary.warnings else NOTHING_CAME
         talk(f"no model call was recorded; {why}", "warning")
         return
     if summary.status == "diverged":
@@ -322,7 +322,7 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     if (other := run.recorder.other) is not None:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
         talk(f"what if {what_if_line(str(other.strategy), would, sent)}")
-    talk(f"look at it: workbench open {run.session}", "dim")
+    talk(f"open it: workbench open {run.session}", "dim")
 
 
 def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bool, terminal: bool) -> int:

@@ -41,13 +41,18 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@click.command(short_help="A cascade over many inputs, in variants, with scores.")
+@click.command(short_help="Run a cascade over many inputs, in variants, with scores.")
 @click.argument("file", type=CascadeFile())
 @click.option("--inputs", "-i", type=click.Path(path_type=Path), metavar="FILE", help="JSONL, JSON, CSV or Parquet.")
-@click.option("--sql", metavar="QUERY", help="The rows of this query over stored runs, in the place of a file.")
+@click.option("--sql", metavar="QUERY", help="Take the rows from this query over stored runs, instead of a file.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A variant, as is KEY=[A, B]; see below.")
 @click.option(
-    "--strategy", "-s", "strategies", multiple=True, metavar="SPEC", help="A context strategy; 'file' for its own."
+    "--strategy",
+    "-s",
+    "strategies",
+    multiple=True,
+    metavar="SPEC",
+    help="A context strategy; 'file' is the file's own.",
 )
 @click.option(
     "--cascade",
@@ -55,12 +60,12 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Another cascade beside FILE.",
+    help="Another cascade to run beside FILE.",
 )
 @click.option("--score", "scorers", multiple=True, metavar="[NAME=]SCORER", help="How outputs are judged; see below.")
 @click.option("--concurrency", "-c", type=click.IntRange(1, 1000), default=8, show_default=True, help="Runs at a time.")
 @click.option(
-    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop before a call that this does not cover."
+    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Budget: stop before a call that would exceed it."
 )
 @click.option("--limit", "-n", type=click.IntRange(1), help="Only the first N rows.")
 @click.option(
@@ -70,13 +75,11 @@ if TYPE_CHECKING:
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--name", default="", help="Name of the batch. Default: by the cascade and the inputs.")
-@click.option("--retry", is_flag=True, help="Run rows again that failed.")
-@click.option("--keep-going", is_flag=True, help="Go on although the first rows all fail for the same reason.")
+@click.option("--retry", is_flag=True, help="Run failed rows again.")
+@click.option("--keep-going", is_flag=True, help="Continue although the first rows all fail for the same reason.")
 @unscripted_option
-@click.option(
-    "--processes", type=click.IntRange(1, 256), metavar="N", help="That run the rows. Default: one for each core."
-)
-@click.option("--rerun-tools", is_flag=True, help="Run tools again that were cut off.")
+@click.option("--processes", type=click.IntRange(1, 256), metavar="N", help="Processes. Default: one for each core.")
+@click.option("--rerun-tools", is_flag=True, help="Run interrupted tools again.")
 @output_option
 @click.option(
     "--freeze", metavar="NAME", help="Freeze every run that succeeded as a snapshot NAME-rN, a test of pytest."
@@ -117,22 +120,22 @@ def command(
     json: bool,
     plain: bool,
 ) -> None:
-    """Run a cascade once for each row of a file, each run stored like any other. The same command goes on where it
-    stopped, after Ctrl+C and after a crash: what has ended is not run again, what was cut off is resumed.
+    """Run a cascade once for each row of a file; each run is stored like any other. After Ctrl+C or a crash the same
+    command continues where it stopped: finished rows are not run again, interrupted ones are resumed.
 
     \b
     --set gives every combination of
-      model=[A, B]          who answers, also phases that name a model
+      model=[A, B]          the model, also of phases that name one
       PHASE.FIELD=VALUE     a field of a phase, FIELD=VALUE of the cascade
       input.NAME=VALUE      an input of every row
     --score is one of
-      exact[:COLUMN]        the output is the row's 'expected', or COLUMN
-      regex:PATTERN         the output has a match
+      exact[:COLUMN]        the output equals the row's 'expected', or COLUMN
+      regex:PATTERN         the output matches
       schema:FILE           the output is JSON that fits a JSON Schema
       validator:NAME        a validator of the cascade or the workspace
       cascade:FILE          a cascade judges: {"score": N, "reason": …}
       python:NAME           a function of the trusted tools/ folder
-      person                a person does, in the app
+      person                you score in the app
 
     \b
     Examples:
@@ -141,7 +144,7 @@ def command(
       workbench batch agent.yaml -i tasks.parquet -s file -s 'mask(after=1)'
       workbench batch triage.yaml --sql "SELECT …" --max-cost 2 -o r.html
 
-    Exit codes: 0 every row succeeded; 1 rows failed or are left; 2 it cannot run; 3 needs trust; 5 the store; 130
+    Exit codes: 0 every row succeeded; 1 rows failed or remain; 2 it cannot run; 3 needs trust; 5 the store; 130
     after Ctrl+C.
     """
     if (inputs is None) == (sql is None):
@@ -239,7 +242,9 @@ def _drive(run: BatchRun, line: ProgressLine[BatchProgress]) -> int:
                     loop.remove_signal_handler(each)
                     signal.signal(each, signal.SIG_DFL)
             elif running := run.progress.running:
-                line.say(f"no row begins any more; {plural(running, 'row')} may be answered yet: Ctrl+C again cuts off")
+                line.say(
+                    f"no further row starts; {plural(running, 'row')} may still be answered: Ctrl+C again stops them"
+                )
 
         for number in SIGNALS:
             with suppress(ValueError, RuntimeError):  # Not the main thread: signals cannot be received there.
@@ -254,7 +259,7 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool, 
     """Figures that the table lacks. Offline calls are not billed, so no cost of theirs is missing."""
     progress = run.progress
     if not quiet:
-        earlier = f", {progress.earlier:,} were there already" if progress.earlier else ""
+        earlier = f", {progress.earlier:,} already done" if progress.earlier else ""
         talk(
             f"{plural(progress.done - progress.earlier, 'run')} ended, {plural(progress.calls, 'call')}{earlier}", "dim"
         )
@@ -266,10 +271,10 @@ def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool, 
             "warning",
         )
     if progress.lost:
-        talk(f"{progress.lost}; its rows went on in another one", "warning")
+        talk(f"{progress.lost}; another one continued its rows", "warning")
     if inputs is not None and changed_since(inputs, records.digest):
         talk(
-            f"{inputs} was changed meanwhile: these are the rows that it had; the same command runs what is new",
+            f"{inputs} has changed meanwhile: these are its old rows; the same command runs the new ones",
             "warning",
         )
 

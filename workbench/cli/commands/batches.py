@@ -15,9 +15,9 @@ from workbench.views.batch import BatchesView, BatchView, CellView
 from workbench.workspace.batch.results import stored_matrix
 
 
-@click.command(short_help="Stored batches: their results, as a table or a file.")
+@click.command(short_help="Show stored batches, as a table or a file.")
 @click.argument("name", required=False)
-@click.option("--row", metavar="ROW", help="Only this row, whole: its number or its name.")
+@click.option("--row", metavar="ROW", help="Show only this row in full: its number or its name.")
 @rows_option
 @seed_option
 @output_option

@@ -23,7 +23,7 @@ LOOKED_AT = 50
 """Newest runs among which one with candidates is looked for."""
 
 
-@click.command(short_help="Candidates side by side: scores, costs, who won and why.")
+@click.command(short_help="Show candidates side by side: scores, costs, who won and why.")
 @session_argument
 @click.option("--phase", "-p", type=PhaseOfRun(), metavar="PHASE", help="Only the candidates of this phase.")
 @click.option("--text", is_flag=True, help="Print each output, and what the evaluator was asked and said.")
@@ -41,7 +41,7 @@ def command(
     plain: bool,
 ) -> None:
     """Show the candidates of a run's soundings, round by round: model, mutation, score, tokens, cost, checks, output,
-    and what decided. Without SESSION, the newest run. A run that waits for a person is answered in the app, or by
+    and what decided. Without SESSION, the newest run. To answer a run that is waiting for a person, use the app or
     'workbench resume SESSION --answers FILE'.
 
     \b
@@ -77,5 +77,5 @@ def _hint(project: StoredWorkspace, state: RunState, phase: str | None) -> str:
     runs = (run for run in project.store.runs()[:LOOKED_AT] if not run.imported and run.run_id != state.run_id)
     for run in runs:
         if any(event.kind == "candidates_started" for event in project.store.events(run.run_id)):
-            return f"the newest run with some: workbench candidates {run.name}"
+            return f"the newest run that has some: workbench candidates {run.name}"
     return ""

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 _STYLE = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "dim"}
 
 
-@click.command(short_help="Find what is wrong with cascade files.")
+@click.command(short_help="Check cascade files.")
 @click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("--strict", is_flag=True, help="Warnings fail too: exit code 1.")
 @allow_option
-@click.option("--skip-others", is_flag=True, help="Pass over named files that are neither cascades, replies nor tools.")
+@click.option("--skip-others", is_flag=True, help="Skip named files that are not cascades, replies or tools.")
 @report_format
 @as_json
 @plain
@@ -49,7 +49,7 @@ def command(
     plain: bool,
 ) -> None:
     """Check cascades, pipelines in DOT (and files of offline replies and .tool.json files), and print every problem as
-    file:line:column: severity: message. Of a FOLDER all of them are checked that lie in it or below.
+    file:line:column: severity: message. FOLDER stands for all of them in it and below.
 
     Exit code 1 when there is an error (with --strict also for a warning), 2 when a file cannot be read.
 
@@ -127,7 +127,7 @@ def _named(path: Path) -> list[Path]:
     except OSError as fault:
         raise CannotOpen(f"{path}: error: cannot be read: {fault.strerror}") from fault
     if not found:
-        raise CannotOpen(f"{path}: error: no cascade in this folder (a cascade has the key cascade_id)")
+        raise CannotOpen(f"{path}: error: no cascade in this folder (cascades have the key cascade_id)")
     return found
 
 

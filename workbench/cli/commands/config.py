@@ -68,8 +68,8 @@ def _target(workspace: bool) -> Target:
 @click.argument("value", type=SettingValue())
 @click.option("--workspace", is_flag=True, help="Into workbench.yaml of the workspace.")
 def set_(name: str, value: str, workspace: bool) -> None:
-    """Write one setting into config.yaml of your config folder; comments and all else stay. What could act outside of
-    a workspace is never written into its file.
+    """Write one setting into config.yaml of your config folder; comments and everything else stay. What could act
+    outside of a workspace is never written into its file.
 
     \b
     Examples:
@@ -103,11 +103,11 @@ def _no_theme(project: Project, name: str) -> str:
     return f"there is no theme '{name}'; there are {', '.join(sorted(found.by_name))}{broken}"
 
 
-@command.command(short_help="Take a setting out of your file, or the workspace's.")
+@command.command(short_help="Remove a setting from your file, or the workspace's.")
 @click.argument("name", type=SettingName(), metavar="NAME[.KEY]")
-@click.option("--workspace", is_flag=True, help="Out of workbench.yaml of the workspace.")
+@click.option("--workspace", is_flag=True, help="From workbench.yaml of the workspace.")
 def unset(name: str, workspace: bool) -> None:
-    """Take one setting out of config.yaml of your config folder.
+    """Remove a setting from config.yaml of your config folder.
 
     \b
     Example:
@@ -126,7 +126,7 @@ def _named(name: str) -> tuple[str, str]:
 def _told(written: WrittenSetting) -> None:
     talk(f"written to {written.file}", "ok")
     if written.origin not in (str(written.file), "default"):
-        talk(f"{written.origin} has the last word: {value_text(written.value)}", "warning")
+        talk(f"{written.origin} overrides it: {value_text(written.value)}", "warning")
 
 
 @command.command(short_help="Check the settings files.")
@@ -150,7 +150,7 @@ def validate(json: bool) -> None:
     if json:
         write_json({"valid": True, "sources": sources})
         return
-    talk(f"the settings are sound; set by {', '.join(sources) if sources else 'defaults alone'}", "ok")
+    talk(f"the settings are valid; set by {', '.join(sources) if sources else 'defaults only'}", "ok")
 
 
 @command.command(short_help="JSON Schema of the settings files.")

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@click.command(short_help="What a model call saw, entry by entry, and why.")
+@click.command(short_help="Show what a model call saw, entry by entry, and why.")
 @session_argument
 @click.option("--phase", "-p", type=PhaseOfRun(), metavar="PHASE", help="Only calls of this phase (latest visit).")
 @click.option("--turn", "-t", type=click.IntRange(1), metavar="N", help="Only calls of this turn (last attempt).")
 @click.option(
     "--at", type=PlaceOfRun(), metavar="PLACE", help="One call: [BRANCH/]PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
 )
-@click.option("--strategy", "-s", metavar="SPEC", help="What-if: under this strategy instead; no call is made.")
+@click.option("--strategy", "-s", metavar="SPEC", help="What-if: assemble it under this strategy; no call is made.")
 @click.option("--text", is_flag=True, help="Print what was sent below each entry, long messages once.")
 @click.option("--wire", is_flag=True, help="The exact request body as it was sent, JSON; one line per call.")
 @as_json

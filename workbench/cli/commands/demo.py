@@ -19,7 +19,7 @@ from workbench.workspace.project import Project
 
 @click.command(short_help="Open the tour: a cascade with offline replies, no key, no network.")
 @click.argument("name", default=TOUR, metavar="[NAME]")
-@click.option("--folder", "-d", type=click.Path(path_type=Path), help="Where the copy goes; a new folder by default.")
+@click.option("--folder", "-d", type=click.Path(path_type=Path), help="Folder for the copy; a new one by default.")
 @click.option("--headless", is_flag=True, help="Run it without the app, as 'run' does.")
 @click.pass_context
 def command(ctx: click.Context, name: str, folder: Path | None, headless: bool) -> None:
@@ -52,9 +52,9 @@ def _run(target: Path, file: str, headless: bool) -> int:
         from workbench.cli.running import RunOptions, run_file  # the engine: 1 s, before the first frame
 
         if not headless:
-            talk("there is no terminal for the app, so the tour runs without it", "warning")
+            talk("no terminal for the app, so the tour runs without it", "warning")
         code = run_file(Project.at(target), path, None, RunOptions(model="offline"))
-        talk(f"to look closer: cd {target} && workbench context", "dim")
+        talk(f"next: cd {target} && workbench context", "dim")
         return code
 
     given = default_input(path)

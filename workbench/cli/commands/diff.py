@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@click.command(short_help="Two strategies on one run, or two runs, side by side.")
+@click.command(short_help="Compare two strategies on one run, or two runs.")
 @click.argument("sessions", type=SessionName(), nargs=-1, metavar="[SESSION] | A B")
 @click.option("--strategies", "-s", nargs=2, metavar="A B", help="Specs, names of the file's strategies, or 'file'.")
 @click.option(
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     metavar="PLACE",
     help="Messages of this call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.",
 )
-@click.option("--text", is_flag=True, help="Texts of differing messages whole, with the words that differ marked.")
+@click.option("--text", is_flag=True, help="Print differing messages in full, with the differing words marked.")
 @plotting
 @click.option("--html", "html_file", metavar="FILE", help="Write the comparison to one self-contained HTML file.")
 @click.option("--apply", "applied", type=click.Choice(["A", "B"]), help="Write this strategy into the cascade's file.")
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "--into",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --apply: write into this cascade file, not the run's own; an imported run has none.",
+    help="With --apply: write into this cascade file instead of the run's own; imported runs have none.",
 )
 @click.option("--yes", "-y", is_flag=True, help="With --apply: write without asking.")
 @pricing
@@ -88,7 +88,7 @@ def command(
         if len(sessions) != 2:
             raise Failure(Exit.USAGE, "name two runs, or one with --strategies A B", hint="workbench diff --help")
         if applied is not None:
-            raise Failure(Exit.USAGE, "--apply needs --strategies", hint="a run is no strategy")
+            raise Failure(Exit.USAGE, "--apply needs --strategies", hint="a run is not a strategy")
         comparison, title = _runs(project, sessions, prices), "two runs, as recorded"
     else:
         if len(sessions) > 1:

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@click.command(short_help="Look at the health of the store and of this machine.")
-@click.option("--fix", is_flag=True, help="Put back what was kept elsewhere, move torn ends of journals aside.")
+@click.command(short_help="Check the store and this machine.")
+@click.option("--fix", is_flag=True, help="Restore records that were kept elsewhere; move torn ends of journals aside.")
 @click.option("--rebuild", is_flag=True, help="Rebuild the SQL tables from the journals.")
 @as_json
 @plain
 @click.pass_context
 def command(ctx: click.Context, fix: bool, rebuild: bool, json: bool, plain: bool) -> None:
-    """Read every journal, ask the index, and look for the tools that cascades may need. Changes nothing by itself.
+    """Read every journal, check the index, and look for the programs that cascades may need. Changes nothing without
+    --fix or --rebuild.
 
     Exit code 1 when something is wrong with the store.
 
@@ -50,7 +51,7 @@ def command(ctx: click.Context, fix: bool, rebuild: bool, json: bool, plain: boo
         write_json(view.json())
     else:
         Printer(plain).show(view.blocks())
-        words = "the store is whole" if report.ok else "see above; --fix and --rebuild repair what can be repaired"
+        words = "the store is intact" if report.ok else "see above; --fix and --rebuild repair what can be repaired"
         talk(words, "ok" if report.ok else "error")
         for note in project.notes:
             talk(note, "warning")

@@ -27,7 +27,7 @@ from workbench.workspace.exporting import (
 )
 
 
-@click.command(short_help="A stored run as messages, spans, a page, a checkpoint or Parquet.")
+@click.command(short_help="Export a run as messages, spans, a page, a checkpoint or Parquet.")
 @session_argument
 @click.option("--as", "format_name", type=click.Choice(FORMATS), default="messages", show_default=True)
 @click.option("--output", "-o", metavar="FILE", help="Write there instead of stdout; a checkpoint is a folder.")

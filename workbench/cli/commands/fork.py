@@ -12,7 +12,7 @@ from workbench.cli.shell_completion import PlaceOfRun
 from workbench.workspace.settings import SANDBOXES
 
 
-@click.command(short_help="A new run from a stop of a stored one.")
+@click.command(short_help="Start a new run from a place in a stored one.")
 @click.argument("session", type=SessionName())
 @click.option(
     "--at",
@@ -28,7 +28,9 @@ from workbench.workspace.settings import SANDBOXES
 @click.option("--tool", metavar="N", type=click.IntRange(1), default=1, help="Which tool call of the turn. Default: 1.")
 @click.option("--set", "state", multiple=True, metavar="state.KEY=VALUE", help="Set a state value there. Repeatable.")
 @click.option("--edit", "edits", multiple=True, metavar="EDIT", help="Edit the messages there; see below. Repeatable.")
-@click.option("--pin", "pins", multiple=True, metavar="PLACE", help="Keep the recorded answers of these calls.")
+@click.option(
+    "--pin", "pins", multiple=True, metavar="PLACE", help="Keep the recorded answers of these calls. Repeatable."
+)
 @click.option(
     "--definition",
     type=click.Choice(["recorded", "file"]),
@@ -40,7 +42,7 @@ from workbench.workspace.settings import SANDBOXES
 @click.option("--session", "new_session", metavar="ID", help="Name of the new run.")
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @answers_option
-@click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
+@click.option("--auto-approve", is_flag=True, help="Take the first choice of every open question.")
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -67,10 +69,10 @@ def command(
     quiet: bool,
     plain: bool,
 ) -> None:
-    """Replay SESSION up to a place without a single call, make the edits there, and go on live: a new run.
+    """Replay SESSION up to a place without a single call, make the edits there, and continue live: a new run.
 
-    Messages are numbered as 'workbench context' shows them. With --pin and without --at, everything runs live but the
-    calls that are pinned.
+    Messages are numbered as 'workbench context' shows them. With --pin and without --at, everything runs live except
+    the pinned calls.
 
     \b
     Edits:
@@ -79,8 +81,8 @@ def command(
       answer=TEXT                                 what the model said
       arguments=JSON  skip=TEXT                   a tool call, before it runs
       result=TEXT  error=TEXT                     what a tool gave back
-    A TEXT that begins with @ names a file. State that a phase's
-    instructions should see is set before the phase: --at PHASE without a turn.
+    A TEXT that begins with @ names a file. To change state that a phase's
+    instructions read, stop before the phase: --at PHASE without a turn.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@click.command(short_help="The phases of a cascade or a run, and what leads where.")
+@click.command(short_help="Print the graph of a cascade or a run.")
 @click.argument("what", metavar="FILE|SESSION")
 @click.option("--as", "form", type=click.Choice(("text", "mermaid")), default="text", help="Form of the output.")
 @as_json

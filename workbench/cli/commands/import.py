@@ -43,16 +43,16 @@ class FileOrUrl(CascadeFile):
 
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-_FORMATS = f"Instead of telling it from the file: {', '.join(BY_NAME)}."
+_FORMATS = f"Instead of detecting it from the file: {', '.join(BY_NAME)}."
 
 
-@click.command(short_help="Make runs of other tools into stored runs.")
+@click.command(short_help="Import runs, traces and message lists of other tools.")
 @click.argument("files", type=FileOrUrl(), nargs=-1, required=True, metavar="FILE…")
 @click.option("--format", "format_name", type=click.Choice(list(BY_NAME)), metavar="NAME", help=_FORMATS)
 @click.option("--model", "model", metavar="NAME", help="Of calls whose file names none: for tokens and prices.")
-@click.option("--together", is_flag=True, help="The files hold calls of one run; make them one.")
+@click.option("--together", is_flag=True, help="The files are calls of one run: import them as one.")
 @working
-@click.option("--anew", is_flag=True, help="Begin again instead of continuing an earlier command.")
+@click.option("--anew", is_flag=True, help="Start over instead of continuing an earlier command.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain
@@ -71,10 +71,10 @@ def command(
     """Import message lists (OpenAI, Anthropic, LangChain, AutoGen, ShareGPT), recorded traffic (VCR, nock, HAR),
     SWE-agent, mini-swe-agent, OpenHands, tau-bench, ToolBench, ATIF, Inspect (.json and .eval), OpenTelemetry GenAI
     and OpenInference spans, LangFuse, LangSmith and Phoenix exports, sessions of Google's ADK, Temporal histories,
-    Burr logs and promptfoo results. The format is told from the file, which may be packed (gz, zst, bz2, xz, zip) and
-    hold JSON, JSON lines or a YAML cassette. Each conversation becomes a run that can be shown, compared and swept,
-    but not replayed. Of a folder every file in it is taken, a checkpoint's folder (export --as checkpoint) as one
-    run; - is standard input. A URL (s3://…, https://…) is opened by fsspec.
+    Burr logs and promptfoo results. The format is detected from the file, which may be packed (gz, zst, bz2, xz,
+    zip) and hold JSON, JSON lines or a YAML cassette. Each conversation becomes a run that can be shown, compared and
+    swept, but not replayed. A folder stands for all its files, a checkpoint (export --as checkpoint) for one run;
+    - is standard input. A URL (s3://…, https://…) is opened by fsspec.
 
     More than 50 files or 32 MB, and files of more than 4 MB with a conversation on each line, are read by processes or
     a cluster; after Ctrl+C or a crash the same command continues, and no run is there twice.
@@ -143,7 +143,7 @@ def _import_all(
     progress = work.progress
     if not quiet and progress.earlier:
         there = plural(progress.runs, "run")
-        talk(f"continues what began at {work.began}: {there} are there (--anew begins again)", "dim")
+        talk(f"continues what began at {work.began}: {there} are there (--anew starts over)", "dim")
     with (
         cut_off(lambda: f"{plural(progress.runs, 'run')} imported" if progress.runs else ""),
         _ends_orderly(),

@@ -15,7 +15,7 @@ from workbench.views.links import LinksView
 from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of
 
 
-@click.command(short_help="A read-only link to a run, for somebody else.")
+@click.command(short_help="Print a read-only link to a run, for somebody else.")
 @session_argument
 @click.option(
     "--call",

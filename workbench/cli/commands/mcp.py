@@ -28,10 +28,10 @@ Asked = list[tuple[str, "McpServer", "Listing"]]
 @plain
 @click.pass_context
 def command(ctx: click.Context, file: Path | None, json: bool, plain: bool) -> None:
-    """Start the MCP servers of the settings, with FILE those of the cascade, too, and list their tools by the names
-    that `tackle` takes. A server that was not allowed (`workbench trust FILE`) is not started.
+    """Start the MCP servers of the settings (with FILE, of the cascade too), and list their tools by the names that
+    `tackle` takes. A server that you have not allowed (`workbench trust FILE`) is not started.
 
-    Exit code 1 when a server cannot be used, 3 when that is for want of trust.
+    Exit code 1 when a server cannot be used, 3 when it is not trusted.
 
     \b
     Examples:

@@ -12,9 +12,11 @@ from workbench.views.workspace import BanksView, MemoriesView
 from workbench.workspace.retrieval import heading
 
 
-@click.command(short_help="Look into the memory banks that runs keep.")
+@click.command(short_help="Show the memory banks that runs keep.")
 @click.argument("bank", required=False)
-@click.option("--search", "-s", metavar="WORDS", help="What shares most with these words, best first; else the newest.")
+@click.option(
+    "--search", "-s", metavar="WORDS", help="Messages closest to these words, best first; default: the newest."
+)
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="At most N messages.")
 @as_json
 @plain
@@ -41,7 +43,7 @@ def command(bank: str | None, search: str | None, limit: int, json: bool, plain:
     opened = banks.bank(bank)
     found = [one.memory for one in opened.search(search, limit)[0]] if search else opened.memories()[::-1][:limit]
     if opened.damaged:
-        talk(f"{opened.damaged:,} damaged lines in {opened.path} were passed over", "warning")
+        talk(f"{opened.damaged:,} damaged lines in {opened.path} were skipped", "warning")
     view = MemoriesView([(heading(memory), memory) for memory in found])
     if json:
         write_json(view.json())

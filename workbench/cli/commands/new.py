@@ -30,7 +30,7 @@ class TemplateName(click.ParamType[Any]):
         return [CompletionItem(one.name, help=one.about) for one in TEMPLATES if one.name.startswith(incomplete)]
 
 
-@click.command(short_help="A new cascade from a template, ready to run.")
+@click.command(short_help="Create a cascade from a template, ready to run.")
 @click.argument("template", type=TemplateName(), required=False)
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--input", "-i", "given", type=JsonObject(), metavar="JSON|@FILE", help="Its input, without questions.")
@@ -46,8 +46,8 @@ def command(
     plain: bool,
 ) -> None:
     """Write a cascade to FILE from a TEMPLATE, with comments, offline replies and an example input beside it: it runs
-    at once, without a key. On a terminal, what is missing is asked for. Without TEMPLATE and without a terminal: the
-    templates.
+    at once, without a key. A terminal asks for what is missing. Without TEMPLATE and without a terminal, the templates
+    are listed.
 
     \b
     Examples:

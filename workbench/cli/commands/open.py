@@ -25,7 +25,7 @@ from workbench.workspace.starting import ENDINGS
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
 @click.argument("what", metavar="[FILE|SESSION[@PLACE]]", required=False)
 @starting
-@click.option("--fresh", is_flag=True, help="Begin afresh, not at the run, call and panes where the file was left.")
+@click.option("--fresh", is_flag=True, help="Start fresh, not at the run, call and panes where you left the file.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -38,12 +38,11 @@ def command(
     fresh: bool,
 ) -> None:
     """Open the cascade in FILE, or the stored run SESSION, in the app; with @PLACE at a call of that run. Nothing runs
-    before you say so. A file opens as it was left: with the run and the call that were shown, the panes, and what was
-    folded.
+    until you start it. A file opens as you left it: the same run, call, panes and folds.
 
-    Without an argument: the cascades of this folder with their problems, and its runs. Without a terminal they are
-    listed. A FILE that is not there yet can be made from a template. A folder that holds a checkpoint of a pipeline
-    (export --as checkpoint) is imported, and can be resumed where it stands.
+    Without an argument: the cascades of this folder with their problems, and its runs; without a terminal they are
+    listed. A FILE that does not exist yet can be created from a template. A folder with the checkpoint of a pipeline
+    (export --as checkpoint) is imported, and can be resumed.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ from workbench.workspace.edit_text import read_edits
 from workbench.workspace.playground import Playground, PlaygroundError, Sample, subject_of
 
 
-@click.command(short_help="A call again, edited or not, by several models.")
+@click.command(short_help="Send a call again, edited or not, to several models.")
 @click.argument("session", type=SessionName())
 @click.option(
     "--at", type=PlaceOfRun(), required=True, metavar="PLACE", help="PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
@@ -45,8 +45,8 @@ def command(
     """Send the request of a call again and show the answers beside each other, with what they cost. Nothing is written
     into the run, and no tool runs.
 
-    With --max-cost, nothing is sent where the calls are expected to cost more, and no call is sent once the budget is
-    used up. The exit code is 1 where no model answered.
+    With --max-cost, nothing is sent if the calls are expected to cost more, and no further call once the budget is used
+    up. Exit code 1 if no model answered.
 
     \b
     Edits, with messages numbered as 'workbench context' shows them:

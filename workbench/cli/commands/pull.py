@@ -10,14 +10,13 @@ from workbench.cli.printer import talk, write_json
 from workbench.store.server.pulling import pull
 
 
-@click.command(short_help="Bring runs of colleagues from the team's server.")
+@click.command(short_help="Pull colleagues' runs from the team's server.")
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 @as_json
 def command(names: tuple[str, ...], json: bool) -> None:
-    """Copy runs from the ClickHouse server of the settings, with the runs inside them: journals, bodies, images and
-    what people said of them. RUN is a session id, a run id, or how one of them begins. They are then here without the
-    server, to look at, replay and fork; 'show', 'open' and other commands bring a run by themselves when its name is
-    not known here.
+    """Copy runs from the ClickHouse server of the settings, nested runs included: journals, bodies, images and
+    annotations. RUN is a session id, a run id, or the beginning of one. You can then show, replay and fork them without
+    the server. 'show', 'open' and other commands pull a run that is not here automatically.
 
     \b
     Example:

@@ -12,13 +12,13 @@ from workbench.store.server.server_index import ServerIndex
 from workbench.views.numbers import plural
 
 
-@click.command(short_help="Ship the runs of this workspace to the team's server.")
+@click.command(short_help="Push the runs of this workspace to the team's server.")
 @click.option("--upgrade", is_flag=True, help="First rebuild tables of an older version; the journals there stay.")
 @as_json
 def command(upgrade: bool, json: bool) -> None:
-    """Ship all runs of this workspace, also older ones, to the ClickHouse server of the settings. Runs are shipped by
-    themselves while the app is open and at the end of each run; this waits until all of them are there, and says why
-    where one is not.
+    """Push all runs of this workspace, older ones too, to the ClickHouse server of the settings. Runs are pushed
+    automatically while the app is open and at the end of each run; this command waits until all have arrived, and says
+    why one has not.
 
     \b
     Examples:

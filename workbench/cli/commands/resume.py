@@ -16,9 +16,9 @@ from workbench.workspace.settings import SANDBOXES
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
-@click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was cut off.")
+@click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was interrupted.")
 @answers_option
-@click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
+@click.option("--auto-approve", is_flag=True, help="Take the first choice of every open question.")
 @click.option(
     "--resume-full",
     type=click.Choice(("rebuild", "degrade")),
@@ -47,10 +47,10 @@ def command(
     quiet: bool,
     plain: bool,
 ) -> None:
-    """Go on with SESSION where it stopped: what its journal holds is not called again.
+    """Resume SESSION where it stopped. Calls that its journal holds are not made again.
 
-    A tool that had started and whose result is missing may have done its work: the run stops before it, unless
-    --rerun-tools says to run it again or the tool is declared free of side effects.
+    A tool that had started, but left no result, may have done its work: the run stops before it, unless you pass
+    --rerun-tools or the tool is declared free of side effects.
 
     \b
     Examples:

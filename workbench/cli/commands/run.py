@@ -28,9 +28,11 @@ from workbench.cli.running import RunOptions, run_file
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call; 'resume' continues it.")
 @click.option("--reuse", metavar="SESSION", type=SessionName(), help="Answer unchanged calls from this stored run.")
 @click.option("--live", is_flag=True, help="With --reuse: make the changed calls, instead of stopping at the first.")
-@click.option("--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: keep these answers in any case.")
+@click.option(
+    "--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: always keep these answers. Repeatable."
+)
 @answers_option
-@click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
+@click.option("--auto-approve", is_flag=True, help="Take the first choice of every open question.")
 @allow_option
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @click.command(short_help="List the stored runs.")
 @click.argument("filter_", metavar="[FILTER]...", nargs=-1)
 @click.option("--limit", "-n", type=click.IntRange(1), metavar="N", help="At most N runs.")
-@click.option("--status", metavar="STATUS", help="Short for the filter status:STATUS.")
-@click.option("--all", "-a", "nested", is_flag=True, help="Also runs that ran inside another one.")
-@click.option("--fields", is_flag=True, help="Print what a filter can ask for, and end.")
+@click.option("--status", metavar="STATUS", help="The same as the filter status:STATUS.")
+@click.option("--all", "-a", "nested", is_flag=True, help="Also list nested runs.")
+@click.option("--fields", is_flag=True, help="Print the fields of a filter, and exit.")
 @as_json
 @plain
 def command(

@@ -18,7 +18,7 @@ from workbench.extras import missing
 LOCAL = ("127.0.0.1", "localhost")
 
 
-@click.command(short_help="The app in a browser, and an API that reads the runs.")
+@click.command(short_help="Serve the app in a browser, and an API that reads the runs.")
 @click.argument("file", type=CascadeFile(), required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 takes any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Only this machine is served: 127.0.0.1.")
@@ -54,7 +54,7 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
         raise Failure(Exit.USAGE, absent)
     token = os.environ.get("WORKBENCH_TOKEN", "") or secrets.token_urlsafe(24)
     if wrong := unfit(token):
-        raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN {wrong}", hint="unset it, and a new one is drawn")
+        raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN {wrong}", hint="unset it to get a new one")
     from workbench.cli.serving.server import serve  # aiohttp, of the extra whose absence is told above
 
     project = project_here()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
 
 
-@click.command(short_help="One run: its phases, turns, costs and output.")
+@click.command(short_help="Show one run: its phases, turns, costs and output.")
 @session_argument
 @click.option("--timeline", is_flag=True, help="The calls, tools, questions and pauses on one axis of time.")
 @click.option("--edges", is_flag=True, help="Each edge out of each phase, and why it was taken or not.")

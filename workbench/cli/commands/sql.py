@@ -26,7 +26,7 @@ SHOWN = 1000
 
 
 class _Query(click.Command):
-    """A command whose argument may begin with a comment of SQL, which is no option."""
+    """A command whose argument may begin with a comment of SQL, which is not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         comments = ("-- ", "--\n", "--\t")
@@ -92,7 +92,7 @@ def _query(written: str | None, name: str | None, folders: Folders) -> str:
     """The query that is meant. Raises Failure."""
     if name is None:
         if not written:
-            raise Failure(Exit.USAGE, "there is no query", hint='workbench sql "SELECT …", or --saved NAME')
+            raise Failure(Exit.USAGE, "no query given", hint='workbench sql "SELECT …", or --saved NAME')
         return written
     if written:
         raise Failure(Exit.USAGE, "give a query or --saved NAME, not both")

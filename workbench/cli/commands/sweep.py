@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@click.command(short_help="Strategies by grid over many runs: tokens, cost, what breaks.")
+@click.command(short_help="Try many strategies on many runs: tokens, cost, what breaks.")
 @click.argument("sessions", type=SessionName(), nargs=-1, metavar="SESSION...")
 @click.option(
-    "--strategy", "-s", "strategies", multiple=True, metavar="SPEC", help="A spec with ranges and lists; may repeat."
+    "--strategy", "-s", "strategies", multiple=True, metavar="SPEC", help="A spec with ranges and lists. Repeatable."
 )
 @click.option("--filter", "-f", "filter_", metavar="FILTER", help="All runs that match, as 'workbench runs' filters.")
 @click.option(
@@ -75,9 +75,9 @@ if TYPE_CHECKING:
     "applied",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the strategy that costs least in the sum into this cascade file.",
+    help="Write the cheapest strategy into this cascade file.",
 )
-@click.option("--take", metavar="STRATEGY", help="With --apply: write this one of the strategies instead.")
+@click.option("--take", metavar="STRATEGY", help="With --apply: write this strategy instead.")
 @click.option(
     "--live",
     "lives",
@@ -89,8 +89,10 @@ if TYPE_CHECKING:
 @click.option("--model", "-m", default="", metavar="MODEL", help="With --live: the default model of these runs.")
 @click.option("--yes", "-y", is_flag=True, help="With --apply and --live: do not ask.")
 @pricing_by_several
-@click.option("--sample", type=click.IntRange(2), metavar="N", help="Only N of the runs, by chance; with intervals.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample.")
+@click.option(
+    "--sample", type=click.IntRange(2), metavar="N", help="Only N of the runs, drawn at random; with intervals."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
 @click.option(
     "--output",
     "-o",
@@ -99,7 +101,7 @@ if TYPE_CHECKING:
     help="Write a row for each run, strategy and provider: .parquet, .csv or .jsonl.",
 )
 @working
-@click.option("--anew", is_flag=True, help="Begin again instead of continuing an earlier command.")
+@click.option("--anew", is_flag=True, help="Start over instead of continuing an earlier command.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @as_json
 @plain
@@ -135,12 +137,12 @@ def command(
     median, minimum and maximum over the runs; the sum in US dollars, with the runs and calls behind it; invalid
     requests, and the strategies that no other one beats. Several --provider stand side by side.
 
-    What the file says and what it names under 'strategies' are always tried. Without SESSION and --filter: the newest
-    run. What is tried is predicted: --live runs strategies, says what that will cost, and keeps to a budget, which is
-    twice that unless --max-cost names another.
+    The strategy of the file, and those under its 'strategies', are always tried. Without SESSION and --filter: the
+    newest run. Results are predictions; --live runs strategies for real: it states the expected cost first, and stops
+    at a budget of twice that, or at --max-cost.
 
-    More than 200 runs, and those of --at, --sample, --output, --processes and --dask, are done by processes or a
-    cluster; after Ctrl+C or a crash the same command continues. --at takes all runs of that store but with --filter.
+    More than 200 runs, and sweeps with --at, --sample, --output, --processes or --dask, use processes or a cluster;
+    after Ctrl+C or a crash the same command continues. --at sweeps all runs of that store, unless --filter chooses.
 
     \b
     Examples:
@@ -388,7 +390,7 @@ def _apply(
     json: bool,
     printer: Printer,
 ) -> None:
-    """Write a strategy into a file, the one that is taken or the cheapest in the sum, after showing the change."""
+    """Write a strategy into a file, the one that is taken or the cheapest overall, after showing the change."""
     left_out = {one.run for one in found.excluded}
     used = (subject for subject in subjects if subject.name not in left_out)
     first = next(used)

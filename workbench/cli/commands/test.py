@@ -56,7 +56,7 @@ def command() -> None:
 @session_argument
 @click.option("--name", required=True, help="Name of the snapshot, and of its file.")
 @click.option("--description", default="", help="What it is a test of.")
-@click.option("--mode", type=click.Choice(MODES), default="strict", show_default=True, help="What must hold.")
+@click.option("--mode", type=click.Choice(MODES), default="strict", show_default=True, help="What must match.")
 @click.option("--no-replay", is_flag=True, help="Do not run the command of a session of attach to prove the test.")
 def freeze(session: str | None, name: str, description: str, mode: Any, no_replay: bool) -> None:
     """Write a stored run as a test to snapshots/NAME.json. Secrets are replaced before anything is written; a run that
@@ -78,7 +78,7 @@ def freeze(session: str | None, name: str, description: str, mode: Any, no_repla
 
 commands_option = click.option("--commands", is_flag=True, help="Run the commands of frozen sessions of attach.")
 verbose_option = click.option(
-    "--verbose", "-v", is_flag=True, help="Tell what was compared, and every difference with its details."
+    "--verbose", "-v", is_flag=True, help="Show what was compared, and every difference in detail."
 )
 
 

@@ -19,7 +19,7 @@ from workbench.workspace.comparing import matching
 from workbench.workspace.training_data import FORMS, scored_by_batch, scored_by_people, training_of
 
 
-@click.command(short_help="Chosen runs as data for fine-tuning.")
+@click.command(short_help="Write chosen runs as data for fine-tuning.")
 @click.argument("sessions", type=SessionName(), nargs=-1, metavar="SESSION...")
 @click.option("--as", "form", type=click.Choice(FORMS), default="chat", show_default=True, help="Form of the data.")
 @click.option("--filter", "-f", "filter_", metavar="FILTER", help="All runs that match, as 'workbench runs' filters.")
@@ -38,12 +38,12 @@ def command(
     phase: str,
     output: str | None,
 ) -> None:
-    """Write what chosen runs answered as JSON lines for fine-tuning, each once, with secrets replaced. The score of a
-    run is what a person said of it (a thumb is 1 or 0), with --batch what a scorer said.
+    """Write the answers of chosen runs as JSON lines for fine-tuning, each once, with secrets replaced. Runs are scored
+    by a person (a thumb is 1 or 0); with --batch by a scorer.
 
     \b
     chat         a conversation for each phase, with its tools: messages as
-                 sent, and the answer; of candidates the winner alone
+                 sent, and the answer; of candidates only the winner
     preference   a better and a worse answer to the same request: winner
                  and losers of candidates, and runs with other scores
     pairs        prompt and completion as plain text

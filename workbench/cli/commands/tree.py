@@ -11,7 +11,7 @@ from workbench.cli.printer import Printer, talk, write_json
 from workbench.views.run import steps
 
 
-@click.command(short_help="The execution tree of a run.")
+@click.command(short_help="Print the execution tree of a run.")
 @session_argument
 @as_json
 @click.option("--react-flow", is_flag=True, help="Nodes and edges for React Flow, as JSON.")

@@ -15,18 +15,19 @@ from workbench.views.workspace import PermissionsView
 from workbench.workspace.permissions import allow, manifest_of
 
 
-@click.command(short_help="Let the tools of this folder act outside, or stop them.")
+@click.command(short_help="Allow tools of this folder to act outside the sandbox, or revoke it.")
 @click.argument("files", type=CascadeFile(), nargs=-1, metavar="[FILE]...")
 @click.option("--yes", "-y", is_flag=True, help="Allow it without asking.")
-@click.option("--revoke", is_flag=True, help="Take the permission back.")
+@click.option("--revoke", is_flag=True, help="Revoke the permission.")
 @as_json
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool, json: bool) -> None:
     """List what this workspace could do outside the sandbox: Python tools, declared tools, commands, network, and
-    variables. With FILE, what these cascades add. In a terminal it asks whether to allow that; elsewhere it reports.
+    variables. With FILE, what these cascades add. In a terminal it asks whether to allow that; elsewhere it only
+    reports.
 
-    The permission belongs to the real path and to the content: a changed tool asks again, a changed prompt does not.
-    --yes also lets the templates of the folder be rendered without a process of their own.
+    The permission holds for the real path and the content: a changed tool asks again, a changed prompt does not. --yes
+    also renders the folder's templates without a separate process.
     Exit code 3 when something is not allowed.
 
     \b

@@ -173,7 +173,7 @@ class Stepper:
         if stop.answered_by == "changed" and not self._diverged:
             return "the request is not the recorded one"
         if stop.answered_by == "maybe":
-            return f"{stop.tool} may have run already; going on runs it again"
+            return f"{stop.tool} may have run already; continuing runs it again"
         if self._pause:
             return "paused"
         for point in self.breakpoints:

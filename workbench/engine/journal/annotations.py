@@ -206,7 +206,7 @@ def check_tag(value: object) -> str:
     text = value.strip().removeprefix("#") if isinstance(value, str) else ""
     if not text or len(text) > LONGEST_TAG or any(letter.isspace() or letter in ',"' for letter in text):
         raise AnnotationError(
-            f"'{clean_line(str(value), 40)}' is no tag: one word without commas or quotes, "
+            f"'{clean_line(str(value), 40)}' is not a tag: one word without commas or quotes, "
             f"at most {LONGEST_TAG} characters"
         )
     return clean_line(text)
@@ -229,14 +229,14 @@ def check_score(value: object) -> float:
     except (ValueError, OverflowError):
         number = float("nan")
     if not isfinite(number):
-        raise AnnotationError(f"'{clean_line(str(value), 40)}' is no score: a number, such as 4 or 0.75")
+        raise AnnotationError(f"'{clean_line(str(value), 40)}' is not a score: a number, such as 4 or 0.75")
     return number
 
 
 def check_thumb(value: object) -> str:
     """A thumb as it is kept. Raises AnnotationError."""
     if value not in (UP, DOWN):
-        raise AnnotationError(f"'{clean_line(str(value), 40)}' is no thumb: {UP} or {DOWN}")
+        raise AnnotationError(f"'{clean_line(str(value), 40)}' is not a thumb: {UP} or {DOWN}")
     return str(value)
 
 

@@ -35,7 +35,7 @@ class Stretches:
         return sum(end - start for start, end in self._all)
 
     def between(self, start: str, end: str) -> None:
-        """Add the stretch from one ``Event.at`` to another; nothing if one of them is no time."""
+        """Add the stretch from one ``Event.at`` to another; nothing if one of them is not a time."""
         try:
             self.add(datetime.fromisoformat(start).timestamp(), datetime.fromisoformat(end).timestamp())
         except ValueError:
@@ -60,7 +60,7 @@ class Stretches:
 class Elapsed:
     """Adds up the stretches of a run: from its start, and from each resume, to the last event before the next.
 
-    What lies between two stretches is no time of the run, nor is the recorded past of a fork, whose events are older
+    What lies between two stretches is not a time of the run, nor is the recorded past of a fork, whose events are older
     than its start, nor the time for which the run was paused. A stretch that was killed ends with its last event. The
     times of one stretch are of one monotonic clock (``SystemClock``); where an old journal's go back, nothing is taken
     off.

@@ -396,7 +396,7 @@ def problem_of(event: Event) -> str:
     except ValidationError as error:
         return _worded(str(error), "")
     except UnicodeEncodeError:
-        return "the data has a name or a word that is no text"
+        return "the data has a name or a word that is not text"
     return problem_within(event)
 
 
@@ -405,7 +405,7 @@ def problem_within(event: Event) -> str:
     kind, data, within = event.kind, event.data, f" of {event.kind}"
     try:
         if not _is_time(event.at):
-            return "'at' is no time in UTC"
+            return "'at' is not a time in UTC"
         if kind not in KINDS:
             return ""
         convert(data, _shape_of(kind, data))
@@ -416,7 +416,7 @@ def problem_within(event: Event) -> str:
         return _worded(str(error), within)
     except UnicodeEncodeError:
         what = within if within.startswith("'") else f"the data{within}"
-        return f"{what} has a name or a word that is no text"
+        return f"{what} has a name or a word that is not text"
     return ""
 
 
@@ -473,5 +473,5 @@ def _wrong(what: str) -> str:
     if what.startswith("Expected `array` of length"):
         return "is empty"
     if what.startswith("Expected `str` matching regex"):
-        return "is no place in a run"
+        return "is not a place in a run"
     return clean_line(what, 80)

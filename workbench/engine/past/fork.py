@@ -68,7 +68,7 @@ def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
     calls = [call.place for call in state.calls if not call.beside]
     named, _, turn = text.partition(":")
     if turn and not (turn.isdigit() and int(turn)):
-        raise NoSuchPlace(f"'{text}' is no place; write phase or phase:turn, turns count from 1")
+        raise NoSuchPlace(f"'{text}' is not a place; write phase or phase:turn, turns count from 1")
     branch, phase, wanted = visit_named(named, {place.phase for place in [*calls, *without]})
     here = [place for place in calls if place.phase == phase and branch in ("", place.branch)]
     if not here:
@@ -80,7 +80,7 @@ def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
         if alone and not turn:
             return alone[0]
         if "/" in text and not branch:
-            raise NoSuchPlace(f"'{text}' is no place; expected [branch/]phase:turn or phase/visit/attempt/turn/call")
+            raise NoSuchPlace(f"'{text}' is not a place; expected [branch/]phase:turn or phase/visit/attempt/turn/call")
         ran = ", ".join(dict.fromkeys(place.phase for place in calls)) or "no phase"
         raise NoSuchPlace(f"phase '{phase}' made no call in this run; {ran} did")
     here = [place for place in here if not place.branch] or here

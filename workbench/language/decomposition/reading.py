@@ -96,7 +96,7 @@ class Reader:
         if value is None:
             return
         if not isinstance(value, Mapping):
-            self._tell(Severity.WARNING, "wrong_type", "'validation' is no object; it is not read", ("validation",))
+            self._tell(Severity.WARNING, "wrong_type", "'validation' is not an object; it is not read", ("validation",))
             return
         self._unknown(value, ("coverage", "gaps", "iteration_triggers"), ("validation",))
         for index, gap in enumerate(self._sequence(value.get("gaps"), ("validation", "gaps"), "gaps")):
@@ -261,7 +261,7 @@ class Reader:
             if not meant:
                 near = nearest(written, tuple(ids))
                 hint = f"did you mean '{near}'?" if near else f"there are {_some(ids)}"
-                message = f"task {id} depends on '{clean_line(written, 60)}', which is no task"
+                message = f"task {id} depends on '{clean_line(written, 60)}', which is not a task"
                 self._tell(Severity.ERROR, "unknown_dependency", message, where, hint)
                 continue
             if meant != written:
@@ -281,7 +281,7 @@ class Reader:
             where = (*base, *inner) if self.source.has((*base, *inner)) else path
             if not meant:
                 near = nearest(written, tuple(ids))
-                message = f"task {id} asks for the result of '{clean_line(written, 60)}', which is no task"
+                message = f"task {id} asks for the result of '{clean_line(written, 60)}', which is not a task"
                 hint = (f"did you mean '{near}'? " if near else "") + "it stays as it is written"
                 self._tell_inside(Severity.WARNING, "unknown_result", message, where, at, hint)
             elif meant not in listed and meant not in found:
@@ -375,7 +375,7 @@ class Reader:
     # -- values ------------------------------------------------------------------------------------------------------
 
     def _text(self, value: Any, path: Path) -> str:
-        """A value as text: a number as it is written, anything else that is no text as JSON, which is told."""
+        """A value as text: a number as it is written, anything else that is not text as JSON, which is told."""
         if value is None:
             return ""
         if isinstance(value, str):
@@ -383,7 +383,7 @@ class Reader:
         if isinstance(value, int | float) and not isinstance(value, bool):
             spot = self.source.spot(path)
             return self.source.text[spot.start : spot.end].strip() if spot is not None else str(value)
-        self._tell(Severity.INFO, "as_json", f"'{path_text(path)}' is no text; it is taken as JSON", path)
+        self._tell(Severity.INFO, "as_json", f"'{path_text(path)}' is not text; it is taken as JSON", path)
         return json.dumps(value, ensure_ascii=False)
 
     def _whole(self, value: Any, path: Path, fallback: int) -> int:

@@ -416,7 +416,7 @@ class _Builder:
                 self._say(
                     Severity.ERROR,
                     "attribute_value",
-                    f"'{clean_line(pair, 60)}' is no shape=type",
+                    f"'{clean_line(pair, 60)}' is not of the form shape=type",
                     at.start,
                     at.end,
                     hint,

@@ -79,7 +79,7 @@ class Condition(Struct, frozen=True):
 
 
 def as_text(value: Any) -> str:
-    """A value as conditions compare it: booleans ``true`` and ``false``, numbers and all else that is no text as JSON,
+    """A value as conditions compare it: booleans ``true`` and ``false``, numbers and all else that is not text as JSON,
     the missing as the empty text."""
     if value is None:
         return ""

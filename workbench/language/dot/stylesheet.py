@@ -149,7 +149,7 @@ def _declarations(text: str, at: int, faults: list[Fault]) -> tuple[tuple[Declar
             faults.append(Fault(f"'{name}' is read as '{_DIALECTS[name]}'", match.start(), len(name), "alias"))
             name = _DIALECTS[name]
         if name not in PROPERTIES:
-            told = f"'{match[0]}' is no property of a stylesheet: {', '.join(PROPERTIES)}"
+            told = f"'{match[0]}' is not a property of a stylesheet: {', '.join(PROPERTIES)}"
             hint = f"did you mean '{meant}'?" if (meant := nearest(name, PROPERTIES)) else ""
             faults.append(Fault(told, match.start(), len(match[0]), "stylesheet_property", hint))
         elif value:

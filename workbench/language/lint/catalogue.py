@@ -48,7 +48,7 @@ _SHAPE = (
     Lint("L209", E, "a phase needs one of 'instructions', 'tool' and 'for_each_row'", "none of them, or several"),
     Lint("L210", W, "id '{written}' is stored as '{slug}'", "an id that cannot be a file name"),
     Lint("L211", W, "'{field}' belongs under '{place}'", "a known key at the wrong level"),
-    Lint("L212", I, '{value} is taken as the text "{text}"', "a value of inputs that is no text"),
+    Lint("L212", I, '{value} is taken as the text "{text}"', "a value of inputs that is not text"),
     Lint("L213", W, "phase name '{name}' is a context keyword; from: cannot select it", "all, first, previous, prev"),
 )
 
@@ -60,11 +60,11 @@ _FLOW = (
         "no walk from the first phase gets there",
         "name it in 'handoffs' of the phase that should come before it",
     ),
-    Lint("L302", E, "handoff target '{name}' is no phase", "handoffs", "the phases are {phases}"),
+    Lint("L302", E, "handoff target '{name}' is not a phase", "handoffs", "the phases are {phases}"),
     Lint(
         "L303",
         E,
-        "routing target '{name}' is no phase",
+        "routing target '{name}' is not a phase",
         "routing, on_error, decision routing",
         "the phases are {phases}",
     ),
@@ -107,7 +107,9 @@ _SOURCES = (
         "a source that only runs later, on another branch, or never",
         "let the source run first",
     ),
-    Lint("L402", W, "context source '{name}' is no phase", "from, inject_from, from_phases", "the phases are {phases}"),
+    Lint(
+        "L402", W, "context source '{name}' is not a phase", "from, inject_from, from_phases", "the phases are {phases}"
+    ),
     Lint(
         "L403",
         W,
@@ -330,12 +332,16 @@ _SETTINGS = (
     Lint(
         "L717",
         E,
-        "'{field}' is no valid expression: {problem}",
+        "'{field}' is not a valid expression: {problem}",
         "output_extraction, error_pattern",
         "a backslash takes the special meaning from a character",
     ),
     Lint(
-        "L718", E, "'output_schema' is no valid JSON Schema: {problem}", "output_schema", "JSON Schema, draft 2020-12"
+        "L718",
+        E,
+        "'output_schema' is not a valid JSON Schema: {problem}",
+        "output_schema",
+        "JSON Schema, draft 2020-12",
     ),
     Lint(
         "L719",
@@ -385,7 +391,7 @@ _NOT_RUN = (
 
 _REPLIES = (
     Lint("L901", E, "{field}: {problem}", "a file of offline replies that does not have the form of one"),
-    Lint("L902", E, "'{name}' is no phase of this cascade, or of one that it starts", "a key of replies"),
+    Lint("L902", E, "'{name}' is not a phase of this cascade, or of one that it starts", "a key of replies"),
     Lint("L903", E, "'{name}' has no replies", "a key of replies with an empty list", "write one, or remove it"),
     Lint("L904", W, "no candidate of this phase is called '{branch}'", "a branch of offline replies"),
     Lint("L905", W, "turn {turn} is never reached", "offline replies beyond max_turns, the attempts, or the visits"),
@@ -405,7 +411,7 @@ _DOT = (
     Lint("dot_port", E, "ports are not read: '{name}'", "a:n", "name the node alone"),
     Lint("dot_concatenation", E, "strings cannot be put together with +; write one", '"a" + "b"'),
     Lint("dot_group_edge", E, "an edge to a group of nodes is not read", "a -> {b c}", "write an edge for each"),
-    Lint("bad_id", E, "'{name}' is no id", "an id with other characters than letters, digits and _", "use a label"),
+    Lint("bad_id", E, "'{name}' is not an id", "an id with other characters than letters, digits and _", "use a label"),
     Lint("dot_tolerated", I, "read all the same", "missing commas, several [..], ids in quotes, # lines; once a file"),
     Lint("declared_twice", I, "node '{name}' is declared again; the later value wins", "two declarations of a node"),
     Lint("key_twice", W, "'{name}' is written twice; the later value wins", "an attribute twice in one [..]"),
@@ -419,7 +425,7 @@ _DOT = (
     Lint("type_known", W, "unknown {thing} '{name}'", "a type or shape that means nothing; it runs as a model phase"),
     Lint("fidelity_valid", W, "'{name}' is one of {choices}; got '{value}'", "the next level decides then"),
     Lint("stylesheet_syntax", E, "{problem}", "model_stylesheet: selector {{ property: value; }}"),
-    Lint("stylesheet_property", W, "'{name}' is no property of a stylesheet", "only models, providers and effort"),
+    Lint("stylesheet_property", W, "'{name}' is not a property of a stylesheet", "only models, providers and effort"),
 )
 
 _PIPELINE = (
@@ -486,7 +492,7 @@ _PIPELINE = (
         "its shape or type says that it runs one: add tool_command, or make it another node",
     ),
     Lint("tool_unknown", E, "tool '{name}' is not known", "workbench.tools"),
-    Lint("retry_target_exists", W, "'{key}' names '{name}', which is no node", "a jump that cannot be made"),
+    Lint("retry_target_exists", W, "'{key}' names '{name}', which is not a node", "a jump that cannot be made"),
     Lint(
         "goal_gate_has_retry",
         W,

@@ -16,7 +16,7 @@ from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.read.source import Source
 
 _DEPTH = 5
-"""Nested cascades that the engine allows; a longer chain is no finding of its own."""
+"""Nested cascades that the engine allows; a longer chain is not a finding of its own."""
 
 
 class Member(Struct, frozen=True):

@@ -128,7 +128,7 @@ def exclusions(facts: Facts) -> Iterator[Finding]:
             base = facts.stand_ins.get(base, base)
             if base not in facts.by_name:
                 near = facts.meant(name, facts.names)
-                yield facts.report("L406", path, name=name, instead=near, reason="it is no phase")
+                yield facts.report("L406", path, name=name, instead=near, reason="it is not a phase")
             elif at.name in facts.reach.reachable and not _brings(facts, at, base):
                 yield facts.report("L406", path, name=name, reason="'from' does not bring it in")
 

@@ -45,7 +45,7 @@ class Keys:
     def no_output(self, text: TemplateText, name: str) -> str:
         """Returns why ``outputs.name`` is never there; empty if it may be."""
         if name not in self._facts.by_name:
-            return "" if name in self._phases or not self._all_known else f"'{name}' is no phase"
+            return "" if name in self._phases or not self._all_known else f"'{name}' is not a phase"
         if text.phase is None or text.phase.name not in self._facts.reach.reachable:
             return ""
         if text.after and name == text.phase.name:

@@ -123,7 +123,7 @@ def laid_over(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 def reserved(name: str) -> str:
     """Returns why no request can carry a parameter of this name; empty if it can."""
-    return RESERVED.get(name) or ("" if name.isidentifier() and name[0] != "_" else "it is no name of a parameter")
+    return RESERVED.get(name) or ("" if name.isidentifier() and name[0] != "_" else "it is not a parameter name")
 
 
 def refused(name: str, value: Any) -> str:

@@ -489,7 +489,7 @@ class _Reader:
         shown = name if len(name) <= 60 else name[:59] + "…"
         self.error(
             "bad_id",
-            f"'{shown}' is no id: letters, digits and _, not beginning with a digit",
+            f"'{shown}' is not an id: letters, digits and _, not beginning with a digit",
             start,
             end,
             f"write {made} [label={escaped(shown)}]",
@@ -753,7 +753,7 @@ class _Reader:
             self._no_value(key_start, key_end)
             return False
         if not re.fullmatch(_KEY, key):
-            self.error("dot_syntax", f"'{key[:60]}' is no name of an attribute", key_start, key_end)
+            self.error("dot_syntax", f"'{key[:60]}' is not an attribute name", key_start, key_end)
         self.at += 1
         self.skip()
         value = self._value(key, key_end, ends)

@@ -126,7 +126,7 @@ class _Reader:
         if word:
             name = clean_line(word[0], 40)
             hint = "write true, false or null" if word[0].lower() in ("true", "false", "none", "nil", "null") else ""
-            self.stop(f"{name} is no JSON value", at, word.end(), hint or "a text needs double quotes")
+            self.stop(f"{name} is not a JSON value", at, word.end(), hint or "a text needs double quotes")
         if at >= len(self.text):
             self.stop("the text ends too early" if self.text.strip() else "the file is empty", at)
         if self.text[at] == "'":
@@ -160,7 +160,7 @@ class _Reader:
         end = good.end() if good else at + 1
         char = self.text[end : end + 1]
         if char == "\\":
-            self.stop(f"{clean_line(self.text[end : end + 2])} is no escape", end, min(end + 2, len(self.text)))
+            self.stop(f"{clean_line(self.text[end : end + 2])} is not an escape", end, min(end + 2, len(self.text)))
         if char in ("\n", "\r"):
             self.stop("a text must not run over a line end", end, hint="write \\n")
         if char:

@@ -371,7 +371,7 @@ class _Generator(CodeGenerator):
 
 
 def dotted(node: nodes.Node) -> str:
-    """An expression as a person would write it; an ellipsis if it is no chain of names."""
+    """An expression as a person would write it; an ellipsis if it is not a chain of names."""
     if isinstance(node, nodes.Name):
         return node.name
     if isinstance(node, nodes.Getattr):

@@ -28,9 +28,9 @@ def is_digest(name: str) -> bool:
 
 
 def safe_join(folder: Path, name: str) -> Path:
-    """The path of an entry of a folder. Raises StoreError for anything that is no plain id, or is a link."""
+    """The path of an entry of a folder. Raises StoreError for anything that is not a plain id, or is a link."""
     if not is_id(name):
-        raise StoreError(f"{name[:80]!a} is no valid id (letters, digits, '.', '_', '-', at most 128)")
+        raise StoreError(f"{name[:80]!a} is not a valid id (letters, digits, '.', '_', '-', at most 128)")
     path = folder / name
     if path.is_symlink():
         raise StoreError(f"{name} in the store is a link, and the store follows none")

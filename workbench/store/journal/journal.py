@@ -142,7 +142,7 @@ class Journal:
     def blob(self, digest: str, data: bytes) -> None:
         """Keep bytes under their sha256, durably, before the record that names them."""
         if not is_digest(digest):
-            raise ValueError(f"{digest[:80]!a} is no sha256 digest")
+            raise ValueError(f"{digest[:80]!a} is not a sha256 digest")
         with self._mutex:
             self._must_be_open()
             self._waiting.append((digest, data))

@@ -24,7 +24,7 @@ _SHORT = 2048
 
 
 class Fault(Struct, frozen=True):
-    """A stretch of a segment that is no record."""
+    """A stretch of a segment that is not a record."""
 
     segment: str
     at: int

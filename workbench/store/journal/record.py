@@ -35,7 +35,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class BadRecord(Exception):
-    """A line that is no valid record, and why; ``seq`` is its number if the line is unchanged all the same."""
+    """A line that is not a valid record, and why; ``seq`` is its number if the line is unchanged all the same."""
 
     def __init__(self, reason: str, seq: int = 0) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ def encoded(event: Event, before: str = "") -> bytes:
     """The line, newline included. ``before`` is the checksum of the record before it, which chains the two: later
     exchanges and changes are found even if each line by itself is valid.
 
-    Raises TypeError or ValueError if the data is no JSON (NaN is none).
+    Raises TypeError or ValueError if the data is not JSON (NaN is none).
     """
     link = f',"prev":"{before}"' if before else ""
     branch, phase, visit, attempt, turn, call = event.place

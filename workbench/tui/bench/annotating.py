@@ -52,7 +52,7 @@ class Annotating:
         """The run, the place of the call or the empty one, and its name; None after a message: there is no run."""
         run, selected = presenter.state.shown, presenter.state.selected
         if not run.run_id:
-            self._stage.services.say(told("There is no run yet: {run.start} makes one."))
+            self._stage.services.say(told("No run yet: {run.start} starts one."))
             return None
         place = Place() if selected is None or presenter.shows_summary or self._on_no_call() else selected
         if place == Place():

@@ -61,7 +61,7 @@ class Asking:
         services = self._stage.services
         question = presenter.state.current_question()
         if question is None:
-            services.say("Nothing waits for an answer.")
+            services.say("No question is open.")
             return
         written = self._written if question is self._asked else None
         self._asked, self._written = question, None
@@ -75,7 +75,7 @@ class Asking:
             if text is None:
                 self._written = dialog.written
             elif not session.answer(question, text):
-                services.say("Too late: the run no longer waits for this answer.", "warning")
+                services.say("Too late: the run is no longer waiting for this answer.", "warning")
             self._stage.soon()
 
         show: Callable[..., object] = services.push_unasked if unasked else services.push_screen
@@ -84,7 +84,7 @@ class Asking:
     # -- feedback ----------------------------------------------------------------------------------------------------
 
     def feedback(self) -> None:
-        """Say something to the running phase; while it is written, the run waits before its next call."""
+        """Send feedback to the running phase; while it is written, the run waits before its next call."""
         if (live := self._stage.live()) is None:
             return
         session, presenter = live

@@ -57,7 +57,7 @@ class HeldEdits:
     def make(self, edits: Sequence[Edit]) -> None:
         """Make them. Raises EditError."""
         if self._session.stepper.held is not self._stop:
-            raise EditError("the run is not paused here any more; the edits are still in this screen")
+            raise EditError("the run is no longer paused here; your edits are still on this screen")
         self._session.edit(*edits)
 
 
@@ -71,7 +71,7 @@ class Editing:
         """By run and place, the newest last."""
 
     def edit_held(self) -> None:
-        """Edit what stands where the run is paused: messages, the answer, a tool call, the model, the state."""
+        """Edit what the run is paused at: messages, the answer, a tool call, the model, the state."""
         if (live := self._stage.live()) is None:
             return
         (session, presenter), say = live, self._stage.services.say
@@ -127,7 +127,7 @@ class Editing:
             return
         state = live[1].state
         if not state.run.run_id:
-            self._stage.services.say(told("There is no run yet: {run.start} makes one."))
+            self._stage.services.say(told("No run yet: {run.start} starts one."))
             return
         place = state.selected or (state.run.calls[-1].place if state.run.calls else None)
         if place is None or state.run.call_at(place) is None:
@@ -180,7 +180,7 @@ class Editing:
         session, presenter = live
         services, run_id = self._stage.services, presenter.state.run.run_id
         if not run_id:
-            services.say(told("There is no run yet: {run.start} makes one."))
+            services.say(told("No run yet: {run.start} starts one."))
         elif asks_for_trust(services, session, self.rerun):
             return
         elif session.running:

@@ -170,7 +170,7 @@ class Inspecting:
         """Choose two strategies, or another run, and compare them on the run that is shown."""
         live = self._stage.live()
         if live is None or not live[1].state.run.calls:
-            self._say("There is no call to compare yet.")
+            self._say("No call to compare yet.")
             return
         project, run_id = live[0].project, live[1].state.shown.run_id
         self._stage.in_background(partial(self._find_sides, project, run_id), "compare")

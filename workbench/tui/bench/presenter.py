@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from workbench.workspace.program_output import ProgramOutput
 
 _NO_PROGRAM = (
-    "No output of a program is here.",
-    "A program that workbench attach runs in a terminal of its own prints there.",
+    "No program output yet.",
+    "A program that workbench attach runs in its own terminal prints there.",
 )
 Detail = Literal["message", "why", "wire", "raw", "problem", "ways"]
 
@@ -196,7 +196,7 @@ class Presenter:
             words = f"tries again in {wait.pause_until - now:.0f} s (try {wait.tries}); has waited"
             return LiveCall("waiting", words, now - wait.since, self.tick)
         tries = f" (try {wait.tries})" if wait.tries > 1 else ""
-        return LiveCall("waiting", f"waits for the provider{tries}", now - wait.since, self.tick)
+        return LiveCall("waiting", f"waiting for the provider{tries}", now - wait.since, self.tick)
 
     @property
     def graph(self) -> Graph | None:
@@ -251,7 +251,7 @@ class Presenter:
             hint = self._hint() if visit is None else told("{view.ways} tells why each edge was taken or not.")
             return NodeCard(graph, node, visit, hint, definition=(cascade, phase), default_model=self.model)
         if visit is not None:
-            said = "It has called no model yet." if visit.status == "running" else "It ran without calling a model."
+            said = "No model call yet." if visit.status == "running" else "It made no model call."
             return CardRows(cascade, phase, said, self.model, visit.status, source=self._card_source())
         if "imported" in self.state.run.ports:  # The file that stands for a program decides nothing about its calls.
             return Card(phase.name, " · no call", self._hint(), ())
@@ -263,7 +263,7 @@ class Presenter:
         """What is said to a person who asks for a call where there is none."""
         if "imported" in self.state.run.ports:
             return "This run has no call."
-        return told("There is no call yet: {run.over} runs to the first one.")
+        return told("No call yet: {run.over} runs to the first one.")
 
     def _hint(self) -> str:
         """Returns the advice where a phase has not run."""
@@ -455,6 +455,20 @@ class Presenter:
         title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
         right = ((f"lines {first}–{last}", "dim"),) if self.phase else ()
         return reasons.with_file((), self.file.source.text, marked[0], title, right, marked[1])
+
+    def breakpoint_doc(self, point: Breakpoint | None) -> TextRows:
+        """The file at the phase that a breakpoint is about; of a tool alone, at the first phase that has it."""
+        title: tuple[Span, ...] = (("File", "title"),)
+        if self.file is None:
+            return TextRows([], title)
+        title = (*title, (f"  {flat(self.file.shown)}", "name"))
+        cascade, name = self.file.cascade, point.phase if point is not None else ""
+        if point is not None and not name and point.tool and cascade is not None:
+            users = (phase.name for phase in cascade.phases if point.tool in phase.tools or point.tool == phase.tool)
+            name = next(users, "")
+        first, last = phase_lines(cascade, self.file.source, name) if name else (0, 0)
+        right = ((f"lines {first}–{last}", "dim"),) if first else ()
+        return reasons.with_file((), self.file.source.text, first, title, right, last)
 
     def _problem_doc(self) -> TextRows:
         problem = self.problems[min(self.problem, len(self.problems) - 1)]

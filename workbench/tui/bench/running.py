@@ -215,7 +215,7 @@ class Running:
             return
         if session.follows:
             own = told("{run.start} makes one of your own.")
-            self._say(f"Another process runs this: it can be viewed, not stepped. {own}", "warning")
+            self._say(f"Another process is running this: you can view it, but not step it. {own}", "warning")
             return
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
@@ -531,7 +531,8 @@ class Running:
         """Show all breakpoints, to edit, disable and delete them."""
         if (live := self._stage.live()) is not None:
             session, presenter = live
-            screen = BreakpointSheet(session.stepper.breakpoints, known_names(presenter), self._stage.redraw)
+            points, known = session.stepper.breakpoints, known_names(presenter)
+            screen = BreakpointSheet(points, known, self._stage.redraw, presenter.breakpoint_doc)
             self._stage.services.push_screen(screen)
 
     # -- the file ----------------------------------------------------------------------------------------------------

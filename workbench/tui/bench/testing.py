@@ -52,7 +52,7 @@ class Testing:
         session, presenter = live
         run, say = presenter.state.run, self._stage.services.say
         if not run.run_id:
-            say(told("There is no run to freeze yet: {run.start} makes one."))
+            say(told("No run to freeze yet: {run.start} starts one."))
         elif presenter.state.alive or session.running:
             say(
                 told("A run can be frozen once it has ended: {run.continue} continues it, {run.stop} stops it."),

@@ -122,7 +122,7 @@ class Annotator:
         self._numbers = count()
 
     def annotate(self, what: What, target: AnnotationTarget) -> None:
-        """Ask for tags, a note or a score; a thumb is set at once, and the same again takes it away."""
+        """Ask for tags, a note or a score; a thumb is set at once, and the same again removes it."""
         match what:
             case "tag":
                 self._tags(target)

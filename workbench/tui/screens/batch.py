@@ -202,7 +202,7 @@ class BatchScreen(WorkbenchScreen[None]):
         if run:
             self.services.navigation.show_run(run)
         elif self.matrix is not None:
-            self.services.say("There is no run of this cell.", "warning")
+            self.services.say("This cell has not run.", "warning")
 
     def action_cell(self) -> None:
         """The cell whole, on a sheet."""
@@ -231,7 +231,7 @@ class BatchScreen(WorkbenchScreen[None]):
         here = (row, self._column)
         other = self._marked or (row, 0 if self._column else 1)
         if other == here or other[1] >= len(self.matrix.plan.variants):
-            self.services.say("There is one cell: mark another one first.", "warning")
+            self.services.say("There is only one cell: mark another one first.", "warning")
             return
         self.app.push_screen(Sheet(diff_rows(self.matrix, other, here)))
 
@@ -249,7 +249,7 @@ class BatchScreen(WorkbenchScreen[None]):
         """Say something of the run of the cell: a score is that of the scorer 'person'."""
         found = next((one for one in self.cell() if one.run), None)
         if found is None:
-            self.services.say("There is no run of this cell.", "warning")
+            self.services.say("This cell has not run.", "warning")
             return
         project = self._workspace.project
         try:
@@ -265,7 +265,7 @@ class BatchScreen(WorkbenchScreen[None]):
     def action_link(self) -> None:
         found = next((one for one in self.cell() if one.run), None)
         if found is None:
-            self.services.say("There is no run of this cell.", "warning")
+            self.services.say("This cell has not run.", "warning")
         else:
             name = found.session or found.run
             self._annotator.link(self._workspace.project, found.run, found.session, name)

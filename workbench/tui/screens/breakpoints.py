@@ -12,8 +12,9 @@ from textual.binding import BindingType
 from workbench.engine.debugger.condition import NAMES
 from workbench.engine.debugger.stepper import ARROW, OUTCOME, TOOL, Breakpoint
 from workbench.tui.bindings import bindings
-from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sheet import ListSheet
 from workbench.views.breakpoints import BreakpointRows
+from workbench.views.model import Rows
 from workbench.workspace.breakpoints import BreakpointError, parse_breakpoint
 
 EXAMPLES = "phase · phase:turn · tool NAME · tokens > 6000 · FROM -> TO · outcome fail"
@@ -53,7 +54,7 @@ class KnownNames(Struct, frozen=True):
         return parse_breakpoint(text, list(self.phases), self.edges)
 
     def objection(self, text: str) -> str:
-        """Returns why a line is no breakpoint; empty for one that is."""
+        """Returns why a line is not a breakpoint; empty for one that is."""
         try:
             self.read(text)
         except BreakpointError as fault:
@@ -104,7 +105,7 @@ def ask_for_breakpoint(
     ask("breakpoint", value=str(before or ""), extends=True, placeholder=here + examples, done=done, **options)
 
 
-class BreakpointSheet(Sheet):
+class BreakpointSheet(ListSheet):
     """Shows the breakpoints of the file, and changes them in place."""
 
     OFFERED: ClassVar[tuple[str, ...]] = (
@@ -119,17 +120,27 @@ class BreakpointSheet(Sheet):
     SEARCHED: ClassVar[str] = "list"
     BINDINGS: ClassVar[list[BindingType]] = bindings("breakpoints")
 
-    def __init__(self, points: list[Breakpoint], known: KnownNames, changed: Callable[[], object]) -> None:
-        """``points`` is the list of the session; ``changed`` is called after each change."""
+    def __init__(
+        self,
+        points: list[Breakpoint],
+        known: KnownNames,
+        changed: Callable[[], object],
+        file: Callable[[Breakpoint | None], Rows],
+    ) -> None:
+        """``points`` is the list of the session; ``changed`` is called after each change; ``file`` shows the lines that
+        a breakpoint is about."""
         super().__init__(BreakpointRows(points))
-        self.view.selecting = True
         self._points = points
         self._known = known
         self._changed = changed
+        self._file = file
+
+    def about(self, row: int) -> Rows:
+        return self._file(self._points[row] if 0 <= row < len(self._points) else None)
 
     def _redraw(self) -> None:
         self._changed()
-        self.view.show(self._rows)
+        self._show()
 
     def action_add(self) -> None:
         """Ask for another breakpoint."""

@@ -185,7 +185,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self.plot.rows = TextRows(
             [drawn_line(spans) for spans in lines],
             (("Plot", "title"), ("  quality against cost", "name")),
-            empty=("There is nothing to draw yet: at least two", "candidates need a score and a known cost."),
+            empty=("Nothing to plot yet: at least two", "candidates need a score and a known cost."),
         )
         self.plot.show()
         self.preview.show(self._preview(), 0)
@@ -271,13 +271,13 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         """Two candidates side by side: the marked one (else the winner, else the first) and the one here."""
         here = self.candidate
         if here is None:
-            self.services.say("Go to a candidate first.")
+            self.services.say("Select a candidate first.")
             return
         others = [self._marked, self.rows.contest.winner, *(r.entrant.index for r in self._standings())]
         other = next((i for i in others if i is not None and i != here.entrant.index), None)
         against = self.rows.by_index(other) if other is not None else None
         if against is None:
-            self.services.say("There is no other candidate to compare this one with.")
+            self.services.say("There is no other candidate to compare with.")
         else:
             self.app.push_screen(Sheet(beside(against, here, what, shown=self.rows.shown)))
 
@@ -313,7 +313,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         """Show the candidate's newest call in the Bench."""
         one = self.candidate
         if one is None or not one.calls or self._go_to is None:
-            self.services.say("This has no call to show.")
+            self.services.say("This row has no call to show.")
             return
         place = next((call.place for call in reversed(one.calls) if call.place.turn), one.calls[-1].place)
         self.dismiss()
@@ -356,7 +356,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
             return
         number = offered.index(here.entrant.index) + 1
         needs = bool(self.rows.shown.get("reason"))
-        why = "the reason, which is asked for" if needs else "your reason, or nothing"
+        why = "your reason (required)" if needs else "your reason (optional)"
         self.ask(
             f"choose {here.number}",
             placeholder=f"{why} · enter chooses it",
@@ -381,7 +381,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
 
     def _send(self, question: Event, text: str) -> None:
         if self._answer is not None and not self._answer(question, text):
-            self.services.say("Too late: the run no longer waits for this answer.", "warning")
+            self.services.say("Too late: the run is no longer waiting for this answer.", "warning")
 
     def action_reject(self) -> None:
         """Choose none of them, after asking: the phase fails."""
@@ -400,7 +400,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self.app.push_screen(ChoiceDialog("Reject all candidates?", "The phase fails then.", answers), answered)
 
     def ask_further(self, state: RunState) -> None:
-        """A question that is no choice among candidates, a reason for example, is asked in a dialog."""
+        """A question that is not a choice among candidates, a reason for example, is asked in a dialog."""
         question = next((q for q in state.questions if not q.data.get("candidates")), None)
         if question is None or question is self._asked or self._answer is None or self.app.screen is not self:
             return

@@ -84,7 +84,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._compared: CompareRows | None = None
         self._here: Ref | None = None
         self._ttl = ""
-        """How long a cache keeps what was sent; empty for what providers and marks say."""
+        """How long a cache keeps a prefix; empty for what providers and marks say."""
         self._written: FileChange | None = None
         """The change that was written into the file from here, to take it back."""
 
@@ -155,7 +155,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
 
     def _ready(self) -> RunComparison | None:
         if self._found is None:
-            self.services.say("The comparison is not there yet.")
+            self.services.say("The comparison is not ready yet.")
         return self._found
 
     def action_difference(self, step: int) -> None:
@@ -278,7 +278,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
                 self._export(target, found)
 
         answers = [("keep", "k", "Cancel"), ("replace", "r", "Replace it")]
-        self.app.push_screen(ChoiceDialog(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
+        self.app.push_screen(ChoiceDialog(f"Replace {target.name}?", f"{target} already exists.", answers), answered)
 
     @work(thread=True, group="export", exit_on_error=False)
     def _export(self, target: Path, found: RunComparison) -> None:
@@ -330,7 +330,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         note = ["The file has changed since this run.", ""] if change.is_stale else []
         shown = [*note, *lines[:SHOWN], *more]
         text = [("\n" * bool(at) + line, DIFFERS.get(line[:1], "")) for at, line in enumerate(shown)]
-        answers = [("keep", "k", "Leave the file as it is"), ("write", "w", "Write it")]
+        answers = [("keep", "k", "Keep the file as it is"), ("write", "w", "Write it")]
 
         def answered(answer: str | None) -> None:
             if answer == "write":

@@ -242,7 +242,7 @@ class EditScreen(WorkbenchScreen[bool]):
             json.loads(self.area.plain_text)
         except json.JSONDecodeError as fault:
             if part.key.startswith("state:"):
-                self._status.show(((" no JSON: kept as text", "dim"),))
+                self._status.show(((" not JSON: kept as text", "dim"),))
             else:
                 self._status.show(((f" ✗ line {fault.lineno}, column {fault.colno}: {flat(fault.msg)}", "error"),))
         except RecursionError:
@@ -308,7 +308,7 @@ class EditScreen(WorkbenchScreen[bool]):
             self.view.focus()
 
     def action_write(self) -> None:
-        """Go into the text, or open the form of what is no text."""
+        """Go into the text, or open the form of what is not a text."""
         if self._key == REQUEST:
             self.action_request()
         elif self._key == NEW_STATE and self._adding is None:
@@ -665,7 +665,7 @@ class RequestForm(Dialog[None]):
             Static(plain("Parameters, a JSON object"), classes="label"),
             self.area,
             Static("", id="objection"),
-            Button(plain("Take these"), id="take", classes="go", compact=True),
+            Button(plain("Apply"), id="take", classes="go", compact=True),
         )
 
     def on_mount(self) -> None:

@@ -212,7 +212,7 @@ class EditorScreen(WorkbenchScreen[None]):
         if not self.checks:
             self.set_class(True, "-sound")
             self.help_pane.show(
-                TextRows([], (("Field", "title"),), empty=("This file is no cascade: it is not checked.",))
+                TextRows([], (("Field", "title"),), empty=("This file is not a cascade, so it is not checked.",))
             )
             self.keep_draft(self.area.text if self.unsaved else "")
         elif self.file is not None and not self.file.refusal:
@@ -274,7 +274,7 @@ class EditorScreen(WorkbenchScreen[None]):
         """Go to the next line with a problem, or the one before."""
         line = self.area.next_problem(step)
         if line is None:
-            self.services.say("There are no problems." if self.checked is not None else "The file is being checked.")
+            self.services.say("No problems." if self.checked is not None else "The file is being checked.")
             return
         found = self.area.problems_at(line)[0]
         self.area.go_to(line + 1, found.span.column)
@@ -350,7 +350,7 @@ class EditorScreen(WorkbenchScreen[None]):
         thing = named_at(self.area.plain_text, self.area.offset_in_text, self.form)
         found = self.definitions.of(thing, self.names) if thing is not None else None
         if thing is None or found is None:
-            named = f"{thing.name} has no definition that is known here." if thing is not None and thing.name else ""
+            named = f"{thing.name} is not defined here." if thing is not None and thing.name else ""
             self.services.say(named or "Put the cursor on the name of a phase, a tool or a file.")
         elif found.file:
             self._open_definition(thing, found)
@@ -447,7 +447,7 @@ class EditorScreen(WorkbenchScreen[None]):
             self.area.move_cursor(place)
             self.area.scroll_to(y=top, animate=False)
         if found.raw is None and not found.refusal:
-            self.services.say(f"{self.shown} is not there yet: saving makes it.", "warning")
+            self.services.say(f"{self.shown} does not exist yet: saving creates it.", "warning")
         elif found.refusal:
             self.services.say(f"{self.shown} is read-only here: {found.refusal}.", "warning")
         self.show_header()
@@ -476,7 +476,7 @@ class EditorScreen(WorkbenchScreen[None]):
                 self._draft.drop()
 
         text = f"The app ended before changes to {self.shown} were saved."
-        answers = (("take", "t", "Restore them; undo goes back to the file"), ("drop", "d", "Drop them"))
+        answers = (("take", "t", "Restore them; undo goes back to the file"), ("drop", "d", "Discard them"))
         self.services.push_unasked(ChoiceDialog("Unsaved changes", text, answers), answered)
 
     # -- saving ------------------------------------------------------------------------------------------------------
@@ -510,9 +510,9 @@ class EditorScreen(WorkbenchScreen[None]):
         seen = _content(self.path)
         gone = seen is None and not self.path.exists()
         text = (
-            f"{self.shown} is gone from the disk since it was opened here."
+            f"{self.shown} was deleted on disk since you opened it."
             if gone
-            else f"{self.shown} was changed on disk since it was opened here. Your text is not written yet."
+            else f"{self.shown} was changed on disk since you opened it. Your text is not written yet."
         )
         answers = [("stay", "s", "Keep editing; nothing is written"), ("overwrite", "o", "Overwrite it with my text")]
         if not gone:
@@ -548,7 +548,7 @@ class EditorScreen(WorkbenchScreen[None]):
         if path.resolve() != self.path.resolve() or self.file is None or self.file.same_on_disk():
             return
         if not self.path.exists():
-            self.on_disk = "gone from the disk"
+            self.on_disk = "deleted on disk"
         elif self.unsaved:
             self.on_disk = "changed on disk"
             words = told("{file} was changed on disk; {editor.save} asks what to do.", file=self.shown)

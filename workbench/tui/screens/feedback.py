@@ -39,8 +39,8 @@ class FeedbackDialog(Dialog[FeedbackText]):
         times = f"{self._left} of {rule.budget} left in this visit"
         waits = f"The run waits up to {rule.timeout_seconds:g} s for it, before its next call."
         parts: list[Widget] = [
-            LineInput(placeholder="what it should do", id="feedback"),
-            Button(plain("Say it before the next call"), id="say", classes="go", compact=True),
+            LineInput(placeholder="what the phase should do", id="feedback"),
+            Button(plain("Send it before the next call"), id="say", classes="go", compact=True),
         ]
         if rule.allow_retry:
             parts.append(Button(plain("Repeat this turn with it"), id="redo", compact=True))

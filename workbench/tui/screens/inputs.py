@@ -56,7 +56,7 @@ class InputForm(Dialog[Mapping[str, Any]]):
             parts.append(Static(plain(name), classes="label"))
             value = as_line(self._given[name]) if name in self._given else ""
             parts.append(ValueInput(value, placeholder=clean(description), id=f"input-{number}"))
-        parts.append(Static(plain("JSON is taken as JSON, everything else as text."), classes="muted"))
+        parts.append(Static(plain("JSON is read as JSON, anything else as text."), classes="muted"))
         parts.append(
             Button(
                 plain(f"Save to {clean_line(self._kept)}" if self._kept else "Run"),

@@ -277,7 +277,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
         self._draw()
 
     def action_stop(self) -> None:
-        """End the calls that are under way; answers that are there stay."""
+        """Stop the calls that are running; answers that are there stay."""
         if self._task is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._task.cancel)
 
@@ -349,7 +349,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
         """Make a fork of the run: with the request as it is edited, or with an answer."""
         playground, sample = self.state.playground, self._sample()
         if playground.subject.depth:
-            self.services.say("This call is of a nested run: fork the run that started it.")
+            self.services.say("This call belongs to a nested run: fork the run that started it.")
             return
         model = sample.model if sample is not None else (self.state.models[0] if len(self.state.models) == 1 else "")
         request = playground.fork_edits(model)
@@ -372,7 +372,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
                 self._make_fork(answer, "after_call")
 
         answers = (
-            ("answer", "a", f"Go on with the answer of {named}"),
+            ("answer", "a", f"Continue with the answer of {named}"),
             ("request", "r", "Pause before the call"),
         )
         words = "A new run with the same beginning. This run stays as it is."
@@ -441,7 +441,7 @@ class PlaygroundForm(Dialog[bool]):
             Static(plain("Budget in US dollars for one round; empty for none"), classes="label"),
             LineInput(budget, id="budget"),
             Static("", id="objection"),
-            Button(plain("Take these"), id="take", classes="go", compact=True),
+            Button(plain("Apply"), id="take", classes="go", compact=True),
         )
 
     def on_mount(self) -> None:

@@ -33,7 +33,7 @@ class PlotSheet(Sheet):
         if fault := missing("charts"):
             self.services.say(f"{fault[:1].upper()}{fault[1:]}", "warning")
         elif self._plot.picture is None:
-            self.services.say("There is nothing to draw.")
+            self.services.say("Nothing to plot.")
         else:
             self.ask("export to", value=f"{self._name}.svg", done=self._chosen)
 
@@ -55,7 +55,7 @@ class PlotSheet(Sheet):
                 self._export(target)
 
         answers = [("keep", "k", "Cancel"), ("replace", "r", "Replace it")]
-        self.app.push_screen(ChoiceDialog(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
+        self.app.push_screen(ChoiceDialog(f"Replace {target.name}?", f"{target} already exists.", answers), answered)
 
     @work(thread=True, group="export", exit_on_error=False)
     def _export(self, target: Path) -> None:

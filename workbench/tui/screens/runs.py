@@ -270,7 +270,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         def done(text: str) -> str | None:
             format_name, _, file = text.strip().partition(" ")
             if format_name not in ENDINGS:
-                return f"'{format_name}' is no format: {', '.join(ENDINGS)}; then a file, if not the usual one"
+                return f"'{format_name}' is not a format: {', '.join(ENDINGS)}; then a file, if not the usual one"
             self._export(run.run_id, format_name, file.strip() or run.name + ENDINGS[format_name])
             return None
 

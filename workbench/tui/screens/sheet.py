@@ -87,6 +87,41 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
         self.dismiss()
 
 
+class ListSheet(Sheet):
+    """A list as high as its rows, and below it what the row under the cursor is about."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows)
+        self.view.selecting = True
+        self.below = RowView(Rows(), id="below", selecting=False)
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self.below
+        yield self.footer
+
+    def about(self, row: int) -> Rows:
+        """What is shown of a row below the list; ``row`` may lie behind the last one of an empty list."""
+        raise NotImplementedError
+
+    def _show(self) -> None:
+        super()._show()
+        self.apply_sizes()
+
+    def apply_sizes(self) -> None:
+        """The list has what it needs, at most three fifths of the screen."""
+        self.view.styles.height = max(4, min(self.view.wanted + 1, self.size.height * 3 // 5))
+        self.call_after_refresh(self._show_below)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.apply_sizes)
+
+    @on(RowView.Chosen, "#sheet")
+    def _show_below(self) -> None:
+        self.below.show(rows := self.about(self.view.cursor), 0)
+        self.below.scroll_to(y=max(0, getattr(rows, "focus", 0) - 2), animate=False)
+
+
 def _drawn(rows: Rows, width: int) -> str:
     """All rows as they are drawn, with the lines above them."""
     lines = (*rows.heads(width), *(rows.row(at, width) for at in range(len(rows))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from textual import on
@@ -11,16 +12,20 @@ from textual.binding import BindingType
 from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
+from workbench.store.summary import RunSummary
 from workbench.tui.bindings import bindings
-from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sheet import ListSheet
 from workbench.tui.screens.sweep import ask_for_sweep
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.model import Rows
+from workbench.views.runs import CardRows
 from workbench.views.sides_of_comparison import FILE_CHANGES, SideRows
 from workbench.workspace.comparing import ComparedRun, SideChoice, source_of, spec_fault
 from workbench.workspace.project import Project
+from workbench.workspace.runs_poller import Listing, RunsRequest
 
 
-class SidePicker(Sheet):
+class SidePicker(ListSheet):
     """Enter takes a row as B; A is chosen beside it, and both can be written."""
 
     OFFERED: ClassVar[tuple[str, ...]] = (
@@ -52,7 +57,6 @@ class SidePicker(Sheet):
         of its own, with the cursor on it."""
         self._choices = (*((FILE_CHANGES,) if changes is not None else ()), *choices)
         super().__init__(SideRows(self._choices, a, b))
-        self.view.selecting = True
         self._project, self._chosen, self._changes, self._above = project, chosen, changes, above or chosen
         self.a, self.b = a, b
 
@@ -60,6 +64,17 @@ class SidePicker(Sheet):
         super().on_mount()
         at = next((i for i, one in enumerate(self._choices) if one.side == self.b), 0)
         self.call_after_refresh(self.view.move_to, 0 if self._changes is not None else at)
+
+    def about(self, row: int) -> Rows:
+        """The card of a run; of a strategy its parts."""
+        one = self._choices[row] if 0 <= row < len(self._choices) else None
+        run = self._runs.get(one.side.run) if one is not None and one.kind in ("record", "run") else None
+        assert isinstance(self._rows, SideRows)
+        return self._rows.about(row) if run is None else CardRows(Listing(RunsRequest("")), run)
+
+    @cached_property
+    def _runs(self) -> Mapping[str, RunSummary]:
+        return {run.run_id: run for run in self._project.store.runs()}
 
     def _at(self) -> SideChoice | None:
         at = self.view.cursor

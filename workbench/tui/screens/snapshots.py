@@ -285,7 +285,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         """Decide about the snapshot under the cursor, and go to the next one."""
         item = self.item
         if item is None:
-            self.services.say(told("There is no snapshot yet. {run.freeze} on the Bench makes one of a run."))
+            self.services.say(told("No snapshots yet. {run.freeze} on the Bench freezes a run as one."))
             return
         if not item.can_be(Decision(decision)):
             words = "{snapshots.next} goes to the next changed snapshot, {snapshots.check} checks all again."
@@ -297,7 +297,9 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         """Decide about every changed snapshot that is open."""
         indices = [index for index, item in enumerate(self.board.items) if item.is_open]
         if self.board.busy:
-            self.services.say("The check still runs and may find more. Press the key again when it is done.", "warning")
+            self.services.say(
+                "The check is still running and may find more. Press the key again when it has finished.", "warning"
+            )
         elif indices:
             self._decide(indices, Decision(decision))
         else:

@@ -25,11 +25,12 @@ from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.plot import PlotSheet
-from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sheet import ListSheet, Sheet
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import flat
 from workbench.views.keys import told
 from workbench.views.live_runs import LiveRunRows, plan_lines
+from workbench.views.model import Rows
 from workbench.views.sweep import SweepRows
 from workbench.views.text import TextRows, text_lines
 from workbench.workspace.comparing import matching, pricing_of, subjects_of
@@ -48,7 +49,7 @@ class SweepRequest(Struct, frozen=True):
     providers: tuple[str, ...] = ()
     """Empty for the prices of the runs' own models."""
     cache_ttl: str = ""
-    """How long a cache keeps what was sent (``5m``); empty for what providers and marks say."""
+    """How long a cache keeps a prefix (``5m``); empty for what providers and marks say."""
 
 
 def asked_for(text: str) -> SweepRequest:
@@ -74,8 +75,12 @@ def read_terms(text: str) -> tuple[float | None, str, str]:
         except ValueError:
             budget = -1.0
         if not 0 <= budget < math.inf:
-            return None, model, f"'{part}' is no budget: 0.10, say, in US dollars"
+            return None, model, f"'{part}' is not a budget: write US dollars, such as 0.10"
     return budget, model, ""
+
+
+LEAST_PLOT = 14
+"""Lines below the list from which the plot stands there."""
 
 
 class LiveSheet(Sheet):
@@ -149,7 +154,7 @@ class LiveSheet(Sheet):
             self.services.say(told("Runs are active. Press {sweep.stop} to stop them."))
 
     def action_plot(self) -> None:
-        self.services.say("There is nothing to draw here.")
+        self.services.say("Nothing to plot here.")
 
     action_mark = action_live = action_plot
 
@@ -163,7 +168,7 @@ class LiveSheet(Sheet):
             self.app.push_screen(Sheet(TextRows(lines, title, copy=result.output)))
 
 
-class SweepSheet(Sheet):
+class SweepSheet(ListSheet):
     """The strategies as they are tried. Enter compares one, and ``esc`` there comes back."""
 
     PALETTE: ClassVar[tuple[str, ...]] = ("sweep", "sheet", "list")
@@ -180,7 +185,6 @@ class SweepSheet(Sheet):
 
     def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[str], object]) -> None:
         super().__init__(SweepRows(Sweep((), (), ()), run, 0, is_over=False))
-        self.view.selecting = True
         self._project, self._run_name, self._asked = project, run, asked
         self._take = take
         self._tried: tuple[Candidate, ...] = ()
@@ -251,7 +255,17 @@ class SweepSheet(Sheet):
     def _draw(self, found: Sweep, is_over: bool) -> None:
         tick, marked = len(found.rows), self._marked
         self._rows = SweepRows(found, self._called, self._of, is_over=is_over, tick=tick, marked=marked)
-        self.view.show(self._rows)
+        self._show()
+
+    def about(self, row: int) -> Rows:
+        """The plot of all of them, where there is room for one."""
+        return self.rows.plot(lambda: self.below.size.height)
+
+    def apply_sizes(self) -> None:
+        super().apply_sizes()
+        self.below.display = len(self.rows) > 1 and self.size.height - self.view.wanted >= LEAST_PLOT
+        if not self.below.display:
+            self.view.styles.height = "1fr"
 
     # -- run live ----------------------------------------------------------------------------------------------------
 
@@ -267,7 +281,7 @@ class SweepSheet(Sheet):
     def action_live(self) -> None:
         """Price runs of what is marked, else of the strategy under the cursor, and ask before they start."""
         if not self._is_over:
-            self.services.say("Wait until all strategies are tried.")
+            self.services.say("Wait until all strategies have been tried.")
         elif self.view.cursor < len(self.rows):
             self._plan_live()
 
@@ -321,7 +335,7 @@ class SweepSheet(Sheet):
     def action_stop(self) -> None:
         """Stop trying; what was tried stays."""
         if self._is_over:
-            self.services.say("Nothing is being tried any more.")
+            self.services.say("Nothing is running.")
         self._stopped.set()
 
     def action_plot(self) -> None:

@@ -30,7 +30,7 @@ class ScreenLine(NamedTuple):
     edge: Span = (" ", "plain")
     """The last cell."""
     right: tuple[Span, ...] | None = None
-    """The right side of a title; None for what is no title."""
+    """The right side of a title; None for what is not a title."""
     joints: tuple[tuple[int, str], ...] = ()
     needle: str = ""
     lit: bool = False

@@ -128,7 +128,7 @@ class RowView(LineView, can_focus=True):
         self._spread = Spread(rows, 1, 0, -1)
         self._dragging = False
         self._pressed: Offset | None = None
-        """Where the button went down, on the screen: what ends elsewhere is no click."""
+        """Where the button went down, on the screen: what ends elsewhere is not a click."""
         self._aimed = False
         """Whether the first of two clicks chose a row. Shown whole, that may move another one under the second."""
         self._tally: Tally | None = None

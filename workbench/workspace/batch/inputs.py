@@ -98,7 +98,7 @@ def query_inputs(store: Store, sql: str, limit: int | None = None) -> Records:
 
 
 def _json(text: str, shown: str, *, lines: bool) -> Iterator[tuple[str, Any]]:
-    """A list in one document, or a record on each line. ``lines``: where it is no document, it is lines. Raises
+    """A list in one document, or a record on each line. ``lines``: where it is not a document, it is lines. Raises
     InputsError."""
     lines = lines or is_json(text.lstrip().partition("\n")[0])
     try:
@@ -181,7 +181,7 @@ def _parquet(data: bytes, shown: str) -> Iterator[tuple[str, Any]]:
         batches = parquet.ParquetFile(pyarrow.BufferReader(data)).iter_batches(1000)
         rows = [row for batch in batches for row in batch.to_pylist()]
     except (pyarrow.ArrowException, OSError) as fault:
-        raise InputsError(f"{shown}: is no Parquet file that can be read: {str(fault)[:200]}") from fault
+        raise InputsError(f"{shown}: is not a Parquet file that can be read: {str(fault)[:200]}") from fault
     yield from ((f"{shown}, row {number}", _plain(row)) for number, row in enumerate(rows, 1))
 
 

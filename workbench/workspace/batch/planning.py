@@ -201,7 +201,7 @@ def _edits(opened: OpenedCascade, settings: Mapping[str, Any], model: str) -> li
         if head in phases and rest:
             found.append((("phases", phases.index(head), *rest), value))
         elif head == "phases" or (rest and opened.source.data.get(head) is None):
-            raise BatchError(f"--set: '{head}' is no phase of {opened.shown}; there are {', '.join(phases)}")
+            raise BatchError(f"--set: '{head}' is not a phase of {opened.shown}; there are {', '.join(phases)}")
         else:
             found.append(((head, *rest), value))
     return found

@@ -40,7 +40,7 @@ class BatchLimits(Struct, frozen=True):
     max_cost: float | None = None
     """US dollars of the whole batch, with what earlier commands spent on its cells."""
     retry: bool = False
-    """Run rows again that failed."""
+    """Run failed rows again."""
     rerun_tools: bool = False
     """Run tools again that a kill cut off: whether they ran is unknown."""
     processes: int = 0

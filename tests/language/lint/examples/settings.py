@@ -13,7 +13,7 @@ CACHES = LintEnvironment(cached_from={"marking": 1024, "self": 0}.get)
 
 def only_mask(spec: str) -> tuple[str, int] | None:
     at = spec.find("maks")
-    return None if at < 0 else ("'maks' is no strategy", at + 1)
+    return None if at < 0 else ("'maks' is not a strategy", at + 1)
 
 
 SPECS = LintEnvironment(bad_strategy=only_mask)
