@@ -70,13 +70,15 @@ class Policy(Struct, frozen=True):
     """The run has a journal of its own: it starts now, and no tool of it can have run before."""
     own_times: bool = False
     """Events get the time at which they happen, not the recorded one: the journal has those of what it holds."""
+    billed: bool = False
+    """What it takes was billed to the run itself, or to one inside it, unless it was recorded then."""
 
 
 STRICT = Policy("strict", live=False)
 """Everything comes from the recording; the first changed request ends the run as diverged."""
 RECORDED = Policy("recorded", live=False, by_place=True)
 """As strict, but a changed request is answered all the same: a test then sees all that differs, not the first alone."""
-RESUMED = Policy("resumed", own_times=True)
+RESUMED = Policy("resumed", own_times=True, billed=True)
 """The run continues in its own journal: matching events are taken from it, missing ones are asked live."""
 REUSED = Policy("reused", new_journal=True)
 """A new run that takes every answer whose place and request are unchanged, also behind the first difference."""
@@ -86,6 +88,8 @@ LIVE = Policy("live", new_journal=True)
 """A new run that takes only pinned calls: a fork without a point."""
 NESTED = Policy("nested")
 """A child of a run that may go live: it takes what is unchanged, at its recorded times."""
+RESUMED_CHILD = Policy("nested", billed=True)
+"""The same of a run that is resumed."""
 
 
 class _Rule(Struct, frozen=True):
@@ -208,6 +212,8 @@ class Replay:
             raise found.outcome
         if effect.kind is Kind.MODEL:
             self._answered.add(effect.place)
+            if self.policy.billed and (call := self.recording.state.call_at(effect.place)) is not None:
+                return replace(found.outcome, recorded=call.recorded)
         return found.outcome
 
     async def ask(
@@ -566,7 +572,8 @@ class _Library:
                 yield ports
                 return
             live = ports if replay.live is not None else None
-            child = Replay(recording, replay.policy if live is None else NESTED, live, replay.children)
+            nested = RESUMED_CHILD if replay.policy.billed else NESTED
+            child = Replay(recording, replay.policy if live is None else nested, live, replay.children)
             yield child.ports(ports)
             replay.asked += child.asked
 
