@@ -799,6 +799,28 @@ def test_offline_answers_are_scripted_beside_the_program(folder: Path) -> None:
     assert said("--replies", "other.yaml").endswith("phase 'agent', turn 1 in other.yaml")
 
 
+def test_the_playground_asks_no_other_server_than_the_program_unless_told(folder: Path) -> None:
+    program = (
+        "import json, os, urllib.request\n"
+        "body = {'model': 'gpt-4o-mini', 'messages': [{'role': 'user', 'content': 'Hi'}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
+        "urllib.request.urlopen(asked).read()\n"
+    )
+    Path("agent.py").write_text(program)
+    with Loopback() as provider:
+        upstream = ("--upstream", f"openai={provider.url.replace('//', '//me:secret@')}")
+        assert run_cli("attach", *upstream, "--session", "s", "--", sys.executable, "agent.py").code == 0
+        refused = run_cli("playground", "s", "--at", "agent:1")
+        assert refused.code == 2
+        assert f"the program asked openai at {provider.url}, and the playground would ask the provider" in refused.err
+        journal = b"".join(path.read_bytes() for path in Path(".workbench/journal").rglob("*.jsonl"))
+        assert b"secret@" not in journal
+        asked = len(provider.requests)
+        told = run_cli("playground", "s", "--at", "agent:1", "--base-url", provider.url)
+        assert (told.code, len(provider.requests)) == (0, asked + 1), told.err
+
+
 def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) -> None:
     program = (
         "import json, os, urllib.request\n"

@@ -77,6 +77,16 @@ def addresses(environment: Mapping[str, str], given: Mapping[str, str] | None = 
     return found
 
 
+def elsewhere(where: Mapping[str, str]) -> dict[str, str]:
+    """Returns those of the addresses of providers that are not the providers' own, without a password."""
+    found: dict[str, str] = {}
+    for name, address in where.items():
+        if address != BY_NAME[name].address:
+            parts = urlsplit(address)
+            found[name] = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return found
+
+
 def _address(text: str, where: str) -> str:
     """An address with its scheme and without a slash at the end, as OLLAMA_HOST may be a host alone."""
     full = (text if "://" in text else f"http://{text}").rstrip("/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -94,10 +95,11 @@ class Recorder:
         strategy: Strategy | None = None,
         what_if: Strategy | None = None,
         around: Surroundings | None = None,
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """``origin.file`` is the command. ``strategy``: what is sent of the messages; None for all. ``what_if``: a
         strategy that is priced beside what is sent. ``around``: where the command runs; None if
-        that is not known."""
+        that is not known. ``elsewhere``: addresses of providers by name, where they are not the providers' own."""
         self.other = OtherStrategy(what_if, outside.counter, outside.prices) if what_if is not None else None
         self._secrets: dict[str, str] = {}
         self._redactor = Redactor(self._secrets, shapes=False)
@@ -115,7 +117,7 @@ class Recorder:
         )
         around = around or Surroundings(datetime.fromisoformat(outside.clock.now()))
         self._drawn = Drawn(around)
-        kept = {"folder": around.folder, "home": around.home}
+        kept = {"folder": around.folder, "home": around.home, "elsewhere": dict(elsewhere)}
         begin(self._run.journal, self._run.definition, self._run.options, origin, kept=kept)
         self._remarks = Remarks()
         self._exchanges = Exchanges(self._remarks)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from workbench.attach.identity import Surroundings
 from workbench.attach.offline import OfflineAnswers
@@ -58,6 +58,8 @@ class AttachOptions(Struct, frozen=True):
     """Selects what is sent of the messages of each context; None for all of them."""
     what_if: Strategy | None = None
     """Priced beside the strategy in force; it never changes what is sent."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Where the requests of a provider go, if not to its own address."""
 
 
 def replies_beside(command: Sequence[str], folder: Path) -> Path | None:
@@ -114,7 +116,9 @@ def attached_run(
         origin = Origin(FORMAT, options.command, digest)
         asked = {"strategy": options.strategy, "what_if": options.what_if}
         around = surroundings(options.folder)
-        recorder = Recorder(origin, run_id, session, services, observe=seen, around=around, **asked)
+        recorder = Recorder(
+            origin, run_id, session, services, observe=seen, around=around, elsewhere=options.elsewhere, **asked
+        )
         try:
             yield AttachedRun(run_id, session, recorder, answers)
         finally:

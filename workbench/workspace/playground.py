@@ -28,6 +28,7 @@ from workbench.engine.journal.redact import Redactor
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
 from workbench.engine.model_name import split_effort
+from workbench.language.clean import clean_line
 from workbench.language.model.parameters import laid_over
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable, cost
@@ -63,6 +64,8 @@ class Subject(Struct, frozen=True):
     """The run was answered by scripted replies."""
     depth: int = 0
     """1 and more: the run was started by another."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Of a program that was watched: where its requests went, by provider, if not to the provider's own address."""
 
     @property
     def place(self) -> Place:
@@ -89,7 +92,17 @@ def subject_of(project: Project, run: RunState, place: Place) -> Subject:
         file,
         run.ports.get("model") == OFFLINE,
         1 if run.parent and run.parent.get("kind") not in ("fork", "rerun") else 0,
+        _elsewhere(project, run),
     )
+
+
+def _elsewhere(project: Project, run: RunState) -> Mapping[str, str]:
+    if "imported" not in run.ports:
+        return {}
+    started = next(iter(project.store.events(run.run_id)), None)
+    kept = (started.data.get("imported") or {}).get("kept") if started is not None else None
+    found = kept.get("elsewhere") if isinstance(kept, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 class Sample(Struct, frozen=True):
@@ -230,6 +243,12 @@ class Playground:
 
     def _planned(self, name: str, messages: Sequence[Message]) -> Planned:
         project, subject = self._project, self.subject
+        if subject.elsewhere and name == subject.call.model and not project.settings.base_url:
+            to = ", ".join(f"{provider} at {address}" for provider, address in subject.elsewhere.items())
+            raise PlaygroundError(
+                f"the program asked {clean_line(to, 200)}, and the playground would ask the provider of '{name}': "
+                "start the workbench with --base-url for the same server, or name another model"
+            )
         choice = choose_model(project, None, subject.file, name)
         stand_in = self.draft.model if name == OFFLINE else name
         model, effort = split_effort(stand_in)

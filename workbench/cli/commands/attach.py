@@ -15,10 +15,11 @@ from pathlib import Path
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.attach.control import Debugging
 from workbench.attach.otlp import can_read_protobuf
-from workbench.attach.providers import BadAddress, addresses
+from workbench.attach.providers import BadAddress, addresses, elsewhere
 from workbench.attach.recorded import RecordedAnswers
 from workbench.attach.span_runs import CAPTURE, SpanRuns
 from workbench.attach.traffic import Control
@@ -165,6 +166,7 @@ def command(
         raise Failure(Exit.USAGE, str(fault)) from None
     except CannotListen as fault:
         raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
+    options = replace(options, elsewhere=elsewhere(where))
     served = Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
     if bench:
         ctx.exit(_with_bench(options, served, pause=pause, otlp=otlp, terminal=terminal))
