@@ -162,7 +162,7 @@ def _contrast(a: Color, b: Color) -> float:
 async def test_a_theme_that_is_not_there_is_told_about_and_another_is_used(tmp_path: Path) -> None:
     async with bench(tmp_path, theme="no-such-theme") as it:
         assert it.app.current_theme.name == it.app.theme
-        assert "theme 'no-such-theme' is not there" in it.text()
+        assert "theme 'no-such-theme' is missing" in it.text()
 
 
 async def test_switching_themes_redraws_every_line(tmp_path: Path) -> None:
