@@ -155,7 +155,7 @@ def test_a_query_can_be_ended(seen: Observed) -> None:
 def test_a_question_that_would_take_too_much_memory_is_refused(tmp_path: Path) -> None:
     refused = pytest.raises(DatabaseError, match="needs more than 1 GB of memory; ask for fewer rows")
     with Index(Store(tmp_path)) as index, refused:
-        index.sql("SELECT length(groupArray(number)) FROM numbers(200000000)")
+        index.sql("SELECT length(groupArray(concat(toString(number), repeat('x', 1000)))) FROM numbers(3000000)")
 
 
 def test_what_contexts_share_counts_for_the_memory_of_a_question(tmp_path: Path) -> None:

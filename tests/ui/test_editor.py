@@ -309,7 +309,7 @@ async def test_a_file_that_is_replaced_while_it_is_asked_about_is_asked_about_ag
         await it.it.press("s")
         file_of(tmp_path).unlink()
         await it.it.press("ctrl+s")
-        assert "is gone from the disk" in it.it.text()
+        assert "was deleted on disk since you opened it" in it.it.text()
         file_of(tmp_path).write_text("cascade_id: theirs\nphases: []\n")
         await it.answer("o")
         assert file_of(tmp_path).read_text().startswith("cascade_id: theirs")

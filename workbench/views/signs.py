@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from workbench.views.cells import Span
 from workbench.views.value import Cell
+
+if TYPE_CHECKING:
+    from workbench.views.cells import Span  # which loads rich: commands that print no cells do without
 
 
 class Sign(NamedTuple):
