@@ -179,7 +179,7 @@ def test_a_file_of_another_kind_is_named() -> None:
 def test_what_is_neither_a_cascade_nor_a_decomposition_is_one_problem(text: str, hint: str) -> None:
     (problem,) = load(text, "f.json").problems
     assert (
-        "this is neither a cascade ('cascade_id' and 'phases' are missing) nor a decomposition ('sub_tasks' is missing)"
+        "this is neither a cascade (no 'cascade_id', no 'phases') nor a decomposition (no 'sub_tasks')"
         in problem.message
     )
     assert problem.hint == hint

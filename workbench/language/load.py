@@ -78,7 +78,7 @@ def load(text: str | bytes, file: str = "") -> Loaded:
         cascade = made.cascade if all(problem.severity is not Severity.ERROR for problem in problems) else None
         return Loaded(made.source, cascade, tuple(problems), outline, made.cascade, made.graph)
     if other := _other_kind(source.data):
-        message = "this is neither a cascade ('cascade_id' and 'phases' are missing) nor a decomposition ('sub_tasks' is missing)"
+        message = "this is neither a cascade (no 'cascade_id', no 'phases') nor a decomposition (no 'sub_tasks')"
         wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=other)
         return Loaded(source, None, (*problems, wrong_kind), ())
     cascade, draft, found = _validated(source)
