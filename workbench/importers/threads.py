@@ -135,17 +135,22 @@ class Contexts:
         and the new one is shorter and keeps some messages. None if the new one begins another conversation, and if it
         is how the older one began: that is a request that is sent again, or another walk from there.
         """
-        input = new.seen
-        system = [one for one in input if one.role == "system"]
-        rest = [one for one in input if one.role != "system"]
+        system = [one for one in new.seen if one.role == "system"]
+        rest = [one for one in new.seen if one.role != "system"]
+        if system + rest != new.seen:
+            return None
         for one in reversed(self._growing):
-            if one is new:
+            # The quick questions come first: a new context is compared with every open one.
+            if one is new or len(one.seen) <= len(new.seen) or one.tools != new.tools:
+                continue
+            if not all(a.same(b) for a, b in zip(system, one.seen, strict=False)):
                 continue
             before = [each for each in one.seen if each.role != "system"]
-            same = all(a.same(b) for a, b in zip(system, one.seen, strict=False)) and len(one.seen) > len(system)
-            kept = any(a.same(b) for a in rest for b in before[:1] + before[-3:])
-            kept = kept and not all(a.same(b) for a, b in zip(rest, before, strict=False))
-            if one.tools == new.tools and same and system + rest == list(input) and kept and len(rest) < len(before):
+            if len(rest) >= len(before):
+                continue
+            if all(a.same(b) for a, b in zip(rest, before, strict=False)):
+                return None
+            if any(a.same(b) for a in rest for b in before[:1] + before[-3:]):
                 return one
         return None
 
