@@ -150,6 +150,9 @@ async def test_a_candidate_that_is_held_does_not_show_as_running(tmp_path: Path)
         shown = screen_text(it.app)
         assert "4 candidates · 1 paused · 3 queued" in shown
         assert "▌‖" in shown
-        assert any(line.startswith(" paused") for line in shown.split("\n"))
+        await it.until(
+            lambda: any(line.startswith(" paused") for line in screen_text(it.app).split("\n")),
+            "the document of the candidate does not say that it is paused",
+        )
         await it.press("escape", "x")
         await it.until(lambda: not it.session.running)
