@@ -246,6 +246,12 @@ def test_a_wrong_name_is_told_with_what_it_may_mean_in_the_tables_of_the_query(s
     assert "Maybe" not in fault.message
 
 
+def test_of_wrong_names_those_that_begin_so_are_meant_before_those_that_hold_it() -> None:
+    tables = [("runs", [Column("parent_session_id", "String"), Column("session_id", "String")])]
+    fault = fault_of("SELECT session FROM runs", StoreError("Unknown expression identifier `session`"))
+    assert suggested(fault, "SELECT session FROM runs", tables) == "did you mean session_id?"
+
+
 def test_what_the_engine_expected_is_named_in_a_few_words() -> None:
     said = "Syntax error: failed at position 1 (X): X. Expected one of: token, FROM, WHERE, GROUP BY, HAVING, LIMIT"
     assert fault_of("X", StoreError(said)).message.endswith("Expected: FROM, WHERE, GROUP BY, HAVING, …")

@@ -1,0 +1,22 @@
+"""Sums of money: what was asked for in a run, and apart from it what a recording gave."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.engine.journal.costs import CostSum
+
+
+def test_sums_of_parts_of_a_run_keep_billed_and_recorded_money_apart() -> None:
+    own = CostSum(billed=0.25, calls=1, recorded=0.5, recorded_calls=2)
+    inside = CostSum(predicted=0.125, exact=False, calls=1, recorded=0.0625, recorded_exact=False, recorded_calls=1)
+    both = own + inside
+    assert (both.total, both.exact, both.calls) == (0.375, False, 2)
+    assert (both.recorded, both.recorded_exact, both.recorded_calls) == (0.5625, False, 3)
+    assert (own + own).recorded_exact
+
+
+@pytest.mark.parametrize(("left", "right"), [(0.5, 0.0), (0.0, 0.5)])
+def test_money_of_a_recording_is_no_part_of_the_total(left: float, right: float) -> None:
+    both = CostSum(billed=1.0, calls=1, recorded=left) + CostSum(billed=1.0, calls=1, recorded=right)
+    assert (both.total, both.recorded) == (2.0, 0.5)
