@@ -1,10 +1,10 @@
-"""The words in which two texts differ, for a message that was reworded."""
+"""The words and the lines in which two texts differ."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -51,3 +51,33 @@ def _merged(found: Sequence[Passage]) -> list[Passage]:
         else:
             merged.append(one)
     return merged
+
+
+MOST_LINES = 1500
+"""Differing lines of a text beyond which lines are paired in order: finding equal ones is quadratic."""
+
+
+def paired_lines(old: Sequence[str], new: Sequence[str], most: int = MOST_LINES) -> Iterator[tuple[int, int, bool]]:
+    """Yields for each row that shows both texts side by side the indices of its lines, -1 for none, and whether they
+    are equal. ``most``: differing lines beyond which they are paired in order."""
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    rest = shortest - head
+    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+    yield from ((i, i, True) for i in range(head))
+    a_end, b_end = len(old) - tail, len(new) - tail
+    if max(a_end - head, b_end - head) > most:
+        yield from _beside(head, a_end, head, b_end)
+    else:
+        matcher = difflib.SequenceMatcher(None, old[head:a_end], new[head:b_end], autojunk=False)
+        for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+            if tag == "equal":
+                yield from ((head + a1 + i, head + b1 + i, True) for i in range(a2 - a1))
+            else:
+                yield from _beside(head + a1, head + a2, head + b1, head + b2)
+    yield from ((a_end + i, b_end + i, True) for i in range(tail))
+
+
+def _beside(a1: int, a2: int, b1: int, b2: int) -> Iterator[tuple[int, int, bool]]:
+    for i in range(max(a2 - a1, b2 - b1)):
+        yield (a1 + i if a1 + i < a2 else -1), (b1 + i if b1 + i < b2 else -1), False

@@ -77,7 +77,7 @@ def send_with(recording: RecordingClient) -> RecordingClient:
 class _SharedEnvironment:
     """The process's variables, as a project has them, while litellm makes requests of them.
 
-    litellm looks for keys and addresses in ``os.environ``, and a trusted ``.env`` is not a part of it. Calls with equal
+    litellm looks for keys and addresses in ``os.environ``, and a trusted ``.env`` is not part of it. Calls with equal
     variables share them; a call with others waits until the last of these requests has left, which takes milliseconds.
     """
 

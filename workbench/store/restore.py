@@ -40,7 +40,7 @@ def restore(store: Store, one: RescuedRecords) -> str:
     done.
 
     Raises StoreError and leaves the originals if they do not fit onto the run (it continued without them), are damaged,
-    or there still is not a space.
+    or there is still no space.
     """
     lines, damage = _lines(one.folder)
     if damage or not lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
@@ -15,7 +14,7 @@ from workbench.context.align import Pair, stretches
 from workbench.context.assembly import Entry
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
-from workbench.context.wording import passages
+from workbench.context.wording import paired_lines, passages
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.compare_words import state_of
 from workbench.views.documents import message_lines
@@ -27,8 +26,6 @@ from workbench.views.syntax import yaml
 from workbench.views.text import TextLine, TextRows
 from workbench.views.value import Block, Cell, Column, Table, View
 
-MOST_LINES = 1500
-"""Differing lines of a text beyond which lines are paired in order: finding equal ones is quadratic."""
 LONGEST = 600
 """Characters of a line beyond which its words are not compared."""
 _ONLY_OLD, _ONLY_NEW, _SAME = "− ", "+ ", "  "
@@ -38,7 +35,7 @@ def aligned(old: Sequence[TextLine], new: Sequence[TextLine]) -> tuple[list[Text
     """Both as lists of the same length: equal lines on one row, the others marked, their words compared."""
     left: list[TextLine] = []
     right: list[TextLine] = []
-    for a, b, same in _pairs([line.text for line in old], [line.text for line in new]):
+    for a, b, same in paired_lines([line.text for line in old], [line.text for line in new]):
         one, other = old[a] if a >= 0 else None, new[b] if b >= 0 else None
         if same and one is not None and other is not None:
             left.append(_marked(one, _SAME))
@@ -48,31 +45,6 @@ def aligned(old: Sequence[TextLine], new: Sequence[TextLine]) -> tuple[list[Text
         left.append(TextLine("") if one is None else _marked(one, _ONLY_OLD, "gone", spans and spans[0]))
         right.append(TextLine("") if other is None else _marked(other, _ONLY_NEW, "added", spans and spans[1]))
     return left, right
-
-
-def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
-    """Indices of lines that stand on one row, -1 for none, and whether they are equal."""
-    shortest = min(len(old), len(new))
-    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
-    most = shortest - head
-    tail = next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
-    yield from ((i, i, True) for i in range(head))
-    a_end, b_end = len(old) - tail, len(new) - tail
-    if max(a_end - head, b_end - head) > MOST_LINES:
-        yield from _beside(head, a_end, head, b_end)
-    else:
-        matcher = difflib.SequenceMatcher(None, old[head:a_end], new[head:b_end], autojunk=False)
-        for tag, a1, a2, b1, b2 in matcher.get_opcodes():
-            if tag == "equal":
-                yield from ((head + a1 + i, head + b1 + i, True) for i in range(a2 - a1))
-            else:
-                yield from _beside(head + a1, head + a2, head + b1, head + b2)
-    yield from ((a_end + i, b_end + i, True) for i in range(tail))
-
-
-def _beside(a1: int, a2: int, b1: int, b2: int) -> Iterator[tuple[int, int, bool]]:
-    for i in range(max(a2 - a1, b2 - b1)):
-        yield (a1 + i if a1 + i < a2 else -1), (b1 + i if b1 + i < b2 else -1), False
 
 
 def _words(old: str, new: str) -> tuple[tuple[Span, ...], tuple[Span, ...]] | None:

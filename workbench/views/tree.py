@@ -116,7 +116,7 @@ def figures(node: Node, width: int) -> list[Span]:
 
 
 def _time(passed: float | None, token: str, width: int, *, recorded: bool) -> Span:
-    """The time of a row. That of a recorded answer passed when it was recorded, and is not a time of this run."""
+    """The time of a row. That of a recorded answer passed when it was recorded, and is not part of this run's time."""
     text = seconds(passed) if passed is not None else ""
     if not recorded or not text:
         return text, token

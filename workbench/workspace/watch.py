@@ -1,6 +1,6 @@
 """Notices saves: watches folders, because saving replaces files, and reads a file only when no process writes it.
 
-Every kind of event means "reload"; a look is a read lease if the file system grants one, else a quiet moment;
+Every kind of event means "look again"; a look is a read lease if the file system grants one, else a quiet moment;
 content that looks unfinished needs a second, equal look.
 """
 

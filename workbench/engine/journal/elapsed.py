@@ -60,10 +60,10 @@ class Stretches:
 class Elapsed:
     """Adds up the stretches of a run: from its start, and from each resume, to the last event before the next.
 
-    What lies between two stretches is not a time of the run, nor is the recorded past of a fork, whose events are older
-    than its start, nor the time for which the run was paused. A stretch that was killed ends with its last event. The
-    times of one stretch are of one monotonic clock (``SystemClock``); where an old journal's go back, nothing is taken
-    off.
+    What lies between two stretches is not part of the run's time, nor is the recorded past of a fork, whose events are
+    older than its start, nor the time for which the run was paused. A stretch that was killed ends with its last event.
+    The times of one stretch are of one monotonic clock (``SystemClock``); where an old journal's go back, nothing is
+    taken off.
     """
 
     def __init__(self) -> None:

@@ -96,7 +96,7 @@ def _verified(source: Source, text: str, wanted: Any, change: Callable[[Any], An
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal as JSON: 1 and true, 1 and 1.0 are not the same, the order of keys is not a matter."""
+    """Equal as JSON: 1 and true, 1 and 1.0 are not the same, the order of keys does not matter."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):

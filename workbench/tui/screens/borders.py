@@ -94,7 +94,7 @@ class BorderDragging(Screen[ScreenResultType]):
         self._pace = self.set_timer(FRAME, self._follow) if self._place() else None
 
     def _place(self) -> bool:
-        """Put the border where the mouse is; False when it already exists."""
+        """Put the border where the mouse is; False when it is there already."""
         drag = self._drag
         if drag is None or drag.to == drag.placed:
             return False

@@ -308,7 +308,7 @@ class EditScreen(WorkbenchScreen[bool]):
             self.view.focus()
 
     def action_write(self) -> None:
-        """Go into the text, or open the form of what is not a text."""
+        """Go into the text, or open the form of what is not text."""
         if self._key == REQUEST:
             self.action_request()
         elif self._key == NEW_STATE and self._adding is None:

@@ -21,7 +21,7 @@ MEANS = {"strict": "every request must match", "plumbing": "phases, state and st
 
 
 class FreezeForm(Dialog[RunLabel]):
-    """Asks for a label. Gives it, or None; what is not a name or no mode is objected to in the form."""
+    """Asks for a label. Gives it, or None; a wrong name or mode is objected to in the form."""
 
     heading = "Freeze the run as a test"
     offered = (("tab", "next"), ("enter", "next"))

@@ -56,7 +56,7 @@ def _parquet(fresh: Path, columns: Mapping[str, type], batches: Iterator[list[Ma
 
 
 def _storable(text: str | None) -> str | None:
-    """A lone surrogate is not a UTF-8."""
+    """A lone surrogate cannot be written as UTF-8."""
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
