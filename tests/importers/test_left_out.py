@@ -359,6 +359,13 @@ def test_an_evaluation_set_of_adk_is_read_whole() -> None:
     assert [(one.count, one.where) for one in lost] == [(1, ("two",))]
 
 
+def test_a_content_of_adk_whose_role_is_null_is_its_sides() -> None:
+    turn = _turn(ASK, ANSWER)
+    turn["user_content"]["role"] = turn["final_response"]["role"] = None
+    found = read({"eval_set_id": "s", "eval_cases": [{"eval_id": "one", "conversation": [turn]}]}, "adk")
+    assert [(one.role, one.text) for one in found.threads[0].said] == [("user", ASK), ("assistant", ANSWER)]
+
+
 def test_the_evaluation_sets_of_adks_first_releases_are_read() -> None:
     uses = [{"tool_name": "ls", "tool_input": {}, "mock_tool_output": RESULT}]
     queries = [{"query": ASK, "expected_tool_use": uses, "reference": ANSWER}]
@@ -429,3 +436,16 @@ def test_a_sub_agent_of_atif_that_is_in_another_file_is_said() -> None:
     assert any(one.text == "[sub-agent: t9]" for one in found.threads[0].said)
     assert any("the trajectory of a sub-agent" in note for note in found.notes)
     assert SYSTEM in {one.text for one in found.threads[0].said}
+
+
+def test_messages_before_a_compaction_that_no_call_answered_are_said() -> None:
+    managed = {"context_management": {"type": "compaction", "boundary": "replace"}}
+    steps = [
+        {"step_id": 1, "source": "user", "message": ASK},
+        {"step_id": 2, "source": "agent", "message": "", "llm_call_count": 0},
+        {"step_id": 3, "source": "system", "message": "Short.", "extra": managed},
+        {"step_id": 4, "source": "agent", "message": ANSWER},
+    ]
+    found = read({"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": steps}, "atif")
+    (lost,) = [one for one in found.remarks if one.left_out]
+    assert (lost.text, lost.count) == ("a message of a context that the file holds no answer to", 2)

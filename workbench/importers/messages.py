@@ -105,6 +105,7 @@ ROLES: dict[str, Role] = {
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Valid names of speakers at OpenAI."""
+_NOT_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _TEXTS = ("", "text", "input_text", "output_text", "refusal", "text-delta", "Text")
 
 
@@ -126,15 +127,28 @@ def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> 
     said: list[ImportedMessage] = []
     items: set[int] = set()
     called: set[str] = set()
+    speakers = _speakers(bodies)
     for i, body in enumerate(bodies):
         if isinstance(body, dict) and isinstance(role := body.get("role"), str) and role in called:
             body = {**body, "role": "tool", "name": role}  # LangChain's tracing puts the tool's name there
+        elif isinstance(body, dict) and string(body.get("role")) in speakers:
+            remarks.add(f"the role {body['role'][:40]!r} names an agent, whose messages are read as answers")
+            body = {**body, "role": "assistant", "name": _NOT_NAME.sub("_", body["role"]).strip("_")[:64]}
         found = read_message(body, remarks, f"{where}[{i}]")
         called |= {call.name for one in found for call in one.calls if call.name.lower() not in ROLES}
         if is_item(mapping(body)):
             items |= set(range(len(said), len(said) + len(found)))
         said += found
     return joined(said, items)
+
+
+def _speakers(bodies: Sequence[object]) -> set[str]:
+    """The roles that are names of agents, as logs of teams of agents write them (Magentic-One's): those of a list in
+    which several roles are unknown, or no role is a model's."""
+    roles = {string(body.get("role")) for body in map(mapping, bodies) if string(body.get("content"))}
+    known = {ROLES[role.lower()] for role in roles if role.lower() in ROLES}
+    named = {one for one in roles if one and one.lower() not in ROLES}
+    return named if "user" in known and ("assistant" not in known or len(named) > 1) else set()
 
 
 def read_message(body: object, remarks: Remarks, where: str = "message") -> list[ImportedMessage]:
@@ -179,9 +193,27 @@ def plain_message(body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**inner, "type": body.get("type"), "role": body.get("role")}
     if "role" not in body and "role" in mapping(body.get("message")):
         return mapping(body["message"])
+    if "role" not in body and ("Items" in body or "Contents" in body):
+        body = {name[:1].lower() + name[1:]: value for name, value in body.items()}  # Semantic Kernel's in C#
+    items = [mapping(one) for name in ("items", "contents") for one in array(body.get(name))]
+    if "content" not in body and any("$type" in one or "content_type" in one for one in items):
+        return _of_kernel(body)
     if body.get("type") in ("TextMessage", "MultiModalMessage", "StopMessage") and "source" in body:
         return {**body, "role": "user" if body["source"] == "user" else "assistant"}  # AutoGen's agents by their names
     return body
+
+
+def _of_kernel(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of Semantic Kernel or of Microsoft's Agent Framework: its content is a list of items."""
+    role = body.get("role")
+    told = {**body, "role": mapping(role).get("label", mapping(role).get("Label", role))}
+    details = mapping(body.get("metadata"))
+    usage = mapping(details.get("Usage") or details.get("usage"))
+    model = body.get("modelId") or body.get("ai_model_id")
+    told["content"] = body.get("items") or body.get("contents")
+    named = _NOT_NAME.sub("_", string(body.get("authorName")) or string(body.get("name"))).strip("_")[:64]
+    counts = {"usage": {name[:1].lower() + name[1:]: value for name, value in usage.items()}} if usage else {}
+    return {**told, **counts, **({"model": model} if model else {}), **({"name": named} if named else {})}
 
 
 def _message(body: Mapping[str, Any], role: Role, pieces: _Pieces, extra: Mapping[str, Any]) -> ImportedMessage:

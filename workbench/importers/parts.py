@@ -44,7 +44,65 @@ _MEDIA = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "imag
 
 def plain_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part without its nulls, and with names in the one spelling that is asked for here."""
-    return {_NAMES.get(key, key): value for key, value in part.items() if value is not None}
+    part = {_NAMES.get(key, key): value for key, value in part.items() if value is not None}
+    kind = part.get("$type") or part.get("content_type")
+    if isinstance(kind, str) and "type" not in part:
+        return _of_kernel(kind, part)
+    for asked, told in (("toolRequest", "toolCall"), ("toolResponse", "toolResult")):
+        if part.get("type") == asked:
+            return _of_goose(part, mapping(part.get(_NAMES.get(told, told), part.get(told))))
+    return part
+
+
+_KERNEL = {
+    "textcontent": "text",
+    "functioncallcontent": "tool_call",
+    "functioncall": "tool_call",
+    "function_call": "tool_call",
+    "functionresultcontent": "tool_result",
+    "functionresult": "tool_result",
+    "function_result": "tool_result",
+    "imagecontent": "image",
+    "reasoningcontent": "reasoning",
+    "uri": "image",
+    "data": "image",
+}
+"""Types of items in Semantic Kernel and Microsoft.Extensions.AI, in small letters, as parts are called here."""
+
+
+def _of_kernel(kind: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item of Semantic Kernel (C# and Python) or of Microsoft.Extensions.AI."""
+    body = {name[:1].lower() + name[1:]: value for name, value in part.items()}
+    found = {**body, "type": _KERNEL.get(kind.lower(), kind.lower())}
+    if found["type"] in ("tool_call", "tool_result"):
+        own = next((body[key] for key in ("callId", "call_id", "id") if body.get(key) is not None), "")
+        plugin = string(body.get("pluginName") or body.get("plugin_name"))
+        function = string(body.get("functionName") or body.get("function_name"))
+        name = "-".join(filter(None, (plugin, function))) if function else string(body.get("name"))
+        arguments = body.get("arguments")
+        answer = {"content": body.get("result")} if found["type"] == "tool_result" else {}
+        return {"type": found["type"], "id": own, "name": name, "arguments": arguments, **answer}
+    if found["type"] == "image":
+        media = string(body.get("mimeType") or body.get("mediaType") or body.get("media_type"))
+        data = string(body.get("data"))
+        address = string(body.get("dataUri") or body.get("data_uri") or body.get("uri"))
+        is_url = address or data.startswith("data:")
+        return {
+            "type": "image",
+            "image_url": {"url": address or data if is_url else f"data:{media or 'image/png'};base64,{data}"},
+        }
+    return found
+
+
+def _of_goose(part: Mapping[str, Any], outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call or a result of Goose, which wraps it in how it went."""
+    value = outcome.get("value", outcome)
+    if part["type"] == "toolRequest":
+        inner = mapping(value)
+        return {"type": "tool_call", "id": part.get("id"), "name": inner.get("name"), "input": inner.get("arguments")}
+    failed = outcome.get("status") == "error" or mapping(value).get("isError") is True
+    content = mapping(value).get("content", value) if outcome.get("status") != "error" else outcome.get("error")
+    return {"type": "tool_result", "id": part.get("id"), "content": content, "is_error": failed}
 
 
 def tool_call(

@@ -188,6 +188,16 @@ def as_given(said: Iterable[ImportedMessage]) -> list[ImportedMessage]:
     return [replace(one, call=None) for one in said if one.call is None or not one.call.fault]
 
 
+def with_answers(contexts: Iterable[Sequence[ImportedMessage]], remarks: Remarks) -> list[Sequence[ImportedMessage]]:
+    """The contexts that hold an answer, else the first that holds a message. The messages of the others are in no
+    request of the file, which a remark says."""
+    held = [said for said in contexts if said]
+    answered = [said for said in held if any(one.call is not None for one in said)]
+    if answered and (lost := sum(len(said) for said in held if said not in answered)):
+        remarks.left_out("a message of a context that the file holds no answer to", count=lost)
+    return answered or held[:1]
+
+
 def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> ObservedCall | None:
     """A call of a trace. A call with unreadable messages is left out, with a remark."""
     try:

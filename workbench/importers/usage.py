@@ -55,6 +55,7 @@ _CACHED = (
     "input_cache_read",
     "cache_read",
     "cacheReads",
+    "cacheRead",
     "cached_content_token_count",
     "cachedContentTokenCount",
     "prompt_cache_hit_tokens",
@@ -73,6 +74,7 @@ _WRITTEN = (
     "input_cache_write",
     "cache_creation",
     "cacheWrites",
+    "cacheWrite",
 )
 _REASONING = (
     "reasoning_tokens",

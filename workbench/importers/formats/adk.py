@@ -166,7 +166,7 @@ def _compacted(
         number(told.get(f"{name}_timestamp", told.get(f"{name}Timestamp"))) or 0.0 for name in ("start", "end")
     )
     content = mapping(told.get("compacted_content") or told.get("compactedContent"))
-    summary = read_message({"role": "model", **content}, remarks, where) if content.get("parts") else []
+    summary = read_message(_by("model", content), remarks, where) if content.get("parts") else []
     earlier = [(at, as_given(said)) for at, said in events if at < start]
     later = [(at, as_given(said)) for at, said in events if at > end]
     return [*earlier, (end, as_given(summary)), *later]
@@ -221,12 +221,12 @@ def _turn(turn: Mapping[str, Any], remarks: Remarks, where: str) -> Iterator[Imp
     """The user's words, the tool uses as calls with the responses that are known, and the final answer."""
     asked = mapping(turn.get("user_content") or turn.get("userContent"))
     if asked.get("parts"):
-        yield from read_message({"role": "user", **asked}, remarks, where)
+        yield from read_message(_by("user", asked), remarks, where)
     data = mapping(turn.get("intermediate_data") or turn.get("intermediateData"))
     at = moment(turn.get("creation_timestamp") or turn.get("creationTimestamp"))
     for i, event in enumerate(map(mapping, array(data.get("invocation_events") or data.get("invocationEvents")))):
         if mapping(event.get("content")).get("parts"):
-            yield from read_message({"role": "model", **mapping(event["content"])}, remarks, where)
+            yield from read_message(_by("model", mapping(event["content"])), remarks, where)
         else:
             remarks.left_out("an event without a message of its own", f"{where}.invocation_events[{i}]")
     uses = [mapping(one) for one in array(data.get("tool_uses") or data.get("toolUses"))]
@@ -238,7 +238,12 @@ def _turn(turn: Mapping[str, Any], remarks: Remarks, where: str) -> Iterator[Imp
         yield from (replace(said, call=Call(at=at)) for said in read_message(body, remarks, where))
     final = mapping(turn.get("final_response") or turn.get("finalResponse"))
     if final.get("parts"):
-        yield from (replace(one, call=Call(at=at)) for one in read_message({"role": "model", **final}, remarks, where))
+        yield from (replace(one, call=Call(at=at)) for one in read_message(_by("model", final), remarks, where))
+
+
+def _by(role: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """A content with its role; ``role`` where it states none, or null."""
+    return {**content, "role": string(content.get("role")) or role}
 
 
 def _used(

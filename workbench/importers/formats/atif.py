@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from workbench.engine.journal.usage import StatedUsage, Usage
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable
 from workbench.importers.messages import read_message, tool_schemas
+from workbench.importers.threads import with_answers
 from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, count, mapping, moment, number, string
 
@@ -78,8 +79,7 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
     named = (one.call.model for said in contexts for one in said if one.call is not None and one.call.model)
     model = string(agent.get("model_name")) or next(named, "")
     tools = tool_schemas(agent.get("tool_definitions"))
-    answered = [said for said in contexts if any(one.call is not None for one in said)]
-    for context in answered or [said for said in contexts if said][:1]:
+    for context in with_answers(contexts, remarks):
         yield Thread(tuple(context), model, tools)
     if depth < _DEEPEST:
         for one in inner:

@@ -170,10 +170,11 @@ def _call(body: Mapping[str, Any], model: str) -> Call:
     outside = mapping(body.get("response_metadata"))
     listed = [*(body.get(key) for key in _NUMBERS), *(outside.get(key) for key in ("token_usage", "usage"))]
     numbers = next((found for one in listed if (found := mapping(one))), {})
+    cost = numbers.get("cost", body.get("cost"))
     told = mapping(body.get("modelInfo")) or mapping(body.get("response_metadata"))
     return Call(
         usage_of(numbers),
-        number(numbers.get("cost", body.get("cost"))),
+        number(mapping(cost).get("total", cost)),
         string(body.get("model")) or string(told.get("id")) or string(told.get("model_name")) or model,
         string(told.get("provider")),
         string(body.get("stop_reason")) or string(told.get("finish_reason")),

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.engine.journal.usage import StatedUsage
-from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
+from workbench.importers.conversation import Call, Conversation, Remarks, Thread, Unreadable
+from workbench.importers.formats.agents import COMPACTED, REWOUND, agent_of
 from workbench.importers.formats.chat import read_turns
 from workbench.importers.threads import as_given, linear
 from workbench.importers.usage import usage_of
@@ -16,8 +17,8 @@ from workbench.importers.values import array, as_text, mapping, number, string
 
 
 def is_session(body: Any) -> bool:
-    """Returns whether some lines wrap a message, or an item of a response."""
-    return any(_wrapped(mapping(one)) for one in array(body)[:50])
+    """Returns whether some lines wrap a message, or an item of a response, or an agent has a shape of its own."""
+    return any(_wrapped(mapping(one)) for one in array(body)[:50]) or agent_of(body) is not None
 
 
 def _wrapped(line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -25,13 +26,23 @@ def _wrapped(line: Mapping[str, Any]) -> Mapping[str, Any]:
     payload, message = mapping(line.get("payload")), mapping(line.get("message"))
     if line.get("type") == "response_item" and payload:
         return payload
-    known = any(key in line for key in ("uuid", "sessionId", "parentUuid"))
-    return message if known and line.get("type") in ("user", "assistant") and "role" in message else {}
+    kind = string(line.get("type"))
+    if kind not in ("user", "assistant", "tool_result") or not any(key in line for key in _BESIDE):
+        return {}
+    if "role" in message:
+        return message
+    return {"role": kind, **message} if "content" in message and kind != "tool_result" else {}
+
+
+_BESIDE = ("uuid", "sessionId", "parentUuid", "timestamp", "session_id")
+"""One of these stands beside the message of a line."""
 
 
 def read_session(body: Any) -> list[Conversation]:
     """One run; what a sub-agent said is a context of its own. Raises Unreadable."""
     remarks = Remarks()
+    if (agent_log := agent_of(body)) is not None:
+        return [_of_agent(body, agent_log.read(body, remarks), remarks)]
     lines = [mapping(one) for one in array(body)]
     threads = []
     for agent in _agents(lines):
@@ -48,6 +59,17 @@ def read_session(body: Any) -> list[Conversation]:
     stated = _totals(next((one for one in reversed(lines) if one.get("type") == "result"), {}))
     title = string(kept.get("summary"))[:60]
     return [Conversation(tuple(threads), title, remarks=remarks.all, kept=kept, stated=stated)]
+
+
+def _of_agent(body: Any, threads: tuple[Thread, ...], remarks: Remarks) -> Conversation:
+    """The conversation of an agent with a shape of its own; its header, or what stands beside its messages, is kept."""
+    outer = mapping(body) or mapping(next(iter(array(body)), None))
+    inner = ("messages", "requests", "prompts", "content", "message")
+    kept = {key: value for key, value in outer.items() if key not in inner}
+    info = mapping(outer.get("info")) or mapping(outer.get("data"))
+    keys = ("title", "customTitle", "summary", "sessionId", "id")
+    titles = (string(one.get(key)) for one in (outer, info) for key in keys)
+    return Conversation(threads, next((told for told in titles if told), "")[:60], remarks=remarks.all, kept=kept)
 
 
 def _agents(lines: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -76,26 +98,53 @@ def _contexts(
 ) -> Iterator[tuple[list[Any], list[Mapping[str, Any]]]]:
     """The lines of each context, with the messages that it begins with: a compaction puts a summary in the place of
     what was said before it. Claude Code marks that by a line (``compact_boundary``) and the summary itself, Codex by a
-    line that holds the summary or the whole history that replaces the old one."""
+    line that holds the summary or the whole history that replaces the old one. A prompt that follows a line before the
+    last prompt goes back to it: what was said between is no part of what its calls saw."""
     given: list[Any] = []
+    before: list[Mapping[str, Any]] = []
     mine: list[Mapping[str, Any]] = []
     for line in lines:
         payload = mapping(line.get("payload"))
         is_compacted = line.get("type") == "compacted" and bool(payload)
         is_boundary = line.get("subtype") == "compact_boundary"
-        if not (is_compacted or is_boundary or (line.get("isCompactSummary") is True and any(map(_wrapped, mine)))):
+        is_summary = line.get("isCompactSummary") is True and any(map(_wrapped, mine))
+        if not (is_compacted or is_boundary or is_summary):
+            if (kept := _gone_back_to([*before, *mine], line)) is not None:
+                remarks.add(REWOUND)
+                yield [*given, *_bodies(before, Remarks())], mine
+                before, mine = kept, []
             mine.append(line)
             continue
-        remarks.add("a compaction begins a context of its own, with the summary in the place of what was said before")
+        remarks.add(COMPACTED)
         if mapping(line.get("compactMetadata")).get("preservedSegment"):
             remarks.left_out("a message that a compaction kept beside its summary", as_text(line.get("uuid"))[:40])
-        yield given, mine
-        given, mine = [], [] if is_compacted or is_boundary else [line]
+        yield [*given, *_bodies(before, Remarks())], mine
+        given, before, mine = [], [], [] if is_compacted or is_boundary else [line]
         if is_compacted:
             replaced = payload.get("replacement_history")
             summary = {"role": "user", "content": as_text(payload.get("message"))}
             given = list(array(replaced)) or [summary]
-    yield given, mine
+    yield [*given, *_bodies(before, Remarks())], mine
+
+
+def _gone_back_to(lines: Sequence[Mapping[str, Any]], line: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """The lines of a context that a prompt keeps which follows one before the last prompt; None for any other line."""
+    parent = as_text(line.get("parentUuid"))
+    if not parent or not _is_prompt(line):
+        return None
+    place = next((i for i, one in enumerate(lines) if as_text(one.get("uuid")) == parent), None)
+    if place is None or not any(map(_is_prompt, lines[place + 1 :])):
+        return None
+    return list(lines[: place + 1])
+
+
+def _is_prompt(line: Mapping[str, Any]) -> bool:
+    """Whether a person wrote it: results of tools and remarks of the tool are user messages, too."""
+    message = _wrapped(line)
+    if message.get("role") != "user" or line.get("isMeta") is True:
+        return False
+    parts = [mapping(one) for one in array(message.get("content"))]
+    return not any(one.get("type") == "tool_result" for one in parts)
 
 
 def _model(lines: list[Mapping[str, Any]]) -> str:
@@ -115,7 +164,8 @@ def _bodies(lines: list[Mapping[str, Any]], remarks: Remarks) -> list[dict[str, 
             kind = " ".join(filter(None, (string(line.get("type")), string(payload.get("type")))))[:60]
             remarks.left_out(f"a line of type {kind!r}, which is no message," if kind else "a line that is no message")
             continue
-        bodies.append({"timestamp": line.get("timestamp"), **body})
+        beside = {key: line[key] for key in ("model", "usageMetadata") if line.get(key)}  # Qwen's, beside its message
+        bodies.append({"timestamp": line.get("timestamp"), **beside, **body})
         if body.get("role") != "user" and not string(body.get("type")).endswith("_output"):
             answer = bodies[-1]
     return bodies
