@@ -59,12 +59,15 @@ def flat(text: str, limit: int = 2000) -> str:
     return clean(_BREAKS.sub(" ⏎ ", text.strip()).replace("\t", " "))
 
 
-@lru_cache(maxsize=8192)
 def fit(text: str, width: int, align: Align = "left") -> str:
     """Flat text in exactly ``width`` cells: padded, or cut with ``…``."""
-    if width <= 0:
-        return ""
-    text = flat(text, max(64, width * 4))
+    return _fit(text[: max(64, width * 4)], width, align) if width > 0 else ""
+
+
+@lru_cache(maxsize=8192)
+def _fit(text: str, width: int, align: Align) -> str:
+    """The same of a beginning that is long enough: a cache keeps its keys, and a message may have megabytes."""
+    text = flat(text, len(text))
     length = cell_len(text)
     if length > width:
         left = f"{_cut(text, width - 1)}…"

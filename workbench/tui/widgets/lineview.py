@@ -17,7 +17,10 @@ from workbench.tui.palette import Palette
 from workbench.tui.widgets.draw import row_strip, selected, title_strip
 from workbench.views.cells import Row, Span
 
-CACHED_STRIPS = 1024
+CACHED_STRIPS = 128
+"""Drawn lines that a pane keeps at least, each with some 5 KB; at most it keeps those of ``CACHED_HEIGHTS``. While a
+program is watched, lines change all the time, and those of before are never drawn again."""
+CACHED_HEIGHTS = 2
 
 
 class ScreenLine(NamedTuple):
@@ -96,7 +99,7 @@ class LineView(ScrollView):
             if span is not None:
                 strip = selected(strip, span, self._selection())
             self._strips[key] = strip
-            if len(self._strips) > CACHED_STRIPS:
+            while len(self._strips) > max(CACHED_STRIPS, CACHED_HEIGHTS * self.size.height):
                 self._strips.popitem(last=False)
         else:
             self._strips.move_to_end(key)
