@@ -493,6 +493,17 @@ def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder:
         assert len(provider.requests) == 6
 
 
+def test_each_scorer_that_gives_no_score_says_why(folder: Path) -> None:
+    ended = run_cli(
+        "batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--score", "exact:title", "--score", "b=exact:place"
+    )
+    assert ended.code == 0, ended.err
+    told = [line for line in ended.out.splitlines() if "3 outputs without a score; row 1 (ines):" in line]
+    assert [line.split(":")[0] for line in told] == ["exact", "b"]
+    assert "'title'" in told[0]
+    assert "'place'" in told[1]
+
+
 def test_a_row_whose_request_has_left_lets_the_next_one_begin(folder: Path) -> None:
     write_rows(folder, [{"review": f"review {number}"} for number in range(20)])
     together = threading.Barrier(20)

@@ -107,15 +107,14 @@ class BatchView(View):
         if left:
             why = f"{self._stopped}: " if self._stopped else ""
             yield (Cell(f"{why}{plural(left, 'run')} left; the same command continues with it", "warning"),)
-        faults = [
-            (self.matrix.plan.rows[row].label, name, score.fault)
-            for row, _, _, one in self.matrix.all()
-            for name, score in one.scores.items()
-            if score.fault
-        ]
-        if faults:
-            row, name, fault = faults[0]
-            told = f"{plural(len(faults), 'output')} without a score; row {row}, {name}: {fault}"
+        faults: dict[str, list[tuple[str, str]]] = {}
+        for row, _, _, one in self.matrix.all():
+            for name, score in one.scores.items():
+                if score.fault:
+                    faults.setdefault(name, []).append((self.matrix.plan.rows[row].label, score.fault))
+        for name, found in faults.items():  # Each scorer has reasons of its own.
+            row_label, fault = found[0]
+            told = f"{name}: {plural(len(found), 'output')} without a score; row {row_label}: {fault}"
             yield (Cell(clean_line(told, 400), "warning"),)
 
     def _totals(self) -> Table:
