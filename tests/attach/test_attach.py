@@ -178,6 +178,21 @@ async def test_a_large_request_is_recorded_by_itself_and_before_what_goes_on_fro
     assert visits == [["one", "two"], ["three"]]
 
 
+async def test_a_large_request_waits_less_for_the_record_of_another_while_it_comes(project: Project) -> None:
+    usual, during = sys.getswitchinterval(), list[float]()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        during.append(sys.getswitchinterval())
+        return web.json_response({"choices": [{"message": {"role": "assistant", "content": "one"}}]})
+
+    async with serving(answer) as upstream:
+        with session(project, upstream) as attached:
+            await asyncio.to_thread(attached.chat, "word " * 80_000)
+            await soon(lambda: sys.getswitchinterval() == usual, "the usual interval")
+    assert during[0] < usual
+
+
 def test_a_large_request_is_recorded_when_the_session_ends_behind_it(project: Project) -> None:
     with Loopback([Reply("one")]) as provider, session(project, provider.url) as attached:
         attached.chat("word " * 80_000)

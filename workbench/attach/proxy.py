@@ -65,8 +65,9 @@ LATEST_SECONDS = 0.25
 """How long its record waits at most for a moment in which nothing is: it takes 0.2 s for 10 MB, in which the next
 request would wait. A kill within that time takes the call from the record."""
 CROWD, CROWD_SWITCH_SECONDS = 16, 0.0001
-"""From so many requests at once on, the recorder gives the interpreter's lock back so soon: each read and write of a
-stream gives it away, and waits for it. With few, the changes cost more than they help."""
+"""From so many requests at once on, and while a large one comes, the recorder gives the interpreter's lock back so
+soon: each read and write of a stream gives it away, and waits for it. With few, the changes cost more than they
+help."""
 _HOP = frozenset(
     (
         "connection",
@@ -114,7 +115,9 @@ class Proxy:
         self._left = 0.0
         """When the last one was, by the clock of the loop."""
         self._switch = sys.getswitchinterval()
-        """The interval that holds while there is no crowd."""
+        """The interval that holds while there is no hurry."""
+        self._hurries = 0
+        """Reasons to be in a hurry: a crowd, and each large request that comes."""
         self._untold: deque[_Arrived] = deque()
         self._put_off: deque[tuple[int, Callable[[], None]]] = deque()
         """What tells the witness of large requests that were answered, and the bytes that wait with each."""
@@ -195,15 +198,23 @@ class Proxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         self._on_the_way += 1
         if self._on_the_way == CROWD:
-            self._switch = sys.getswitchinterval()
-            sys.setswitchinterval(CROWD_SWITCH_SECONDS)
+            self._hurry(1)
         try:
             return await self._answered(request)
         finally:
             if self._on_the_way == CROWD:
-                sys.setswitchinterval(self._switch)
+                self._hurry(-1)
             self._on_the_way -= 1
             self._left = asyncio.get_running_loop().time()
+
+    def _hurry(self, by: int) -> None:
+        """Take a reason to be in a hurry, or give one back (-1)."""
+        if not self._hurries:
+            self._switch = sys.getswitchinterval()
+            sys.setswitchinterval(CROWD_SWITCH_SECONDS)
+        self._hurries += by
+        if not self._hurries:
+            sys.setswitchinterval(self._switch)
 
     async def _answered(self, request: web.Request) -> web.StreamResponse:
         if refused := self._access.refusal(request):
@@ -222,7 +233,11 @@ class Proxy:
         if size > MOST_REQUEST:
             return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
         if size >= LARGE and self._control is None and self._answers is None:
-            return await self._streamed(request, provider, rest)
+            self._hurry(1)
+            try:
+                return await self._streamed(request, provider, rest)
+            finally:
+                self._hurry(-1)
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
