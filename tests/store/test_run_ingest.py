@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.examples import RUN, Writer, plain_run, save
 from workbench.store.index.database import DatabaseError
-from workbench.store.index.ingest import ASKED_SECONDS, MOST_FOLLOWED, Follower
+from workbench.store.index.ingest import ASKED_SECONDS, BEHIND_RECORDS, MOST_FOLLOWED, Follower
 from workbench.store.index.table import Column, ResultTable
 from workbench.store.index.values import Value
 from workbench.store.store import Store
@@ -104,9 +104,9 @@ def test_a_batch_waits_for_a_hundred_records(setting: Setting) -> None:
     assert setting.follow() == 0
     assert setting.follower.waiting == 99
     setting.grow(102)
-    assert setting.follow() == 200
-    assert setting.follower.waiting == 1
-    assert setting.database.batches == [[*range(1, 101)], [*range(101, 201)]]
+    assert setting.follow() == 201
+    assert setting.follower.waiting == 0
+    assert setting.database.batches == [[*range(1, 101)], [*range(101, 202)]]
 
 
 def test_a_batch_waits_ten_seconds_at_most(setting: Setting) -> None:
@@ -147,6 +147,18 @@ def test_a_long_run_that_is_being_written_is_read_when_somebody_asks_and_for_a_m
     assert setting.follow() == 0
     setting.settled()
     assert setting.follow(flush=True) == 100
+
+
+def test_a_run_that_is_written_faster_than_it_is_read_is_not_followed_without_end(setting: Setting) -> None:
+    setting.grow(MOST_FOLLOWED + 2 * BEHIND_RECORDS)
+    assert MOST_FOLLOWED <= setting.follow() <= MOST_FOLLOWED + BEHIND_RECORDS
+    assert setting.follow() == 0
+
+
+def test_a_run_that_is_read_late_is_sent_in_large_batches(setting: Setting) -> None:
+    setting.grow(2 * BEHIND_RECORDS)
+    assert setting.follow(flush=True) == 2 * BEHIND_RECORDS
+    assert len([table for table, _ in setting.database.inserted if table == "ingested"]) <= 3
 
 
 def test_what_could_not_be_sent_is_sent_by_the_next_pass_or_the_next_process(setting: Setting) -> None:

@@ -48,6 +48,9 @@ BATCH_RECORDS = 100
 ``BATCH_SECONDS``.
 """
 BATCH_SECONDS = 10.0
+BEHIND_RECORDS = 2_000
+"""Batch size for a run that is written faster than it is read here: each batch costs an insert into each table, and the
+engine starts a thread for each part of a table that it deletes, once 100 of them are to be deleted."""
 MOST_FOLLOWED = 5_000
 """Records of a run that is being written up to which its rows are made as it grows: what makes them keeps some 2 KB for
 each record. Of a longer one the rest become rows when somebody asks, or when the run has ended."""
@@ -364,7 +367,7 @@ class Follower:
                 return
             ingest = self._active[run_id] = RunIngest(folder, known, self._further)
         try:
-            self._read(ingest, database, ledger, BATCH_RECORDS if writer else BACKLOG_RECORDS)
+            self._read(ingest, database, ledger, grows=writer)
         except OtherJournal:
             self._forget(run_id, database, ledger)
             self._step(run_id, database, ledger)
@@ -384,9 +387,11 @@ class Follower:
         asked = self._clock() - self._asked < ASKED_SECONDS
         return self._shipment is None and known.records >= MOST_FOLLOWED and not asked
 
-    def _read(self, ingest: RunIngest, database: Database, ledger: dict[str, IngestedRun], most: int) -> None:
-        more = True
-        while more and not self.stopping:
+    def _read(self, ingest: RunIngest, database: Database, ledger: dict[str, IngestedRun], *, grows: bool) -> None:
+        """Read to the end of a run, or up to the records that are followed of one that is being written: that may have
+        no end while its program is fast."""
+        most, more = BATCH_RECORDS if grows else BACKLOG_RECORDS, True
+        while more and not self.stopping and not (grows and self._is_left(ingest.ingested)):
             if self._batch.records >= most:
                 self._send(database, ledger)
             made = ingest.read(most - self._batch.records)
@@ -395,6 +400,9 @@ class Follower:
             more = made.more
             if more:
                 self._send(database, ledger)
+                most = max(most, BEHIND_RECORDS)
+        if grows and self._batch.records >= BATCH_RECORDS:
+            self._send(database, ledger)
 
     def _add(self, ingested: IngestedRun, made: NewRows, ledger: dict[str, IngestedRun]) -> None:
         if not self._batch.rows:
