@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from textual.events import Key, Paste
 from textual.widgets import Input
 
 from tests.ui.bench import Bench, bench
+from tests.ui.pace import LOOK
 from tests.ui.support import triage_story
 from tests.ui.test_editor import desk
 from workbench.tui.screens.inputs import InputForm
@@ -40,6 +42,24 @@ async def test_find_escape_and_find_again_do_not_end_the_editor(tmp_path: Path) 
         await type_at_once(editor.it, "escape", "ctrl+f", "escape", "ctrl+g")
         await editor.it.press("escape")
         assert editor.it.app.screen is editor.screen
+
+
+async def test_a_key_that_is_still_on_its_way_stays_before_those_that_were_typed_behind_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        pane, goes_on = it.screen.context_pane, asyncio.Event()
+        it.screen.focus_pane("context")
+        await it.pilot.pause()
+        it.app.post_message(Key("slash", "/"))
+        it.app.call_later(pane.call_later, goes_on.wait)  # The list is busy when the next key comes to it.
+        it.app.post_message(Key("t", "t"))
+        async with asyncio.timeout(60):  # The pilot would wait for the list.
+            while not any(prompt.ready for prompt in it.screen.query(Prompt)):
+                await asyncio.sleep(LOOK)
+        for key in "ag":
+            it.app.post_message(Key(key, key))
+        it.app.call_later(goes_on.set)
+        await it.until(lambda: len(it.screen.query_one(Input).value) == 3)
+        assert it.screen.query_one(Input).value == "tag"
 
 
 async def test_a_prompt_is_written_answered_and_left(tmp_path: Path) -> None:

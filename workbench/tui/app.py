@@ -27,7 +27,7 @@ from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.bindings import bindings
 from workbench.tui.clipboard import osc52, save_copy, system_copy
 from workbench.tui.commands import Commands
-from workbench.tui.early_keys import EarlyKeys
+from workbench.tui.early_keys import EarlyKeys, KeyPassed
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.help import HelpRows
@@ -341,14 +341,20 @@ class WorkbenchApp(ThemedApp):
         """Keys that the Bench will have an answer to wait until it is open; those of the app work at once."""
         if isinstance(event, events.Key):
             self.notices.seen()
+        typed = event if isinstance(event, events.Key) and not event.is_forwarded else None
         if not self._early_keys.holds(event):
             await super().on_event(event)
+            if typed is not None:
+                self._early_keys.forwarded(typed)
 
     async def on_key(self, event: events.Key) -> None:
         await self._early_keys.unhandled(event)
 
     async def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         await self._early_keys.focused(event.widget)
+
+    async def on_key_passed(self, event: KeyPassed) -> None:
+        await self._early_keys.passed(event)
 
     async def on_prompt_ready(self, event: PromptReady) -> None:
         await self._early_keys.release()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from textual import events
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -24,8 +25,19 @@ MOST_SENT = 64
 """Keys that may be on their way at once."""
 PATIENCE = 0.5
 """Seconds after which a screen gets its keys although nothing on it has the focus."""
+MOST_PATIENCE = 5.0
+"""Seconds after which keys are given away although earlier ones are still on their way."""
 REACTION = 0.3
 """Seconds that a person needs at least to see what opened by itself: what is typed until then is not meant for it."""
+
+
+class KeyPassed(Message):
+    """Follows a key through the widgets to the app: when it is there, the key was taken, or has come up before it."""
+
+    def __init__(self, number: int) -> None:
+        """``number``: of the key."""
+        super().__init__()
+        self.number = number
 
 
 class Host(Protocol):
@@ -82,6 +94,12 @@ class EarlyKeys:
         """Screens on which something has had the focus."""
         self._sent: deque[tuple[events.Key, Widget | None]] = deque(maxlen=MOST_SENT)
         """Keys with what had the focus when they came."""
+        self._on_the_way: dict[int, Widget] = {}
+        """What the keys were sent to, by number, of which nobody knows yet whether they were taken."""
+        self._number = 0
+        """Of the key that was sent last."""
+        self._kept_since = 0.0
+        """When the oldest of those that wait was kept (monotonic seconds)."""
         self._unasked: tuple[Screen[Any] | None, float] = (None, 0.0)
         """The screen that opened last by itself, and from when on it takes keys."""
 
@@ -95,16 +113,31 @@ class EarlyKeys:
         if self._early is not None and self._is_early(event.key):
             self._early.append(event)
             return True
-        if self._opens():
+        if self._opens() or (not event.is_forwarded and (self._waiting or self._overtakes())):
             self._keep(event)
             return True
-        self._sent.append((event, self._target()))
+        if not event.is_forwarded:
+            self._sent.append((event, self._target()))
         return False
+
+    def forwarded(self, event: events.Key) -> None:
+        """A key that was not held has gone to what had the focus."""
+        target = self._sent_to(event)
+        if target is not None and target.is_attached:
+            self._number += 1
+            self._on_the_way[self._number] = target
+            target.post_message(KeyPassed(self._number))
+
+    async def passed(self, message: KeyPassed) -> None:
+        """A key was taken, or is known not to be."""
+        self._on_the_way.pop(message.number, None)
+        if self._waiting and not self._opens():
+            await self.release()
 
     async def unhandled(self, event: events.Key) -> None:
         """A key that nothing took and whose command would run now: not while something is opening, and not where it
         was on its way while another screen or a line to write in was opened. It is meant for that."""
-        before = next((target for sent, target in self._sent if sent is event), None)
+        before = self._sent_to(event)
         if self._is_too_soon(event):
             self._leave_out(event)
         elif self._opens():
@@ -112,7 +145,10 @@ class EarlyKeys:
             self._keep(event)
         elif before is not None and before is not self._target() and self._is_for(event, before):
             event.prevent_default()
-            await self._host.on_event(_again(event))
+            if self._waiting:
+                self._keep(event)
+            else:
+                await self._host.on_event(_again(event))
 
     # -- screens that open by themselves -----------------------------------------------------------------------------
 
@@ -144,8 +180,19 @@ class EarlyKeys:
             return True
         return any(not prompt.ready for prompt in screen.query(Prompt))
 
+    def _sent_to(self, event: events.Key) -> Widget | None:
+        return next((target for sent, target in self._sent if sent is event), None)
+
+    def _overtakes(self) -> bool:
+        """Returns whether a key that is given away now could be there before one that was typed earlier: a key goes up
+        through the widgets, and what it was sent to may have lost the focus meanwhile."""
+        here = self._target()
+        self._on_the_way = {n: one for n, one in self._on_the_way.items() if one.is_attached and one.is_running}
+        return any(one is not here for one in self._on_the_way.values())
+
     def _keep(self, event: events.Key) -> None:
         if not self._waiting:
+            self._kept_since = monotonic()
             self._host.set_timer(PATIENCE, self._give_up_waiting)
         self._waiting.append(event)
 
@@ -159,6 +206,10 @@ class EarlyKeys:
     async def _give_up_waiting(self) -> None:
         if self._host.screen_stack:
             self._settled.add(self._host.screen)
+            if self._waiting and self._overtakes() and monotonic() - self._kept_since < MOST_PATIENCE:
+                self._host.set_timer(PATIENCE, self._give_up_waiting)
+                return
+            self._on_the_way.clear()
             await self.release()
 
     async def focused(self, widget: Widget) -> None:
@@ -169,7 +220,10 @@ class EarlyKeys:
             await self.release()
 
     async def release(self) -> None:
-        """Give the keys that waited to what has the focus now, in the order in which they were typed."""
+        """Give the keys that waited to what has the focus now, in the order in which they were typed, unless one that
+        was typed before is still on its way."""
+        if self._overtakes():
+            return
         waiting, self._waiting = sorted(self._waiting, key=lambda key: key.time), []
         for key in waiting:
             await self._host.on_event(_again(key))
