@@ -13,10 +13,11 @@ from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
 from workbench.analysis.ranking import RankedCandidate
 from workbench.context.place import Place
-from workbench.engine.contracts import Answer, ValidatorVerdict
+from workbench.engine.contracts import Answer, Notice, ValidatorVerdict
 from workbench.engine.journal.candidate_rounds import Entrant
 from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
+from workbench.tui.screens.dialog import Dialog
 from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
 from workbench.views.candidates import CandidateRows, previews
 
@@ -197,6 +198,30 @@ async def test_a_reason_that_the_file_asks_for_is_given_with_the_choice(tmp_path
         evaluation = it.presenter.state.run.contests.all[0].rounds[0].evaluation
         assert evaluation is not None
         assert evaluation["reason"] == "clear axes"
+
+
+async def test_a_further_question_that_was_closed_comes_back_by_its_key_alone(tmp_path: Path) -> None:
+    text = HUMAN.replace("evaluator: human\n", "evaluator: human\n      human_eval: {capture_rejected_reasons: true}\n")
+
+    async with bench(tmp_path, text=text, replies=REPLIES, given={"topic": "hits"}) as it:
+        await it.press("r")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+        await it.press("c", "enter")
+        await it.until(lambda: isinstance(it.app.screen, Dialog), "the reasons are not asked for")
+        await it.press("escape")
+        assert "waiting for your answer" in screen_text(shown(it).app)
+        assert "a answer" in screen_text(it.app)
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, Dialog), "the key does not bring it back")
+        await it.press("escape", "escape")
+        await it.until(lambda: it.app.screen is it.screen)
+        await it.feed(notices=[Notice("hint", Place(), {"message": "a frame"})])
+        assert it.app.screen is it.screen
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, Dialog), "the key does not bring it back")
+        await it.type("too vague")
+        await it.press("enter")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
 
 
 async def test_all_can_be_rejected_after_asking(tmp_path: Path) -> None:

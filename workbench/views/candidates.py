@@ -105,6 +105,8 @@ class CandidateRows(Rows):
         self.previews = [previews(rows) for _, rows in self.rounds]
         """How the output of each candidate of a round begins, by its index."""
         self.question = question_of(state, contest)
+        self.asks_more = any(not one.data.get("candidates") for one in state.questions)
+        """Whether the run waits for an answer that is no choice among candidates, such as the reason of a choice."""
         self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
         self.shown: Mapping[str, Any] = self.question.data.get("shown") or {} if self.question is not None else {}
         self._width = UNLIMITED
@@ -473,6 +475,8 @@ def contest_words(rows: CandidateRows) -> str:
     judged = all(r.evaluation is not None for r in rows.contest.rounds)
     if rows.question is not None:
         parts.append("you choose")
+    elif rows.asks_more:
+        parts.append("waiting for your answer")
     elif not judged and not running and not waiting and rows.state.status == "running":
         parts.append("being judged")
     elif winner is not None and not running:

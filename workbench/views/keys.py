@@ -696,6 +696,7 @@ SIDE_KEYS: tuple[Key, ...] = (
         "Candidates",
         "choose",
     ),
+    Key("candidates.answer", "a", "answer", "candidates", "Answer what else the run asks you", "Candidates", "answer"),
     Key("candidates.reject", "X", "reject", "candidates", "Reject all: the phase fails", "Candidates", "reject all"),
     Key("candidates.outputs", "d", "beside('outputs')", "candidates", "Two outputs side by side", "Candidates", "diff"),
     Key(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.feedback import FeedbackDialog, FeedbackText
 from workbench.tui.screens.question import question_dialog
+from workbench.views.keys import told
 
 if TYPE_CHECKING:
     from workbench.engine.journal.event import Event
@@ -80,6 +81,16 @@ class Asking:
 
         show: Callable[..., object] = services.push_unasked if unasked else services.push_screen
         show(dialog, answered)
+
+    def answer_over_candidates(self, *, unasked: bool) -> None:
+        """Show the dialog of a question that is no choice among candidates, a reason for example; ``unasked``: only
+        that of a new one."""
+        question = live[1].state.current_question() if (live := self._stage.live()) is not None else None
+        is_choice = question is not None and question.data.get("candidates")
+        if not unasked and is_choice:
+            self._stage.services.say(told("{candidates.choose} chooses the candidate under the cursor."))
+        elif not is_choice and not (unasked and question in (None, self._asked)):
+            self.answer(unasked=unasked)
 
     # -- feedback ----------------------------------------------------------------------------------------------------
 

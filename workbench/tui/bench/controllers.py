@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 class Controllers:
     """One of each kind, for one session."""
 
+    asking: Asking
+
     def __init__(self, layout: Layout, drawn: Callable[[], None]) -> None:
         """``drawn`` draws the panes of every screen again: a picture is there."""
-        self.inspecting = Inspecting(layout)
+        self.inspecting = Inspecting(layout, lambda *, unasked: self.asking.answer_over_candidates(unasked=unasked))
         self.asking = Asking(layout, self.inspecting)
         self.running = Running(layout, self.asking.begin_anew)
         self.editing = Editing(layout, self.running)

@@ -10,7 +10,7 @@ from workbench.engine.definition import Definition, DefinitionError
 from workbench.models.replies import SUFFIX
 from workbench.store.faults import StoreError
 from workbench.tui.bench.tabs import Tab
-from workbench.tui.screens.candidates import CandidatesScreen
+from workbench.tui.screens.candidates import Ask, CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.flow import FlowSheet, Shown
@@ -52,8 +52,10 @@ def graph_of(run: RunState) -> Graph:
 class Inspecting:
     """The actions of the keys of the group "Look", and of enter in each pane."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, ask: Ask) -> None:
+        """``ask`` shows what waits for the person over the screen of candidates."""
         self._stage = stage
+        self._ask = ask
         self._panes = stage.panes
 
     @property
@@ -239,7 +241,9 @@ class Inspecting:
 
         gallery = presenter.gallery if run_id == state.shown.run_id else None
         look = partial(state.run_by_id, run_id)
-        screen = CandidatesScreen(look, place, answer=session.answer, go_to=go_to, held=held, gallery=gallery)
+        screen = CandidatesScreen(
+            look, place, answer=session.answer, ask=self._ask, go_to=go_to, held=held, gallery=gallery
+        )
         services = self._stage.services
         (services.push_unasked if unasked else services.push_screen)(screen)
 

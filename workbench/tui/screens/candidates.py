@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,7 +17,6 @@ from workbench.engine.candidates.human_choice import REJECT
 from workbench.engine.journal.candidate_rounds import CandidateRounds
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog
-from workbench.tui.screens.question import question_dialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
@@ -39,6 +38,14 @@ PLOT = 64
 """Cells of the plot beside the text, unless the user chose others."""
 WIDE = 150
 """Cells from which on the plot shows without being asked for."""
+
+
+class Ask(Protocol):
+    """Shows a dialog for what the run asks besides a choice among candidates."""
+
+    def __call__(self, *, unasked: bool) -> None:
+        """``unasked``: only for a question that was not shown yet, where no key asked for it."""
+        ...
 
 
 class CandidatesScreen(Sheet, SizedScreen[None]):
@@ -65,6 +72,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         place: Place | None = None,
         *,
         answer: Callable[[Event, str], bool] | None = None,
+        ask: Ask | None = None,
         go_to: Callable[[Place], None] | None = None,
         held: Callable[[], str | None] = lambda: None,
         gallery: Gallery | None = None,
@@ -72,6 +80,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
         ``answer`` gives a person's choice to the run, False when the run no longer waits; without it nothing is chosen.
+        ``ask`` shows a dialog for what else the run asks.
         ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is paused, if it is.
         ``gallery`` draws the pictures of the run, where it has them.
         """
@@ -85,9 +94,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self._drawn_at = 0
         """The width for which the cursor was put: at another one there may be more or fewer lines above its row."""
         super().__init__(self._made())
-        self._answer = answer
-        self._asked: Event | None = None
-        """The question whose dialog was shown, so that one that was closed does not come back by itself."""
+        self._answer, self._ask = answer, ask
         self.view.selecting = True
         self.preview = RowView(TextRows([]), id="preview", selecting=False)
         self.plot = RowView(TextRows([]), id="plot", selecting=False)
@@ -143,8 +150,8 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
             if self.rows.offered and self.rows.question is not asked:
                 row = self.rows.row_of(self.rows.offered[0])
             self._draw(row, below=fresh)
-            if fresh:
-                self.ask_further(state)
+            if fresh and self._ask is not None and self.app.screen is self:
+                self._ask(unasked=True)
 
     def _identity(self) -> tuple[int, int] | None:
         """The round and the number of the candidate that was chosen."""
@@ -234,7 +241,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         ids = tuple(id for id in ids if id != "candidates.context" or self._go_to is not None)
         if self.rows.question is not None and self._answer is not None:
             return ("candidates.choose", "candidates.reject", *ids)
-        return ids
+        return ("candidates.answer", *ids) if self.rows.asks_more and self._ask is not None else ids
 
     @on(RowView.Chosen, "#sheet")
     def _chosen(self) -> None:
@@ -399,15 +406,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         answers = (("keep", "k", "Keep choosing"), ("reject", "r", "Reject all"))
         self.app.push_screen(ChoiceDialog("Reject all candidates?", "The phase fails then.", answers), answered)
 
-    def ask_further(self, state: RunState) -> None:
-        """A question that is not a choice among candidates, a reason for example, is asked in a dialog."""
-        question = next((q for q in state.questions if not q.data.get("candidates")), None)
-        if question is None or question is self._asked or self._answer is None or self.app.screen is not self:
-            return
-        self._asked = question
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self._send(question, text)
-
-        self.services.push_unasked(question_dialog(question), answered)
+    def action_answer(self) -> None:
+        """Answer what else the run asks, the reason of a choice for example."""
+        if self._ask is not None:
+            self._ask(unasked=False)
