@@ -19,6 +19,7 @@ from tests.support.command import run_cli
 from workbench.engine.journal.usage import Usage
 from workbench.exporters.otel import spans_of_run
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
+from workbench.importers.reading import read_file
 
 
 def _said(author: str, part: dict[str, Any]) -> dict[str, Any]:
@@ -449,3 +450,17 @@ def test_messages_before_a_compaction_that_no_call_answered_are_said() -> None:
     found = read({"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": steps}, "atif")
     (lost,) = [one for one in found.remarks if one.left_out]
     assert (lost.text, lost.count) == ("a message of a context that the file holds no answer to", 2)
+
+
+def test_typed_values_of_attributes_by_name_are_read() -> None:
+    tool = {"type": "function", "name": "ls", "inputSchema": {"type": "object", "properties": {}}}
+    told = {"ai__prompt__messages": GIVEN, "ai__response__text": ANSWER, "ai__response__model": "gpt-4o"}
+    body = span(**told, **OPERATION, ai__prompt__tools={"values": [{"stringValue": json.dumps(tool)}]})
+    (schema,) = read(body, "otel").threads[0].tools
+    assert schema["function"]["name"] == "ls"
+
+
+def test_spans_without_a_call_are_called_spans() -> None:
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "GET /", "attributes": []}]}]}]}
+    with pytest.raises(Unreadable, match="spans, none of which says that it is a call of a model"):
+        list(read_file(json.dumps(body).encode()))

@@ -65,8 +65,8 @@ tools: [b]
     L201 5:5: warning: unknown key 'tools' in phase (did you mean 'tackle'?)
 traits: [b]
     L201 5:5: warning: unknown key 'traits' in phase (did you mean 'tackle'?)
-= cascade_id: c|cells: [{name: a, instructions: x}]
-    L201 2:1: warning: unknown key 'cells' in cascade (did you mean 'phases'?)
+= cascade_id: c|stages: [{name: a, instructions: x}]
+    L201 2:1: warning: unknown key 'stages' in cascade (did you mean 'phases'?)
 rules: {max_turn: 1}
     L201 5:13: warning: unknown key 'max_turn' in rules (did you mean 'max_turns'?)
 wards: {post: [{validator: v, kind: 1}]}

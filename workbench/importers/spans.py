@@ -177,13 +177,16 @@ def _attributes(value: object) -> dict[str, Any]:
     """Attributes as an object, from an object, its JSON text, or OTLP's list of keys and typed values."""
     value = decoded(value)
     if isinstance(value, dict):
-        return dict(value)
+        return {key: _value(one) if isinstance(one, dict) else one for key, one in value.items()}
     return {string(one.get("key")): _value(one.get("value")) for one in map(mapping, array(value)) if one.get("key")}
 
 
 def _value(value: Any) -> Any:
     """A value of OTLP's AnyValue, also with snake_case names and a null for each kind that it is not, as Phoenix's API
-    gives them; any other value is itself."""
+    gives them, and a list without the name of its kind, as exports of attributes by name write it; any other value is
+    itself."""
+    if isinstance(value, dict) and value.keys() == {"values"} and _are_typed(value["values"]):
+        return [_value(one) for one in value["values"]]
     if not isinstance(value, dict) or not value or not value.keys() <= _KINDS:
         return value
     told = [(kind, inner) for kind, inner in value.items() if inner is not None]
@@ -203,6 +206,11 @@ def _value(value: Any) -> Any:
                 for one in map(mapping, array(mapping(inner).get("values")))
             }
     return value
+
+
+def _are_typed(values: object) -> bool:
+    """Whether all values of a list name their kind."""
+    return bool(array(values)) and all(isinstance(one, dict) and one and one.keys() <= _KINDS for one in array(values))
 
 
 _KINDS_BY_NAME = {

@@ -111,6 +111,8 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("a Burr test case, which states what a step should do and records no call", _has("action", "input_state")),
     ("a Burr test case, which states what a step should do and records no call", _first_has("action", "input_state")),
     ("spans, none of which says that it is a call of a model", _spans),
+    ("spans, none of which says that it is a call of a model", _has("resourceSpans")),
+    ("spans, none of which says that it is a call of a model", _has("resource_spans")),
     ("a recording of something else than requests with their responses", _has_interactions),
     ("a promptfoo result without cases", _has("evalId", "results")),
     ("a recording of HTTP requests (VCR) without interactions", _has("interactions")),

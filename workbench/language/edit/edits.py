@@ -15,6 +15,7 @@ from workbench.language.edit.dot import remove_attribute, set_attribute
 from workbench.language.edit.emit import STEP, block, entry, flow, json_text, literal, quoted, scalar
 from workbench.language.edit.errors import EditError as EditError
 from workbench.language.problem import Path, Severity, path_text
+from workbench.language.read.names import renamed
 from workbench.language.read.source import Source, Spot
 from workbench.language.read.text import read_source
 
@@ -108,11 +109,11 @@ def _second_reader_agrees(before: str, after: str, change: Callable[[Any], Any])
     import ruamel.yaml  # 30 ms, and only an edit needs it
 
     try:
-        data = _text_keys(ruamel.yaml.YAML(typ="safe", pure=True).load(io.StringIO(before)))
+        data = renamed(_text_keys(ruamel.yaml.YAML(typ="safe", pure=True).load(io.StringIO(before))))
     except (ruamel.yaml.error.YAMLError, ValueError):
         return True  # What it cannot read, it has no opinion about.
     try:
-        again = _text_keys(ruamel.yaml.YAML(typ="safe", pure=True).load(io.StringIO(after)))
+        again = renamed(_text_keys(ruamel.yaml.YAML(typ="safe", pure=True).load(io.StringIO(after))))
         expected = change(data)
     except (ruamel.yaml.error.YAMLError, ValueError):
         return False

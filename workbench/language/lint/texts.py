@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from workbench.language.lint.place import PhaseAt, Places
+from workbench.language.model.candidates import LATER_NAMES
 from workbench.language.model.cascade import (
     AsyncCascade,
     Callouts,
@@ -27,7 +28,17 @@ from workbench.language.problem import Path, Span
 from workbench.language.templates.template import CONDITION_SHIFT, condition_template
 
 COMMON = frozenset(
-    ["input", "state", "outputs", "lineage", "history", "sounding_index", "sounding_factor", "is_sounding"]
+    [
+        "input",
+        "state",
+        "outputs",
+        "lineage",
+        "history",
+        "sounding_index",
+        "sounding_factor",
+        "is_sounding",
+        *LATER_NAMES,
+    ]
 )
 """The names that every template is given."""
 EXTRA: Mapping[str, frozenset[str]] = {

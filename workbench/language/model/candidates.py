@@ -24,6 +24,15 @@ from workbench.language.model.base import (
 from workbench.language.model.parameters import Parameters
 from workbench.language.tables import BASH, CLOJURE, JAVASCRIPT, PYTHON, SQL
 
+LATER_NAMES = {
+    "take_index": "sounding_index",
+    "take_factor": "sounding_factor",
+    "is_take": "is_sounding",
+    "candidate_index": "sounding_index",
+    "candidate_factor": "sounding_factor",
+    "is_candidate": "is_sounding",
+}
+"""Names in templates that later editions of the language gave, with the names used here."""
 REFINEMENT = "_refinement_context"
 """The key of the input under which a cascade's reforge gives its block, where a template reads it."""
 

@@ -286,7 +286,7 @@ RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
 """Offered to a phase with a ``rag`` block."""
 MAP_CASCADE = "map_cascade"
 """As a phase's tool: a cascade runs for each item of a list."""
-LLM_DATA = ("windlass_data", "llm_data")
+LLM_DATA = ("windlass_data", "llm_data", "lars_data")
 """As a phase's tool: a model step whose YAML is written in ``inputs``, and whose JSON answer is a table."""
 SCHEMES = ("python", "sql", "shell")
 """Of tools that a phase names in place: ``python:module.function``, ``sql:file``, ``shell:file``."""

@@ -8,6 +8,7 @@ import re
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.endings import DOT_ENDINGS
 from workbench.language.read.json import read_json
+from workbench.language.read.names import by_names_used_here
 from workbench.language.read.reading import MAX_BYTES, MAX_DOT_BYTES, Fault, Reading
 from workbench.language.read.source import Format, Source
 from workbench.language.read.yaml import read_yaml
@@ -33,7 +34,7 @@ def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem
         if not as_json.faults:
             reading, form = as_json, "json"
     source = Source(text, file, form, reading.data, bom, reading.layout)
-    return source, [_problem(source, fault) for fault in reading.faults]
+    return by_names_used_here(source), [_problem(source, fault) for fault in reading.faults]
 
 
 def unread_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
