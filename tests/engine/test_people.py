@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.engine.support import Played, call, play
 from tests.engine.test_replay import replayed
 from workbench.engine.past.recording import comparable
@@ -74,6 +76,30 @@ def test_a_decision_block_asks_and_routes_and_leaves_the_output() -> None:
     assert played.state.outputs["p"] == "Found two."
     chosen = {"choice": "a", "label": "First", "question": "Which?", "custom_text": ""}
     assert played.outcome.state == {"_decision_p": chosen}
+
+
+@pytest.mark.parametrize(
+    ("action", "then"),
+    [
+        ("r", ["p", "r"]),
+        ({"to": "r", "inject": "Mind {{ this }}."}, ["p", "r"]),
+        ("_continue", ["p", "q", "r"]),
+        ("nowhere", ["p", "q", "r"]),
+    ],
+)
+def test_an_option_may_name_its_own_action(action: object, then: list[str]) -> None:
+    block = {"question": "Which?", "options": [{"id": "a", "action": action}, {"id": "b"}]}
+    played = ask([f"<decision>{json.dumps(block)}</decision>", *then[1:]], ["a"], decision_points={})
+    assert phases(played) == then
+    warned = [one.data["message"] for one in played.of_kind("warning") if "names no phase" in one.data["message"]]
+    assert len(warned) == (action == "nowhere")
+    assert ("Mind {{ this }}." in str(played.texts())) == isinstance(action, dict)
+
+
+def test_an_option_may_fail_the_phase_by_its_action() -> None:
+    block = {"question": "Which?", "options": [{"id": "a", "label": "Stop", "action": {"fail": True}}]}
+    played = ask([f"<decision>{json.dumps(block)}</decision>"], ["a"], decision_points={"routing": {"a": "r"}})
+    assert played.outcome.status == "failed"
 
 
 def test_self_makes_another_attempt_with_the_injected_message() -> None:

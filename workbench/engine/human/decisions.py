@@ -48,7 +48,7 @@ async def decide(conversation: Conversation, failure: PhaseFailed | None = None)
         if failure is not None:
             raise failure
         return HumanDecision()
-    question, options = _question(conversation, rule, failure)
+    question, options, actions = _question(conversation, rule, failure)
     if question is None:
         return HumanDecision()
     try:
@@ -60,7 +60,7 @@ async def decide(conversation: Conversation, failure: PhaseFailed | None = None)
     if question.form is not None:
         answer = chosen_in(question.form, answer)
     chosen = next((key for key, label in options.items() if answer in (key, label)), "")
-    route = rule.routing.get(chosen) or _DEFAULT_ROUTES.get(chosen)
+    route = actions.get(chosen) or rule.routing.get(chosen) or _DEFAULT_ROUTES.get(chosen)
     if failure is None or route is None:
         decided = {"choice": chosen or CUSTOM, "label": options.get(chosen, ""), "question": question.question}
         decided |= {"custom_text": "" if chosen else answer}
@@ -69,7 +69,9 @@ async def decide(conversation: Conversation, failure: PhaseFailed | None = None)
         return HumanDecision()
     if route.fail:
         raise failure or PhaseFailed(f"a person decided: {answer}", "decision_points")
-    inject = conversation.render(route.inject, (*conversation.path, "decision_points", "routing", chosen, "inject"))
+    inject = route.inject or ""  # A model's text is no template.
+    if chosen not in actions:
+        inject = conversation.render(route.inject, (*conversation.path, "decision_points", "routing", chosen, "inject"))
     if route.to == "self":
         return HumanDecision(again=True, inject=inject or f"[HumanDecision]: {answer}")
     if inject:
@@ -80,22 +82,22 @@ async def decide(conversation: Conversation, failure: PhaseFailed | None = None)
 
 def _question(
     conversation: Conversation, rule: DecisionPoints, failure: PhaseFailed | None
-) -> tuple[Question | None, dict[str, str]]:
-    """The question, and its options by id."""
+) -> tuple[Question | None, dict[str, str], dict[str, DecisionRoute]]:
+    """The question, and by id its options and the actions that the block itself gives them."""
     path = (*conversation.path, "decision_points")
     if failure is not None:
         options = {"_continue": "continue", "_retry": "retry", "_abort": "abort"}
         prompt = conversation.render(rule.on_error_prompt, (*path, "on_error_prompt"), error=failure.reason)
         text = prompt or f"The phase failed: {failure.reason}. What now?"
-        return Question(text, conversation.output, tuple(options.values()), "choice"), options
+        return Question(text, conversation.output, tuple(options.values()), "choice"), options, {}
     match = _DECISION.search(conversation.output)
     if match is None:
-        return None, {}
+        return None, {}, {}
     try:
         body = json.loads(match["body"])
     except (ValueError, RecursionError) as fault:
         conversation.engine.warn("decision", f"the decision block cannot be read: {fault}", path, conversation.place())
-        return None, {}
+        return None, {}, {}
     conversation.output = (conversation.output[: match.start()] + conversation.output[match.end() :]).strip()
     listed = _listed(body.get("options"))
     options = {str(o["id"]): str(o.get("label") or o["id"]) for o in listed[: rule.ui.max_options]}
@@ -105,7 +107,38 @@ def _question(
     if options and not (rule.ui.allow_text_fallback and "layout" not in rule.ui.model_fields_set):
         form = form_of(rule.ui, text, listed[: rule.ui.max_options])
         question = replace(question, kind="form", form=form, made=MADE)
-    return question, options
+    return question, options, _actions(conversation, listed[: rule.ui.max_options])
+
+
+_ACTIONS = {
+    **dict.fromkeys(("_continue", "continue", "next"), _DEFAULT_ROUTES["_continue"]),
+    **dict.fromkeys(("_retry", "retry", "self"), _DEFAULT_ROUTES["_retry"]),
+    **dict.fromkeys(("_abort", "abort"), _DEFAULT_ROUTES["_abort"]),
+}
+
+
+def _actions(conversation: Conversation, options: Sequence[Mapping[str, Any]]) -> dict[str, DecisionRoute]:
+    """The actions in the options of a block, which go before the routing of the file. One that leads to no phase is
+    passed over, with a warning: a model wrote it."""
+    phases = {phase.name for phase in conversation.engine.definition.cascade.phases}
+    found: dict[str, DecisionRoute] = {}
+    for option in options:
+        action = option.get("action")
+        body = action if isinstance(action, dict) else {"to": action}
+        told = str(body.get("to") or "next")
+        route = _ACTIONS.get(told) or (DecisionRoute(to=told) if told in phases else None)
+        if not action:
+            continue
+        if route is None:
+            path = (*conversation.path, "decision_points")
+            words = f"the action of the option {str(option['id'])[:60]!r} names no phase: {told[:60]!r}"
+            conversation.engine.warn("decision", words, path, conversation.place())
+            continue
+        inject = body.get("inject")
+        fails = body.get("fail") is True or route.fail
+        to = None if fails else route.to
+        found[str(option["id"])] = DecisionRoute(to=to, fail=fails, inject=inject if isinstance(inject, str) else None)
+    return found
 
 
 def _listed(options: Any) -> list[dict[str, Any]]:
