@@ -366,7 +366,7 @@ def _is_replay(body: Any) -> bool:
     return bool(prompts) and all(isinstance(one.get("logs"), list) for one in prompts)
 
 
-_VSCODE_ROLES = ("system", "user", "assistant", "tool")
+_VSCODE_ROLES = {0: "system", 1: "user", 2: "assistant", 3: "tool"}
 
 
 def _read_replay(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
@@ -393,7 +393,7 @@ def _request(log: Mapping[str, Any], asked: Sequence[Mapping[str, Any]], remarks
     bodies = []
     for one in map(mapping, array(sent)):
         role = one.get("role")
-        named = _VSCODE_ROLES[role] if isinstance(role, int) and 0 <= role < len(_VSCODE_ROLES) else role
+        named = _VSCODE_ROLES.get(role) if isinstance(role, int) else role
         bodies.append({**one, "role": named, "content": _texts(one.get("content"))})
     response = mapping(log.get("response"))
     words = response.get("message")
