@@ -553,6 +553,48 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     assert len(Project.at(folder).store.run_ids()) == 3
 
 
+def test_a_scorer_that_ends_its_process_is_named_in_a_small_batch_too(folder: Path) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "judges.py").write_text(
+        'import os\n\ndef deadly(row: dict) -> float:\n    """Ends its process for tom."""\n'
+        '    if row["id"] == "tom":\n        os._exit(3)\n    return 1.0\n'
+    )
+    assert run_cli("trust", "--yes").code == 0
+    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--score", "python:deadly"]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    body = json.loads(ended.stdout)
+    assert ended.returncode == 0, ended.stderr
+    scores = {one["name"]: one["score_deadly"] for one in body["results"]}
+    assert scores == {row["id"]: None if row["id"] == "tom" else 1 for row in ROWS}
+    assert sum("ended twice" in (one["reason_deadly"] or "") for one in body["results"]) == 1
+    assert "of the batch ended (exit code 3)" in ended.stderr
+
+
+def test_a_tool_that_ends_its_process_costs_its_row_alone(folder: Path) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "tools.py").write_text(
+        "import os\nfrom workbench import register_tackle\n\n"
+        'def deadly(word: str) -> str:\n    """Ends its process for one word."""\n'
+        '    if word == "great":\n        os._exit(3)\n    return word\n\n'
+        'register_tackle("deadly", deadly, side_effects=False)\n'
+    )
+    (folder / "flow.yaml").write_text(FLOW + "    tackle: [deadly]\n    rules: {max_turns: 3}\n")
+    (folder / "flow.replies.yaml").write_text(
+        "replies:\n  judge:\n"
+        "    - {when: great, calls: [{tool: deadly, arguments: {word: great}}]}\n"
+        "    - {calls: [{tool: deadly, arguments: {word: other}}]}\n    - {text: bad}\n"
+    )
+    assert run_cli("trust", "--yes").code == 0
+    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json"]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    body = json.loads(ended.stdout)
+    assert {one["name"]: one["status"] for one in body["results"]} == {
+        row["id"]: "failed" if row["id"] == "ines" else "success" for row in ROWS
+    }
+    assert "ended twice" in body["results"][0]["reason"]
+    assert "exit code 3" in body["results"][0]["reason"]
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_spans_that_cannot_be_sent_are_told_once(folder: Path, monkeypatch: pytest.MonkeyPatch, processes: str) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")

@@ -96,6 +96,11 @@ class Registry:
             tool = self._tools[name] = describe()
         return tool
 
+    @property
+    def may_run_users_code(self) -> bool:
+        """Whether a function or a hook of the user's may be called in this process, which it could end."""
+        return bool(self.hooks) or any(tool.users and not tool.refusal for tool in self._tools.values())
+
     def names(self) -> list[str]:
         """Sorted."""
         return sorted(self._tools.keys() | self._later.keys())

@@ -148,6 +148,13 @@ class Cells:
         self._counted: dict[str, float] = {}
         """US dollars told of the calls of each cell that is going on."""
 
+    @property
+    def may_run_users_code(self) -> bool:
+        """Whether a tool, a hook or a scorer of the user's may be called in the process of these cells."""
+        toolboxes = {id(common): common.toolbox for _, common in self._ports}
+        made = (toolbox() for toolbox in toolboxes.values())
+        return any(one.registry.may_run_users_code for one in (self.judges.toolbox, *made))
+
     def stop(self, why: str, *, cut: bool = False) -> None:
         """Stop what is going on before its next call or tool, or at once where it is ``cut``: it can be resumed. On the
         loop of ``run``."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from workbench.engine.contracts import Model
     from workbench.store.summary import RunSummary
     from workbench.tools.registry import Tool
+    from workbench.tools.toolbox import Toolbox
     from workbench.workspace.batch.planning import VariantSetup
     from workbench.workspace.model_choice import ModelChoice
     from workbench.workspace.project import Project
@@ -149,6 +150,11 @@ class Judges:
     def models(self) -> list[Model]:
         """The models of scoring runs: opened and closed with those of the batch."""
         return [one.model for one in self._cascades.values()]
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools of the first variant, with the functions that score."""
+        return self._toolbox
 
     async def aclose(self) -> None:
         """End what functions and validators have left running."""

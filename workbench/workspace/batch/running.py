@@ -195,9 +195,10 @@ class BatchRun:
 
     @contextmanager
     def started(self) -> Iterator[None]:
-        """Have the processes that ``run`` needs. Outside of any event loop: they are forks where that is safe."""
+        """Have the processes that ``run`` needs. Outside of any event loop: they are forks where that is safe. Code of
+        the user's never runs in the process of the command: where it ends its process, somebody has to say so."""
         count = self.processes
-        if count == 1:
+        if not self._open() or (count == 1 and not self._cells.may_run_users_code):
             yield
             return
         limits = self._limits
