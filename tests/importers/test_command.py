@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import subprocess
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.importers.examples import ANSWER, EXAMPLES, inspect_zip
-from tests.support.command import run_cli
+from tests.support.command import WORKBENCH, run_cli
+from tests.support.waiting import until
 from tests.support.workspaces import filled
 from workbench.importers.conversation import Conversation
 from workbench.importers.journal import JournalServices, Origin, write_journal
@@ -181,29 +183,6 @@ def test_a_file_that_is_damaged_further_on_leaves_no_run(folder: Path) -> None:
     assert run_cli("runs", "--json").json == []
 
 
-def test_a_run_that_cannot_be_taken_back_is_named_and_the_others_go(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = json.dumps({"messages": EXAMPLES["openai"]})
-    (folder / "lines.jsonl").write_text(f"{line}\n{line}\n{line}\nnot json\n{line}\n")
-    stuck: list[str] = []
-    rename = Path.rename
-
-    def busy_at_first(path: Path, target: Path) -> Path:
-        if not stuck and target.name.endswith(".removed"):
-            stuck.append(path.name)
-            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", busy_at_first)
-    ended = run_cli("import", "lines.jsonl")
-    assert ended.code == 2
-    stays, refused = ended.err.splitlines()
-    assert stays == f"not taken back: cannot remove run {stuck[0]}: Device or resource busy"
-    assert refused.startswith("lines.jsonl: error: looks like JSON lines, but line 4 is no JSON")
-    assert [run["run_id"] for run in run_cli("runs", "--json").json] == stuck
-
-
 def test_an_import_that_finds_no_room_leaves_no_run_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: LocalFile, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -237,6 +216,22 @@ def test_an_import_that_is_told_to_end_leaves_no_run(folder: Path, monkeypatch: 
     assert list((folder / ".workbench" / "journal").glob("**/*.jsonl")) == []
     assert run_cli("runs", "--json").json == []
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_import_that_is_killed_leaves_no_run_and_the_same_command_reads_all_once(folder: Path) -> None:
+    line = json.dumps({"messages": EXAMPLES["openai"]})
+    (folder / "lines.jsonl").write_text(f"{line}\n" * 2000)
+    store = folder / ".workbench"
+    with subprocess.Popen([*WORKBENCH, "import", "lines.jsonl"], cwd=folder, stdout=subprocess.DEVNULL) as process:
+        until(lambda: len(list(store.rglob("000001.jsonl"))) > 5, "runs that are written")
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert run_cli("runs", "--json").json == []
+    (folder / "lines.jsonl").write_text(f"{line}\n" * 3)
+    runs = run_cli("import", "lines.jsonl", "--json").json
+    assert len(runs) == 3
+    assert sorted(path.name for path in (store / "journal").iterdir()) == sorted(run["run_id"] for run in runs)
+    assert len(list(store.rglob("000001.jsonl"))) == 3
 
 
 def test_a_device_is_no_trace(folder: Path) -> None:

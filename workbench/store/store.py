@@ -6,7 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import count
@@ -116,6 +116,30 @@ class Store:
             LocalDisk().sync_folder(self.journals)
         except OSError as error:
             raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
+
+    @contextmanager
+    def staged(self) -> Iterator[Store]:
+        """Yields an empty store beside this one, whose runs come into this one together when the block ends. None of
+        them does where it raises; what a process that was killed had begun, the next one removes. Raises StoreError."""
+        beside = self.root / "staging"
+        try:
+            self._prepare()
+            beside.mkdir(mode=0o700, exist_ok=True)
+            _remove_left(beside)
+            folder = beside / uuid.uuid4().hex
+            lock = FileLock(folder.with_suffix(".lock"), f"{folder} is written")
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
+        try:
+            staged = Store(folder)
+            yield staged
+            self.adopt(sorted(staged.journals.glob("*")))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.with_suffix(".lock").unlink(missing_ok=True)
+            lock.release()
+            with suppress(OSError):
+                beside.rmdir()
 
     def append_to(self, run_id: str, told: Callable[[RunSummary], None] = unheard) -> Journal:
         """The journal of a run that goes on, in a new segment; ``told`` as in ``create``. Raises StoreBusy, StoreError,
@@ -399,6 +423,18 @@ def _listed(journals: Path) -> list[str]:
         return [e.name for e in os.scandir(journals) if e.is_dir(follow_symlinks=False) and is_id(e.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _remove_left(beside: Path) -> None:
+    """Remove staged runs whose process has ended."""
+    for file in beside.glob("*.lock"):
+        try:
+            lock = FileLock(file, f"{file} is written")
+        except StoreError:
+            continue
+        shutil.rmtree(file.with_suffix(""), ignore_errors=True)
+        file.unlink(missing_ok=True)
+        lock.release()
 
 
 def _unname(images: Path, blobs: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
@@ -26,7 +27,7 @@ from workbench.importers.source import MAX_BYTES, MAX_STREAM
 from workbench.importers.threads import joined
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable, cost
-from workbench.store.faults import StoreError, UnknownRun
+from workbench.store.faults import StoreError
 from workbench.store.store import Store
 from workbench.store.summary import CHECKPOINT
 from workbench.workspace.input_file import CannotOpen
@@ -71,9 +72,10 @@ class ImportedRun(Struct, frozen=True):
 class ImportTarget:
     """Where imported runs go, and what writing them needs."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, store: Store) -> None:
+        """``store`` is one beside that of the project: runs come into the latter when all of a file is read."""
         self.project = project
-        self.store: Store = project.store
+        self.store = store
         self.prices = PriceTable(project.settings.prices)
         self.redact: Redactor = project.redactor()
         self.clock: Clock = SystemClock()
@@ -132,23 +134,22 @@ def import_file(
 
     ``wanted``: the name of its format, where it should not be told from the file. ``model``: of calls whose file names
     none. ``told`` hears after each run how many there are by now. Raises CannotOpen, also for what is no such file, and
-    StoreError. A file that cannot be read whole leaves no run behind; a note of the exception names those that stay,
-    because they cannot be removed.
+    StoreError. A file that cannot be read whole leaves no run behind, nor does a process that is killed.
     """
-    return import_into(ImportTarget(project), file, wanted, model, told)
+    if file.is_dir():
+        with project.store.staged() as beside:
+            return [_import_checkpoint(ImportTarget(project, beside), file)]
+    conversations = read_conversations(project, file, wanted)
+    first = list(islice(conversations, 1))  # Before there is a store: a file that is refused makes none.
+    with project.store.staged() as beside:
+        return import_found(ImportTarget(project, beside), chain(first, conversations), file, model, told)
 
 
-def import_into(
-    target: ImportTarget,
-    file: Path,
-    wanted: str = "",
-    model: str = "",
-    told: Callable[[int], None] = lambda count: None,
-) -> list[ImportedRun]:
+def import_into(target: ImportTarget, file: Path, wanted: str, model: str) -> list[ImportedRun]:
     """The same, into a target of the caller's."""
     if file.is_dir():
         return [_import_checkpoint(target, file)]
-    return import_found(target, read_conversations(target.project, file, wanted), file, model, told)
+    return import_found(target, read_conversations(target.project, file, wanted), file, model)
 
 
 def import_found(
@@ -158,23 +159,19 @@ def import_found(
     model: str,
     told: Callable[[int], None] = lambda count: None,
 ) -> list[ImportedRun]:
-    """Journal what was found in a file; all of it or nothing, as ``import_file`` does."""
+    """Journal what was found in a file."""
     runs: list[ImportedRun] = []
-    try:
-        for origin, found in conversations:
-            runs.append(_written(target, with_model(found.conversation, model), origin, file, found))
-            told(len(runs))
-    except BaseException as fault:
-        for run in runs:
-            _take_back(target, run.run_id, fault)
-        raise
+    for origin, found in conversations:
+        runs.append(_written(target, with_model(found.conversation, model), origin, file, found))
+        told(len(runs))
     return runs
 
 
 def opened_checkpoint(project: Project, folder: Path) -> str:
     """The run of a checkpoint: the one that was imported from it as it stands now, else it is imported. Raises
     CannotOpen and StoreError."""
-    imported = _import_checkpoint(ImportTarget(project), folder)
+    with project.store.staged() as beside:
+        imported = _import_checkpoint(ImportTarget(project, beside), folder)
     digest = project.store.state(imported.run_id).imported.get("sha256")
     for run in project.store.runs():
         if run.source == CHECKPOINT and run.run_id != imported.run_id:
@@ -183,16 +180,6 @@ def opened_checkpoint(project: Project, folder: Path) -> str:
                 project.store.remove(imported.run_id)
                 return run.run_id
     return imported.run_id
-
-
-def _take_back(target: ImportTarget, run_id: str, fault: BaseException) -> None:
-    """Remove a run of an import that failed; why it stays, if it does, becomes a note of the fault."""
-    try:
-        target.store.remove(run_id)
-    except UnknownRun:
-        return
-    except StoreError as stuck:
-        fault.add_note(f"not taken back: {stuck}")
 
 
 def _import_checkpoint(target: ImportTarget, folder: Path) -> ImportedRun:
@@ -254,7 +241,8 @@ def import_together(project: Project, files: Sequence[Path], wanted: str = "", m
     first = found[0][0]
     origin = Origin(first.format, ", ".join(dict.fromkeys(origin.file for origin, _ in found)), digest)
     whole = with_model(joined(one for _, one in found), model)
-    return _written(ImportTarget(project), whole, origin, files[0], read[0][1])
+    with project.store.staged() as beside:
+        return _written(ImportTarget(project, beside), whole, origin, files[0], read[0][1])
 
 
 def read_conversations(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, FoundConversation]]:
@@ -362,8 +350,7 @@ def _written(
 
 @contextmanager
 def _stored(target: ImportTarget, run_id: str, shown: str) -> Iterator[JournalServices]:
-    """Yields the services that write into a new run of the store, which is deleted again if it fails. Raises CannotOpen
-    and StoreError."""
+    """Yields the services that write into a new run of the store. Raises CannotOpen and StoreError."""
     try:
         with target.store.create(run_id) as sink:
             yield JournalServices(sink, target.clock, encodings(), target.prices, cost, target.redact)
@@ -371,9 +358,4 @@ def _stored(target: ImportTarget, run_id: str, shown: str) -> Iterator[JournalSe
             if sink.unsaved:
                 raise StoreError(f"{shown} is not imported: {sink.folder} cannot be written: {sink.fault}")
     except RecursionError:
-        refused = CannotOpen(f"{shown}: error: a value in it is nested too deep")
-        _take_back(target, run_id, refused)
-        raise refused from None
-    except BaseException as fault:
-        _take_back(target, run_id, fault)
-        raise
+        raise CannotOpen(f"{shown}: error: a value in it is nested too deep") from None

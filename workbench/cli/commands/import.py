@@ -110,7 +110,7 @@ def command(
             talk(f"{project.shown(file)}: is a pipe: waits until a program has written into it", "dim")
     for file in chosen[:1] if together else chosen:
         try:
-            with _ends_orderly(), _what_stays(), _counted(file, plain) as told:
+            with _ends_orderly(), _counted(file, plain) as told:
                 if together:
                     found = [import_together(project, chosen, format_name or "", model or "")]
                 else:
@@ -195,17 +195,6 @@ def _counted(file: Path, plain: bool) -> Iterator[Callable[[int], None]]:
     name = clean_line(file.name)
     with Console(stderr=True, highlight=False).status(Text(f"reading {name}"), spinner="dots") as status:
         yield lambda count: status.update(Text(f"{plural(count, 'run')} of {name}"))
-
-
-@contextmanager
-def _what_stays() -> Iterator[None]:
-    """The runs of an import that failed which could not be removed, told before the fault is."""
-    try:
-        yield
-    except BaseException as fault:
-        for note in getattr(fault, "__notes__", ()):
-            talk(note, "warning")
-        raise
 
 
 def _show(run: object, printer: Printer) -> None:

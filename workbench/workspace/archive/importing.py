@@ -109,8 +109,8 @@ class _Target(ImportTarget):
     byte for byte, and never a second time."""
 
     def __init__(self, project: Project, job: ImportJob, store: Path, number: int) -> None:
-        super().__init__(project)
-        self.store, self.prices = Store(store), PriceTable(job.prices)
+        super().__init__(project, Store(store))
+        self.prices = PriceTable(job.prices)
         began = datetime.fromtimestamp(job.began / 1000, UTC)
         self.clock = FileClock(began.isoformat(timespec="microseconds").replace("+00:00", "Z"))
         self._job, self._number, self._count = job, number, 0
