@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,12 @@ from multiprocessing.process import BaseProcess
 def cores() -> int:
     """Returns how many processes run at a time on this machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def may_fork() -> bool:
+    """Returns whether this process may be forked now, which is safe while it has one thread; chDB has some that Python
+    does not see. A fork has at once what its parent has loaded."""
+    return sys.platform == "linux" and threading.active_count() == 1 and "chdb" not in sys.modules
 
 
 @contextmanager

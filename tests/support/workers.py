@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,3 +37,8 @@ def _is_first(file: Path) -> bool:
 def own_pids(numbers: tuple[int, ...]) -> list[int]:
     """The process that works, for each number."""
     return [os.getpid() for _ in numbers]
+
+
+def has_loaded(names: tuple[str, ...]) -> list[bool]:
+    """Returns for each name whether the process that works has loaded the module."""
+    return [name in sys.modules for name in names]

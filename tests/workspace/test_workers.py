@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.workers import Doubling, own_pids
 from workbench.analysis.shares import split
+from workbench.store.journal.lock import FileLock
 from workbench.workspace.archive.workers import Here, Lost, Processes
 
 
@@ -34,6 +37,47 @@ def test_a_process_stays_for_further_work() -> None:
     processes = Processes(1)
     first, second = ([found for _, found in processes.results(own_pids, split([1, 2], 1))] for _ in range(2))
     assert first == second != [[os.getpid()], [os.getpid()]]
+
+
+LOADED = """
+import colorsys, threading
+from tests.support.workers import has_loaded
+from workbench.analysis.shares import split
+from workbench.workspace.archive.workers import Processes
+if beside:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(*(found for _, found in Processes(2).results(has_loaded, split(["colorsys", "colorsys"], 1))))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forks on Linux alone")
+@pytest.mark.parametrize(("beside", "has"), [(False, "[True]"), (True, "[False]")], ids=["alone", "beside a thread"])
+def test_a_process_has_what_its_parent_has_loaded_where_a_fork_is_safe(*, beside: bool, has: str) -> None:
+    program = f"beside = {beside}{LOADED}"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert ended.stdout.split() == [has, has], ended.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forks on Linux alone")
+def test_a_lock_ends_with_its_process_also_where_a_fork_of_it_goes_on(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from workbench.store.journal.lock import FileLock
+lock = FileLock(Path(sys.argv[1]), "it is taken")
+if os.fork() == 0:
+    os.close(1)
+    sys.stdin.read()
+    os._exit(0)
+os.write(1, b"held")
+os._exit(0)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == b"held"
+        process.wait(100)
+        FileLock(tmp_path / "lock", "it is taken").release()
 
 
 def test_this_process_does_the_same(tmp_path: Path) -> None:

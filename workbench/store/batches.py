@@ -105,9 +105,8 @@ class BatchWriter:
 
     def forget(self) -> None:
         """Close what a fork has inherited: the batch is its parent's."""
-        for fd in (self._fd, self._lock.detached()):
-            if fd >= 0:
-                os.close(fd)
+        if self._fd >= 0:
+            os.close(self._fd)
         self._fd = -1
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -44,9 +45,10 @@ class FileLock:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror}") from error
+        _open_locks.add(self)
         if not _locked(self._fd, fcntl.LOCK_EX):
             holder = _read_holder(self._fd)
-            os.close(self._fd)
+            self._close()
             raise StoreBusy(f"{what} by {holder}" + (f": {remedy}" if remedy else ""), holder.pid)
         self.left_by = _read_holder(self._fd) if os.fstat(self._fd).st_size else None
         """The last holder, if it ended without releasing the lock; None otherwise."""
@@ -61,18 +63,32 @@ class FileLock:
         except OSError:
             pass  # A full disk: the lock holds all the same, only its holder stays unnamed.
 
-    def detached(self) -> int:
-        """The open file, for a fork to close: the lock itself stays its parent's. -1 where there is none."""
-        fd, self._fd = self._fd, -1
-        return fd
-
     def release(self) -> None:
         """Let go. May be called twice."""
         if self._fd >= 0:
             with suppress(OSError):
                 os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = -1
+            self._close()
+
+    def leave_to_parent(self) -> None:
+        """In a fork: close the file that it has inherited. The lock stays its parent's, and ends with it."""
+        if self._fd >= 0:
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._fd)
+        self._fd = -1
+
+
+_open_locks: WeakSet[FileLock] = WeakSet()
+
+
+def _leave_all() -> None:
+    for lock in list(_open_locks):
+        lock.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_all)
 
 
 def holder_of(path: Path) -> Holder | None:

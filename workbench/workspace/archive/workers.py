@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import finalize
 
 from msgspec import Struct, field
 
 from workbench.analysis.shares import Share, halves
-from workbench.child_process import deaf_to_interrupts, exit_words, follow_parent
+from workbench.child_process import deaf_to_interrupts, exit_words, follow_parent, may_fork
 
 
 class WorkProgress(Struct):
@@ -61,7 +64,7 @@ TRIES = 2
 """Processes that may end while they do the same share, before it is halved."""
 MOST_LOST = 20
 """Processes that may end one after the other without a result between them: one bad item of a share costs some 14."""
-_SPAWN = get_context("spawn")
+_FORK, _SPAWN = get_context("fork"), get_context("spawn")
 
 
 class WorkersFault(Exception):
@@ -129,9 +132,16 @@ class Part(Struct, Generic[T]):
 class _Worker:
     """A process and the pipe to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Iterable[_Worker]) -> None:
+        """``others`` are those whose pipes a fork inherits."""
         self.pipe, theirs = _SPAWN.Pipe()
-        self.process = _SPAWN.Process(target=_work, args=(theirs,), daemon=True)
+        self.process: BaseProcess
+        if may_fork():
+            gc.freeze()  # What is shared stays shared: a collection writes into every object that it looks at.
+            inherited = [self.pipe, *(other.pipe for other in others)]
+            self.process = _FORK.Process(target=_forked, args=(theirs, inherited), daemon=True)
+        else:
+            self.process = _SPAWN.Process(target=_work, args=(theirs,), daemon=True)
         with deaf_to_interrupts():
             self.process.start()
         theirs.close()
@@ -152,6 +162,16 @@ class _Worker:
 def _end_all(workers: Sequence[_Worker]) -> None:
     for worker in workers:
         worker.end()
+
+
+def _forked(pipe: Connection, inherited: Iterable[Connection]) -> None:
+    """Works in a fork, which has open what its parent had, and its handlers of signals."""
+    for one in inherited:
+        one.close()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    _work(pipe)
 
 
 def _work(pipe: Connection) -> None:
@@ -184,7 +204,8 @@ def _sendable(fault: Exception) -> Exception:
 
 class Processes:
     """Processes of this machine, each with one share at a time. One that ends before its share is done is replaced, and
-    its share is done again. They take 0.5 s of a core to start, so they stay for further work as long as this does."""
+    its share is done again. They are forks where that is safe; elsewhere each takes 0.5 s of a core to start. So they
+    stay for further work as long as this does."""
 
     def __init__(self, count: int, told: Callable[[str], None] = lambda text: None) -> None:
         """``told`` hears of each process that was lost."""
@@ -206,7 +227,7 @@ class Processes:
         try:
             while True:
                 while len(workers) < self._count and (part := next_part()) is not None:
-                    workers.append(self._idle.pop() if self._idle else _Worker())
+                    workers.append(self._idle.pop() if self._idle else _Worker([*workers, *self._idle]))
                     workers[-1].give(work, part)
                 if not workers:
                     return

@@ -10,8 +10,6 @@ import os
 import signal
 import socket
 import struct
-import sys
-import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
 
-from workbench.child_process import deaf_to_interrupts, exit_words
+from workbench.child_process import deaf_to_interrupts, exit_words, may_fork
 from workbench.engine.gate import RunStopped
 from workbench.models import calls
 from workbench.models.encodings import encodings
@@ -84,10 +82,8 @@ class WorkerProcesses:
 
     def __enter__(self) -> WorkerProcesses:
         # A fork shares what its parent has loaded: litellm and a tokenizer take 2 s and 170 MB, which every process
-        # would take for itself. It is safe where there is one thread only, as before the first event loop of a command;
-        # chDB has threads of its own, which Python does not see.
-        single = threading.active_count() == 1 and "chdb" not in sys.modules
-        method = "fork" if sys.platform == "linux" and single else "spawn"
+        # would take for itself.
+        method = "fork" if may_fork() else "spawn"
         if method == "fork":
             self._load()
             gc.freeze()  # What is shared stays shared: a collection writes into every object that it looks at.
