@@ -351,7 +351,10 @@ def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> No
     with Loopback([Reply("good")]) as provider:
         where = ("--base-url", provider.url, "-c", "1")
         body = batch(*where, "--max-cost", "0", code=1)
-        assert (body["left"], body["stopped"]) == (3, "the budget of $0 is reached")
+        assert (body["left"], body["stopped"]) == (3, "the budget of $0.0000 is reached")
+        told = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "-q", *where, "--max-cost", "0.000001").out
+        assert "the budget of $0.000001 is reached" in told
+        assert "3 runs left; the same command with a larger --max-cost continues with it" in told
         assert provider.requests == []
         assert batch(*where)["left"] == 0
         assert len(provider.requests) == 3
@@ -371,7 +374,7 @@ def test_answers_on_their_way_do_not_exceed_the_budget(folder: Path, settings: t
         body = batch("--base-url", provider.url, "-c", "6", "--max-cost", "0.016", *settings, code=1)
         assert len(provider.requests) == calls
     assert body["spent"] == pytest.approx(calls * 0.0031)
-    assert "the budget of $0.016 is reached: $0.00" in body["stopped"]
+    assert "the budget of $0.0160 is reached: $0.00" in body["stopped"]
 
 
 def test_a_first_answer_that_nothing_bounds_is_named_where_it_passes_the_budget(folder: Path) -> None:
@@ -380,7 +383,7 @@ def test_a_first_answer_that_nothing_bounds_is_named_where_it_passes_the_budget(
         where = ("--base-url", provider.url, "--max-cost", "0.001")
         body = batch(*where, code=1)
         assert len(provider.requests) == 1
-        spent = "the budget of $0.001 is reached: $0.0031 are spent"
+        spent = "the budget of $0.0010 is reached: $0.0031 are spent"
         assert body["stopped"] == f"{spent}, as 'judge' sets no max_tokens to bound its first answer"
         assert batch(*where, code=1)["stopped"] == spent
         bounded = batch(*where, "--set", "judge.max_tokens=400", code=1)

@@ -75,9 +75,13 @@ def _tone(marks: Sequence[str]) -> str:
 class BatchView(View):
     """The results of a batch."""
 
-    def __init__(self, matrix: Matrix, *, rows: int | None = SHOWN, seed: int = 0, stopped: str = "") -> None:
-        """``rows``: how many to show, None for all. ``stopped``: why it ended before its last cell."""
-        self.matrix, self._most, self._seed, self._stopped = matrix, rows, seed, stopped
+    def __init__(
+        self, matrix: Matrix, *, rows: int | None = SHOWN, seed: int = 0, stopped: str = "", goes_on_with: str = ""
+    ) -> None:
+        """``rows``: how many to show, None for all. ``stopped``: why it ended before its last cell; ``goes_on_with``:
+        what the same command needs then to do the rest."""
+        self.matrix, self._most, self._seed = matrix, rows, seed
+        self._stopped, self._goes_on_with = stopped, goes_on_with
 
     @property
     def _names(self) -> list[str]:
@@ -106,7 +110,8 @@ class BatchView(View):
         left = self.matrix.left
         if left:
             why = f"{self._stopped}: " if self._stopped else ""
-            yield (Cell(f"{why}{plural(left, 'run')} left; the same command continues with it", "warning"),)
+            command = f"the same command{self._goes_on_with} continues with it"
+            yield (Cell(f"{why}{plural(left, 'run')} left; {command}", "warning"),)
         faults: dict[str, list[tuple[str, str]]] = {}
         for row, _, _, one in self.matrix.all():
             for name, score in one.scores.items():

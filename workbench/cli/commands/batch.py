@@ -194,7 +194,7 @@ def command(
         if note not in told:
             talk(note, "warning")
     matrix = stored_matrix(project.store, batch.plan.name, batch.plan)
-    view = BatchView(matrix, rows=rows, seed=seed, stopped=run.stopped)
+    view = BatchView(matrix, rows=rows, seed=seed, stopped=run.stopped, goes_on_with=run.goes_on_with)
     if json:
         write_json(view.json())
     else:

@@ -86,7 +86,7 @@ class Budget:
             return ""
         if spent < self._limit and sent:
             return None
-        reached = f"the budget of ${self._limit:g} is reached"
+        reached = f"the budget of {money(self._limit, exact=True)} is reached"
         if spent < self._limit:
             left = money(self._limit - spent, exact=True)
             return f"{reached}: {left} are left, the next call may cost {money(self._most(call))}"
@@ -151,6 +151,8 @@ class BatchRun:
         self._model = model
         self._stopping = ""
         """Why no further run begins."""
+        self._over_budget = False
+        """Whether that is the budget."""
         self._cells = Cells(
             project, batch, self, model=model, budgeted=limits.max_cost is not None, rerun_tools=limits.rerun_tools
         )
@@ -183,6 +185,11 @@ class BatchRun:
     def stopped(self) -> str:
         """Why the batch ended before its last cell; empty where it did not."""
         return self._stopping
+
+    @property
+    def goes_on_with(self) -> str:
+        """The command that does what is left, after "the same command", where this one ended before its last cell."""
+        return " with a larger --max-cost" if self._over_budget else ""
 
     @property
     def processes(self) -> int:
@@ -356,7 +363,7 @@ class BatchRun:
     async def afford(self, cell: str, place: str, call: MayCost) -> None:
         while not self._stopping and (refusal := self._budget.refusal(call, self.progress.spent)) != "":
             if refusal:
-                self._stopping = refusal
+                self._stopping, self._over_budget = refusal, True
                 break
             self._answered.clear()
             await self._answered.wait()
