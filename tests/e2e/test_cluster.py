@@ -92,6 +92,11 @@ def test_what_is_not_there_is_told_with_what_to_start(scheduler: str, folder: Pa
     assert here("import", "a.jsonl").code == 0
     nobody = here(*SPEC, "--plain", "--dask", "tcp://127.0.0.1:9")
     assert "no scheduler answers at tcp://127.0.0.1:9" in nobody.err + nobody.out
+    for other in ("nonsense", "tcp://lab", "tcp://lab:port"):
+        no_address = here(*SPEC, "--plain", "--dask", other)
+        assert (
+            no_address.err == f"error: '{other}' is not the address of a scheduler, which is like tcp://10.0.0.1:8786\n"
+        )
     idle = here(*SPEC, "--dask", scheduler)
     assert f"has no worker: 'dask worker {scheduler}' starts one" in idle.err + idle.out
 

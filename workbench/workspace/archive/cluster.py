@@ -39,6 +39,10 @@ class Cluster:
             yield from _Sent(client, work, shares, self._gone, self._told).results()
 
     def _connected(self) -> Any:
+        if not _is_address(self._address):
+            raise WorkersFault(
+                f"'{self._address}' is not the address of a scheduler, which is like tcp://10.0.0.1:8786"
+            )
         try:
             _require_open(self._address)
             client = Client(self._address, timeout=_SECONDS, set_as_default=False)
@@ -80,10 +84,19 @@ class Cluster:
         return WorkersFault(f"the scheduler at {self._address} went away")
 
 
+def _is_address(address: str) -> bool:
+    """Returns whether it names a host and a port; without a scheme it is that of a server of TCP."""
+    where = urlsplit(address if "://" in address else f"tcp://{address}")
+    try:
+        return where.scheme not in ("tcp", "tls") or bool(where.hostname and where.port)
+    except ValueError:  # The port is no number.
+        return False
+
+
 def _require_open(address: str) -> None:
     """Raises OSError if no server listens there: dask would try again until its time is over."""
-    where = urlsplit(address)
-    if where.scheme == "tcp" and where.hostname and where.port:
+    where = urlsplit(address if "://" in address else f"tcp://{address}")
+    if where.scheme in ("tcp", "tls") and where.hostname and where.port:
         socket.create_connection((where.hostname, where.port), _SECONDS).close()
 
 
