@@ -250,6 +250,7 @@ def test_a_stream_that_its_provider_cuts_is_cut_for_the_client_and_said(project:
     assert (exchange["status"], bool(exchange["fault"])) == (200, True)
     (told,) = attached.state().warnings
     assert told.data["message"].startswith("the answer did not arrive whole: ")
+    assert told.data["code"] == "attach", "nothing was imported"
 
 
 async def test_requests_go_through_the_proxy_of_the_environment(
@@ -749,6 +750,17 @@ def test_every_line_of_the_offline_model_in_the_protocol_of_ollama_has_a_time(pr
         lines = [json.loads(line) for line in attached.post("ollama", "/api/chat", body).text.splitlines()]
     assert "".join(line["message"]["content"] for line in lines)
     assert {datetime.fromisoformat(line["created_at"]) for line in lines} == {datetime.fromtimestamp(0, UTC)}
+
+
+def test_a_sweep_of_a_watched_program_names_what_tries_a_strategy_on_it(project: Project) -> None:
+    watched = AttachOptions(session="watched")
+    with Loopback([Reply("one"), Reply("two")]) as provider, session(project, provider.url, watched) as attached:
+        attached.chat("Hello")
+        attached.chat("Hello", "one", "More")
+    swept = run_cli("sweep", "watched", "--strategy", "slide(turns=1)")
+    assert swept.code == 0, swept.err
+    assert "workbench attach --strategy 'slide(turns=1)' -- COMMAND" in swept.err
+    assert "--live" not in swept.err
 
 
 def test_hostile_text_of_a_program_acts_nowhere(project: Project) -> None:

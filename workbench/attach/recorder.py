@@ -113,6 +113,7 @@ class Recorder:
             title=origin.file,
             phase=PHASE,
             source="the program that was watched",
+            code="attach",
             observe=observe,
         )
         around = around or Surroundings(datetime.fromisoformat(outside.clock.now()))

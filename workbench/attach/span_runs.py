@@ -118,6 +118,7 @@ class SpanRun:
             title=origin.file,
             phase=PHASE,
             source="the spans that a program sent",
+            code="attach",
             observe=new.observe,
         )
         begin(self._run.journal, self._run.definition, self._run.options, origin)

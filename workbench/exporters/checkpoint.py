@@ -14,6 +14,8 @@ from workbench.language.check import slug
 
 _KEPT = ("last_stage", "last_response")
 """Keys of the context that a pipeline sets itself."""
+_OF_READING = ("import", "attach")
+"""Codes of warnings about the source of a run."""
 EXCERPT = 200
 """Characters of the last answer in the context."""
 _OUTCOMES = {"success": "success", "failed": "fail", "blocked": "fail", "stopped": "retry", "running": "retry"}
@@ -76,7 +78,7 @@ def _checkpoint(state: RunState, last: dict[str, VisitState]) -> dict[str, Any]:
         "completed_nodes": done,
         "node_retries": {phase: count - 1 for phase, count in tries.items() if count > 1},
         "context": context,
-        "logs": [str(e.data.get("message", "")) for e in state.warnings if e.data.get("code") != "import"],
+        "logs": [str(e.data.get("message", "")) for e in state.warnings if e.data.get("code") not in _OF_READING],
     }
 
 

@@ -288,15 +288,17 @@ class RunJournal:
         model: str = "",
         phase: str = PHASE,
         source: str = "the imported file",
+        code: str = "import",
         observe: Callable[[Event], None] = no_one,
     ) -> None:
         """``title`` describes the cascade that the run is pinned to; ``source`` names in it the origin of the messages.
-        ``observe`` gets each event once it is journaled.
+        ``code``: of warnings without one of their own. ``observe`` gets each event once it is journaled.
         """
         title = clean(outside.redact(title)[0])[:200].encode("utf-8", "replace").decode()
         self.origin = origin
         self.outside = outside
         self.phase = phase
+        self._code = code
         self.definition = Definition.of(cascade_text(title, phase, source), "")
         self.clock = clock
         self.journal = JournalWriter(run_id, clock, outside.sink, observe, bodies=MOST_BODIES)
@@ -308,10 +310,10 @@ class RunJournal:
         """The number of its record; 0 before the first."""
         self.redact = outside.redact
 
-    def warn(self, message: str, place: Place = Place(), *, code: str = "import", **more: Any) -> None:
+    def warn(self, message: str, place: Place = Place(), *, code: str = "", **more: Any) -> None:
         """Journal that something of the source is not in the run as it stood there."""
         told: dict[str, Any] = {"file": self.origin.file, "path": "", "line": 0, "column": 0}
-        self.journal.emit("warning", place, code=code, message=self.redact(message)[0], **told, **more)
+        self.journal.emit("warning", place, code=code or self._code, message=self.redact(message)[0], **told, **more)
 
     def end(self, status: str, output: str, reason: str = "") -> None:
         """Journal the end of the run."""

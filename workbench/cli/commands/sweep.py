@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from workbench.analysis.sweep import RECORDED, candidates_among, shared_strategies, sweep
+from workbench.analysis.sweep import FILE, RECORDED, candidates_among, shared_strategies, sweep
+from workbench.attach.recorder import FORMAT
 from workbench.cli.apply_strategy import apply_change
 from workbench.cli.archive_options import (
     archive_words,
@@ -232,8 +234,20 @@ def command(
     if lives:
         small = list(subjects)
         _run_live(project, small, found, lives, max_cost, model, yes=yes, json=json, printer=Printer(plain))
-    elif not json and applied is None and (unknown := len(next_to_run(found, MOST))):
-        talk(f"next: --live {min(2, unknown)} runs the cheapest of them, after saying what it costs")
+    elif not json and applied is None and not is_large:
+        _advise(subjects, found)
+
+
+def _advise(subjects: Iterable[Subject], found: Sweep) -> None:
+    """Say how the strategies that look best can be tried; runs of other programs cannot be run again here."""
+    labels, ports = next_to_run(found, MOST), [subject.state.ports for subject in subjects]
+    if labels and any("imported" not in one for one in ports):
+        talk(f"next: --live {min(2, len(labels))} runs the cheapest of them, after saying what it costs")
+        return
+    label = next((one for one in labels if one != FILE), None)
+    if label is not None and any(one.get("imported") == FORMAT for one in ports):
+        words = f"workbench attach --strategy {shlex.quote(label)} -- COMMAND"
+        talk(f"next: {words} sends what the cheapest one leaves")
 
 
 LARGE = 200
