@@ -18,6 +18,19 @@ ATTRIBUTES = {"", *map(str, range(10)), *map(str, range(21, 30)), "39", "49"}
 
 SIZES = ((60, 20), (80, 24), (200, 50))
 
+TAKES_SIGNAL = """
+import ctypes, signal, threading, time
+def take():
+    while not callable(signal.getsignal(signal.SIGTSTP)):
+        time.sleep(0.01)
+    ctypes.pythonapi.PyOS_setsig.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    ctypes.pythonapi.PyOS_setsig(signal.SIGTSTP, 1)
+threading.Thread(target=take, daemon=True).start()
+from workbench.__main__ import main
+main()
+"""
+"""``workbench`` where native code ignores Ctrl+Z from when the app handles it, as the import of the SQL engine does."""
+
 
 def step(terminal: Terminal, *texts: str) -> str:
     """Press n and wait for the next hold."""
@@ -31,7 +44,7 @@ def test_saves_are_seen_and_signals_leave_a_whole_terminal_and_a_run_that_can_go
 ) -> None:
     terminal.run("open", "log_triage.yaml", "--session", "s", env="TERM=dumb")
     terminal.until("cannot draw the app; use `workbench run log_triage.yaml`", "rc=2")
-    terminal.run("open", "log_triage.yaml", "--session", "s")
+    terminal.execute(sys.executable, "-c", TAKES_SIGNAL, "open", "log_triage.yaml", "--session", "s")
     terminal.until("NOT RUN", "noise")
     step(terminal, "intake · turn 1/3")
     save_in_every_way(terminal, folder / "log_triage.yaml")

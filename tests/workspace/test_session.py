@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -218,3 +220,38 @@ def test_a_stored_run_that_nobody_writes_is_not_followed(session: Session) -> No
     assert changed.viewed is not None
     assert changed.viewed.drifted == {"tell"}
     changed.close()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_run_that_is_stopped_while_it_ends_has_ended_as_it_did(folder: Path) -> None:
+    cascade = {"cascade_id": "c", "phases": [{"name": "tell", "instructions": "Tell."}]}
+    (folder / "c.json").write_text(json.dumps(cascade), "utf-8")
+    for turns in range(30):
+        session = make(folder)
+        session.events = StopsAtTheEnd(session, turns)
+        session.start({}, Mode.CONTINUE)
+        assert finish(session).status == "success"
+        assert session.project.store.summary(session.run_id).status == "success"
+        assert session.failure == ""
+        session.stop()
+        session.go(Mode.OVER)
+
+
+class StopsAtTheEnd(deque[Event]):
+    """Takes the events of a session, and stops its run some turns of the engine's loop after the last one."""
+
+    def __init__(self, session: Session, turns: int) -> None:
+        super().__init__()
+        self._session = session
+        self._turns = turns
+
+    def append(self, event: Event) -> None:
+        super().append(event)
+        if event.kind == "run_finished":
+            self._stop(self._turns)
+
+    def _stop(self, turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._stop, turns - 1)
+        else:
+            self._session.stop()

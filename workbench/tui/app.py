@@ -411,6 +411,14 @@ class WorkbenchApp(ThemedApp):
         else:
             self.say(f"Screen saved: {name}")
 
+    def action_suspend_process(self) -> None:
+        """Ctrl+Z: back to the shell. The import of the SQL engine in another thread takes the signal for a moment; so
+        the handler that gives the terminal back is set again before."""
+        handler = signal.getsignal(signal.SIGTSTP)
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTSTP, handler)
+        super().action_suspend_process()
+
     def action_interrupt(self) -> None:
         """Ctrl+C: a selection is copied, a run is stopped, an app ends that is idle or whose run was stopped."""
         selected = self.screen.get_selected_text()

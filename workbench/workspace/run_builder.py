@@ -4,7 +4,7 @@ takes from a stored run. The app, the commands and the Python interface start, r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -312,11 +312,27 @@ async def _executed(run: Run, live: Ports, model: Model | None) -> Outcome:
     try:
         return await run.execute()
     finally:
-        if isinstance(live.tools, Closing):
-            await asyncio.gather(live.tools.aclose(), return_exceptions=True)
-        if warming is not None and isinstance(model, Connected):
-            await asyncio.gather(warming, return_exceptions=True)
-            await model.aclose()
+        await _to_its_end(_cleared(live, model, warming))
+
+
+async def _cleared(live: Ports, model: Model | None, warming: asyncio.Future[None] | None) -> None:
+    """End and give back what the run has used."""
+    if isinstance(live.tools, Closing):
+        await asyncio.gather(live.tools.aclose(), return_exceptions=True)
+    if warming is not None and isinstance(model, Connected):
+        await asyncio.gather(warming, return_exceptions=True)
+        await model.aclose()
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do what a run does at its end, also when it is stopped meanwhile: it has ended, so there is nothing to stop."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) is not None:
+                current.uncancel()
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -344,7 +345,8 @@ class Session:
         if self._loop is not None and self._task is not None and self.running and not self.stopping:
             # Cancelled again, it would lose what it does at its end.
             self._stopped = self._task
-            self._loop.call_soon_threadsafe(self._task.cancel)
+            with suppress(RuntimeError):  # It has ended by itself, and its loop was closed.
+                self._loop.call_soon_threadsafe(self._task.cancel)
 
     @property
     def if_stopped(self) -> str:
@@ -474,6 +476,8 @@ class Session:
 
         try:
             asyncio.run(main())
+        except asyncio.CancelledError:
+            pass  # It was stopped before there was a run to end.
         except Exception as fault:  # noqa: BLE001 - whatever ends the engine must reach the screen, not kill the app
             own = type(fault).__module__.startswith("workbench.") and str(fault)
             self.failure = str(fault) if own else f"{type(fault).__name__}: {fault}"

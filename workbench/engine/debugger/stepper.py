@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -131,8 +132,7 @@ class Stepper:
         was let go in this mode before and is not held again yet."""
         changes = mode is not self.mode or self._pause or (self.held is not None and self.held is not self._leaving)
         self.mode, self._pause, self._leaving = mode, False, self.held
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._let_go)
+        self._wake()
         return changes
 
     def edit(self, *edits: Edit) -> None:
@@ -144,7 +144,13 @@ class Stepper:
             raise EditError("the run is not paused: there is nothing to edit")
         check_edits(edits, stop)
         self._edits, self._leaving = edits, stop
-        self._loop.call_soon_threadsafe(self._let_go)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let the engine's loop go on, if it is there."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # The run has ended, and its loop was closed.
+                self._loop.call_soon_threadsafe(self._let_go)
 
     def pause(self) -> None:
         """Hold at the next stop, whatever the mode. From any thread."""
