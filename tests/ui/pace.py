@@ -6,9 +6,12 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from threading import get_native_id
 from time import monotonic, process_time
 from typing import Any
+from weakref import WeakSet
 
 from textual import events
 from textual._compositor import Compositor
@@ -18,19 +21,32 @@ from textual.css.stylesheet import CssSource, Stylesheet
 from textual.css.types import CSSLocation
 from textual.keys import KEY_NAME_REPLACEMENTS, key_to_character
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 LOOK = 0.004
 """Seconds that one look lasts at whether an app rests; Textual's own looks last 20 ms, two for each key."""
 RESTS = 0.05
 """Share of a look for which an app that rests may use the processor, as Textual has it."""
 LONGEST = 1.0
-"""Seconds after which an app is left to work on."""
-LONGEST_FOR_MESSAGES = 10.0
-"""Seconds after which it is left with messages that it did not take yet."""
+"""Seconds of the processor's time, and of looks at threads that wait, after which an app is left to work on. A busy
+machine does not hurry this clock."""
+LONGEST_AT_WORK = 10.0
+"""Seconds after which it is left to work, or with messages that it did not take yet."""
+TURNS = 3
+"""Turns of the event loop from a timer that is due until its message is in a queue."""
+LAYOUTS = 10
+"""Layouts that may follow from one another, until an app is left to go on by itself."""
+TASKS = Path("/proc/self/task")
+"""Where Linux tells of each thread of this process whether it runs."""
 
 
 class QuickPilot(Pilot[Any]):
     """A pilot that waits no longer than it must."""
+
+    def __init__(self, app: App[Any]) -> None:
+        super().__init__(app)
+        self._screens: WeakSet[Screen[Any]] = WeakSet()
+        self._laid_out = False
 
     async def press(self, *keys: str) -> None:
         """Press keys, by their names or characters, and let the app answer each."""
@@ -41,22 +57,50 @@ class QuickPilot(Pilot[Any]):
             await self.pause()
 
     async def pause(self, delay: float | None = None) -> None:
-        """Let the app take what was sent, without a delay (seconds) until it rests; then let it draw.
+        """Let the app take what was sent, without a delay (seconds) until it rests; then let it draw, as often as one
+        layout brings another.
 
         Textual's own pause sends a message to each widget of the screen and waits for all of them. Most messages of a
         test were such messages, so there is one pause at the end."""
-        if delay is None:
+        if delay is not None:
+            await super().pause(delay)
+            return
+        await self._rest()
+        self._watch_layouts()
+        self._laid_out = False
+        await super().pause(0)
+        for _ in range(LAYOUTS):
+            if not self._laid_out and not self._has_messages():
+                return
             await self._rest()
-        await super().pause(delay or 0)
+            self._laid_out = False
+            await self.wait_for_animation()  # There is none: this lays out now what would be at the next frame.
+
+    def _watch_layouts(self) -> None:
+        """Note each layout of the screen on top."""
+        screen = self.app.screen
+        if screen not in self._screens and self.app.is_running:
+            self._screens.add(screen)
+            screen.screen_layout_refresh_signal.subscribe(self.app, self._note_layout, immediate=True)
+
+    def _note_layout(self, _screen: Screen[Any]) -> None:
+        self._laid_out = True
 
     async def _rest(self) -> None:
         """Wait until no message is left, no thread works and the processor is hardly used, but see ``LONGEST``."""
-        began = monotonic()
-        while (waited := monotonic() - began) < LONGEST_FOR_MESSAGES:
+        began, used_before, idle = monotonic(), process_time(), 0.0
+        while monotonic() - began < LONGEST_AT_WORK:
             used = process_time()
             await asyncio.sleep(LOOK)
-            works = process_time() - used >= LOOK * RESTS or self._has_workers()
-            if not self._has_messages() and (not works or waited > LONGEST):
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            if self._has_messages():
+                continue
+            works = process_time() - used >= LOOK * RESTS or _threads_run()
+            if not works and not self._has_workers():
+                return
+            idle += 0 if works else LOOK
+            if process_time() - used_before + idle > LONGEST:
                 return
 
     def _has_workers(self) -> bool:
@@ -66,6 +110,18 @@ class QuickPilot(Pilot[Any]):
         """Whether the app or its screen has something to take: on a busy machine an app also uses no processor when it
         gets none."""
         return any(pump.message_queue_size for pump in (self.app, *self.app.screen.walk_children(with_self=True)))
+
+
+def _threads_run() -> bool:
+    """Whether another thread of this process runs, or waits for a processor or a disk. On a busy machine one that works
+    may get no processor for longer than a look. Where the system does not tell (macOS), none is said to run."""
+    own = str(get_native_id())
+    for task in TASKS.glob("[0-9]*") if TASKS.is_dir() else ():
+        if task.name != own:
+            with suppress(OSError):  # It has just ended.
+                if (task / "stat").read_text().rpartition(")")[2].split()[0] in ("R", "D"):
+                    return True
+    return False
 
 
 def _named(key: str) -> str:
