@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -311,6 +312,19 @@ def test_native_tool_calls_come_back_as_written(start: Start) -> None:
         ("call_2", "read_file", "{}"),
     ]
     assert (answer.text, answer.finish_reason) == ("I look.", "tool_calls")
+
+
+def test_the_variables_of_the_process_stay_while_the_first_call_is_prepared(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads them all meanwhile, as httpx does for proxies, must find each one that it begins with."""
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere.pem")
+    prepared = threading.Thread(target=lambda: asyncio.run(start().llm().warm()))
+    prepared.start()
+    missed = 0
+    while prepared.is_alive():
+        missed += "AWS_CA_BUNDLE" not in os.environ
+    assert missed == 0
 
 
 def test_an_image_goes_out_whole_as_a_data_url(start: Start) -> None:

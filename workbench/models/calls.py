@@ -251,16 +251,19 @@ async def pieces(response: Any) -> AsyncIterator[Any]:
         yield piece
 
 
-def rehearse() -> None:
-    """Make one request that never leaves: litellm loads 0.3 s worth of modules for its first one."""
+def rehearse(env: Mapping[str, str] = {}) -> None:
+    """Make one request that never leaves: litellm loads 0.3 s worth of modules for its first one.
+
+    ``env`` holds the variables of the calls that follow: with others, the process's variables would change beside
+    whoever reads them."""
     client()
-    asyncio.run(_rehearsal())
+    asyncio.run(_rehearsal(env))
 
 
-async def _rehearsal() -> None:
+async def _rehearsal(env: Mapping[str, str]) -> None:
     with suppress(NotSent):
         await completion(
-            {},
+            env,
             Tape(held=True),
             model="openai/gpt-4o",
             messages=[{"role": "user", "content": "a"}],

@@ -156,15 +156,22 @@ class RecordingClient(httpx.AsyncClient):
         request: the engine makes retries, and litellm's client would add its own.
         """
         tape = current.get()
-        if tape is not None:
-            await tape.sending(request)
+        # A client reads all variables of the process for proxies, which may change once the request has left.
+        lane = self._free_lane()
+        lane.busy = True
         try:
-            answer, lane = await self._once(request, options | {"follow_redirects": False})
+            if tape is not None:
+                await tape.sending(request)
+            answer = await self._once(request, lane, options | {"follow_redirects": False})
         except httpx.HTTPError as fault:
+            lane.busy = False
             if tape is None:
                 raise
             tape.unreached = fault
             raise Unreached(str(fault)) from fault
+        except BaseException:
+            lane.busy = False
+            raise
         if tape is not None:
             tape.answering(answer)
         kept = [(name, value) for name, value in answer.headers.multi_items() if name.lower() != "content-encoding"]
@@ -197,25 +204,19 @@ class RecordingClient(httpx.AsyncClient):
         await self.close_here()
         await super().aclose()
 
-    async def _once(self, request: httpx.Request, options: dict[str, Any]) -> tuple[httpx.Response, _Lane]:
+    async def _once(self, request: httpx.Request, lane: _Lane, options: dict[str, Any]) -> httpx.Response:
         """The answer, its body unread. A request written to a connection that the server had closed already reached no
         server, and is sent again on another: RFC 9112, section 9.3.1; curl does the same.
         """
-        lane = self._free_lane()
-        lane.busy = True
+        journey = _Journey()
+        request.extensions = {**request.extensions, "trace": journey.note}
         try:
-            journey = _Journey()
-            request.extensions = {**request.extensions, "trace": journey.note}
-            try:
-                return await lane.client.send(request, stream=True, **options), lane
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if not journey.met_nobody:
-                    raise
-            # A lane keeps one connection to a server at most, so that the next one is new.
-            return await lane.client.send(request, stream=True, **options), lane
-        except BaseException:
-            lane.busy = False
-            raise
+            return await lane.client.send(request, stream=True, **options)
+        except (httpx.NetworkError, httpx.RemoteProtocolError):
+            if not journey.met_nobody:
+                raise
+        # A lane keeps one connection to a server at most, so that the next one is new.
+        return await lane.client.send(request, stream=True, **options)
 
     def _free_lane(self) -> _Lane:
         """The first client of this event loop without a request, with the connection that was used last. Each request

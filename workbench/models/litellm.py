@@ -64,7 +64,7 @@ class LiteLLM:
 
     async def warm(self) -> None:
         """Load litellm now, with what it loads only at its first call, so that the first call need not wait for it."""
-        await asyncio.to_thread(calls.rehearse)
+        await asyncio.to_thread(calls.rehearse, dict(self._env))
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
