@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.workspaces import alone
 
-TIME_LIMIT = 120
+TIME_LIMIT = 300
 """Seconds until a test is ended with the stack of what it waits for. On an idle machine the slowest takes a tenth."""
-SLOW = {"e2e": 300, "terminal": 300}
+SLOW = {"e2e": 600, "terminal": 600}
 """Folders whose tests start many processes, each of which may take long on a busy machine."""
 FIRST = ("ui", "cli", "attach")
 """Folders with the longest files, which several workers take first: so that none of them is left alone with one."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from workbench.extras import MODULES, Extra, install_line
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +41,6 @@ def test_the_extras_are_those_of_the_project() -> None:
 def test_a_missing_extra_is_named_with_its_install_line(extra: Extra, tmp_path: Path) -> None:
     script = BLOCKED + SAID.get(extra, f"from workbench.extras import missing\nprint(missing({extra!r}))")
     done = subprocess.run(
-        [sys.executable, "-c", script, MODULES[extra]], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script, MODULES[extra]], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
     )
     assert f"the {extra} extra is not installed: {install_line(extra)}" in done.stdout + done.stderr

@@ -13,6 +13,7 @@ import httpx
 from aiohttp import web
 from msgspec import Struct
 
+from tests.support.waiting import PATIENCE
 from workbench.attach.control import Debugging
 from workbench.attach.providers import BY_NAME, addresses
 from workbench.attach.proxy import Proxy
@@ -44,7 +45,7 @@ class Session(Struct):
         return self.post("openai", "/chat/completions", {"model": model, "messages": messages, **more})
 
     def post(self, provider: str, path: str, body: Mapping[str, Any], **headers: str) -> httpx.Response:
-        return httpx.post(self.url(provider) + path, json=body, headers=headers, trust_env=False, timeout=60)
+        return httpx.post(self.url(provider) + path, json=body, headers=headers, trust_env=False, timeout=PATIENCE)
 
     def events(self) -> list[Event]:
         return list(self.project.store.events(self.run.run_id))
@@ -98,7 +99,7 @@ def session(
                 run.recorder.close("success")
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(PATIENCE)
         loop.close()
 
 

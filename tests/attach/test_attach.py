@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from tests.attach.support import Session, answer_socket, serving, session, socket_asked
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
-from tests.support.waiting import soon, until
+from tests.support.waiting import PATIENCE, soon, until
 from workbench.attach.identity import Drawn, Surroundings
 from workbench.attach.providers import addresses
 from workbench.attach.record_thread import MOST_BEHIND, RecordThread
@@ -784,7 +784,7 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
     )
     Path("r.yaml").write_text("replies: {agent: [{text: scripted}]}\n")
     way = ("attach", "--offline", "--replies", "r.yaml", "--session", "s", "--json")
-    ended = subprocess.run([*WORKBENCH, *way, "--", sys.executable, "agent.py"], capture_output=True, timeout=100)
+    ended = subprocess.run([*WORKBENCH, *way, "--", sys.executable, "agent.py"], capture_output=True, timeout=PATIENCE)
     assert (ended.returncode, ended.stdout.splitlines()[0]) == (7, b"scripted"), ended.stderr
     project = Project.at()
     told = project.store.summary(project.store.find("s"))

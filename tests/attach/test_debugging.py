@@ -17,7 +17,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse
 
 from tests.attach.support import Session, answer_socket, serving, session, socket_asked
 from tests.support.loopback import Loopback, Reply
-from tests.support.waiting import soon, until
+from tests.support.waiting import PATIENCE, soon, until
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError
 from workbench.context.message import Message
 from workbench.engine.debugger.condition import matches
@@ -270,7 +270,7 @@ async def test_calls_of_a_web_socket_are_paused_edited_and_answered_like_others(
     ends: list[str] = []
 
     async def ended(socket: ClientWebSocketResponse) -> str:
-        while (event := await socket.receive_json(timeout=20))["type"] != "response.completed":
+        while (event := await socket.receive_json(timeout=PATIENCE))["type"] != "response.completed":
             pass
         return f"{event['stream_id']}: {event['response']['output'][0]['content'][0]['text']}"
 
@@ -375,7 +375,7 @@ def test_a_client_that_gives_up_is_said_and_nothing_is_sent(project: Project) ->
             asking = threading.Thread(target=ask, args=[text])
             asking.start()
             person.held()
-            asking.join(40)
+            asking.join(PATIENCE)
             until(partial(said.__contains__, told), "what the person is told")
             assert person.stepper.held is None
         assert provider.requests == []

@@ -22,6 +22,7 @@ from opentelemetry.trace import Tracer, set_span_in_context
 
 from tests.engine.support import FlatPrices, ListSink, StepClock, Words
 from tests.support.command import run_cli
+from tests.support.waiting import PATIENCE
 from workbench.attach.otlp import MOST_BODY
 from workbench.attach.span_runs import NewRun, SpanRuns
 from workbench.context.strategy import parse
@@ -60,7 +61,7 @@ def collected(
     try:
         with recorded_spans(project, options) as runs:
             serving = asyncio.run_coroutine_threadsafe(serve(runs), loop)
-            assert ready.wait(20)
+            assert ready.wait(PATIENCE)
             try:
                 yield runs, base[0]
             finally:
@@ -69,7 +70,7 @@ def collected(
             end_spans(runs, 0)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(PATIENCE)
         loop.close()
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from tests.support.waiting import PATIENCE
+
 CASCADE = """\
 cascade_id: served
 description: A cascade for the browser.
@@ -45,7 +47,7 @@ class Server:
         request = urllib.request.Request(self.url + path, headers=dict(headers or {}), method=method)
         opener = urllib.request.build_opener(_Stay)
         try:
-            with opener.open(request, timeout=20) as answer:
+            with opener.open(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode("utf-8"), answer.headers
         except urllib.error.HTTPError as refused:
             with refused:
@@ -128,7 +130,7 @@ def served(folder: Path, *, named: bool = True, token: str = "") -> Iterator[Ser
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
         try:
-            process.wait(20)
+            process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tests.cli.serving import children, is_alive
 from tests.store.examples import plain_run, save
 from tests.support.command import WORKBENCH, Cli, Ended
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.support.workspaces import REPLIES
 from workbench.engine.journal.event import Event
 from workbench.store.store import Store
@@ -83,7 +83,7 @@ def test_a_signal_stops_the_run_which_can_go_on(slow: Path, cli: Cli) -> None:
     process = started(slow, "run", "greet.yaml", "--session", "s")
     wait_for(process, "look:2         sends")
     process.terminate()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (143, "")
     shown = cli("show", "s", "--json").json
     assert (shown["status"], shown["reason"]) == ("stopped", "stopped by the user")
@@ -291,7 +291,7 @@ def test_a_signal_ends_those_who_share_a_backlog_and_the_next_process_finishes_i
             os.killpg(process.pid, number)  # As a terminal does.
         else:
             process.send_signal(number)
-        said = process.communicate(timeout=120)[1]
+        said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == code
     if number is signal.SIGINT:
         assert "Traceback" not in said

@@ -330,7 +330,7 @@ def test_a_server_opens_to_a_chosen_token_says_nothing_of_noise_and_a_signal_end
         apps = it.children()
         assert len(apps) == (number is not signal.SIGTERM)
         it.process.send_signal(number)
-        _, said = it.process.communicate(timeout=20)
+        _, said = it.process.communicate(timeout=PATIENCE)
         assert it.process.returncode == code
         if number is signal.SIGKILL:  # Nobody is left to end them, so they see to it themselves.
             until(lambda: not any(map(is_alive, apps)), "the end of the apps")
@@ -378,7 +378,7 @@ def _read(page: http.client.HTTPConnection, awaited: bytes) -> bytes:
 def _open_page(server: Server) -> http.client.HTTPConnection:
     """A web socket as a page opens it; returns when the app draws."""
     host = server.url.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=20)
+    connection = http.client.HTTPConnection(host, timeout=PATIENCE)
     headers = {
         "Cookie": server.cookie(),
         "Origin": server.url,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command import WORKBENCH, Cli
 from tests.support.pseudo_terminal import PseudoTerminal, pseudo_terminal
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
 def terminal(folder: Path, *arguments: str) -> AbstractContextManager[PseudoTerminal]:
@@ -35,7 +35,7 @@ def test_a_person_is_asked_and_the_answer_reaches_the_model(asking: Path, cli: C
         screen.until("May I?")
         screen.type("yes\n")
         screen.until("success")
-        assert screen.process.wait(30) == 0
+        assert screen.process.wait(PATIENCE) == 0
     lines = [line.strip() for line in screen.text.replace("\r", "\n").splitlines()]
     assert "Done." in lines
     assert not [line for line in lines if "sends" in line and "starting" in line], "no line runs into the moving one"
@@ -51,7 +51,7 @@ def test_a_list_says_that_a_run_waits_for_a_person(asking: Path, cli: Cli) -> No
             (run,) = cli("runs", wanted, "--json").json
             assert (run["status"], run["waiting"]) == ("running", True)
         screen.type("yes\n")
-        assert screen.process.wait(30) == 0
+        assert screen.process.wait(PATIENCE) == 0
     (run,) = cli("runs", "--json").json
     assert (run["status"], run["waiting"]) == ("success", False)
 
@@ -60,7 +60,7 @@ def test_an_interrupt_at_a_question_ends_at_once(asking: Path, cli: Cli) -> None
     with terminal(asking, "run", "ask.yaml", "--session", "s") as screen:
         screen.until("May I?")
         os.killpg(screen.process.pid, signal.SIGINT)
-        assert screen.process.wait(30) == 130
+        assert screen.process.wait(PATIENCE) == 130
     assert cli("show", "s", "--json").json["status"] == "stopped"
 
 

@@ -16,7 +16,7 @@ from tests.e2e.conftest import Workbench
 from tests.support.command import WORKBENCH
 from tests.support.conversations import write_lines
 from tests.support.extras import needs
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 needs("distributed", extra="dask")
 RUNS = 40
@@ -73,7 +73,7 @@ def workers(scheduler: str, count: int) -> Iterator[Sequence[subprocess.Popen[by
     with ExitStack() as stack:
         running = [stack.enter_context(process(*command)) for _ in range(count)]
         with Client(scheduler, set_as_default=False) as client:
-            client.wait_for_workers(count, timeout=60)
+            client.wait_for_workers(count, timeout=PATIENCE)
         yield running
 
 
@@ -123,7 +123,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_bytes_of_one_process(
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             until(lambda: any((folder / ".workbench" / "work").glob("*/done/*")), "the first share")
             two[0].send_signal(signal.SIGKILL)
-            out, err = running.communicate(timeout=100)
+            out, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, err.decode()
     assert out.decode() == alone.out
     assert (folder / "cluster" / "rows.parquet").read_bytes() == (folder / "alone" / "rows.parquet").read_bytes()

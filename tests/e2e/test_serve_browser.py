@@ -7,12 +7,14 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cli.serving import Server, served
+from tests.support.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -66,17 +68,17 @@ class Watched:
 
     def until(self, seen: Callable[[str], bool], what: str) -> None:
         """Let the page work until its terminal was sent something."""
-        for _ in range(400):
-            if seen(self.drawn):
-                return
+        give_up = monotonic() + PATIENCE
+        while not seen(self.drawn):
+            assert monotonic() < give_up, f"{what}: {self.drawn[-2000:]}"
             self.page.wait_for_timeout(50)
-        raise AssertionError(f"{what}: {self.drawn[-2000:]}")
 
 
 def test_without_a_file_the_page_shows_the_folder_and_keys_open_a_cascade_and_act(
     browser: Browser, server: Server
 ) -> None:
     page = browser.new_page(viewport={"width": 1200, "height": 800})
+    page.set_default_timeout(PATIENCE * 1000)
     it = Watched(page)
     page.goto(f"{server.url}/?token={server.token}")
     assert page.url == f"{server.url}/"
@@ -99,6 +101,7 @@ def test_without_a_file_the_page_shows_the_folder_and_keys_open_a_cascade_and_ac
 def test_a_page_of_another_origin_cannot_open_the_socket(browser: Browser, server: Server) -> None:
     context = browser.new_context()
     page = context.new_page()
+    page.set_default_timeout(PATIENCE * 1000)
     page.goto(f"{server.url}/?token={server.token}")
     page.goto("data:text/html,<title>elsewhere</title>")
     socket = server.url.replace("http", "ws") + "/ws"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from tests.engine.support import FunctionTools, ListSink, ScriptedModel, call, ports
-from tests.support.waiting import soon
+from tests.support.waiting import PATIENCE, soon
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer
@@ -70,7 +70,7 @@ async def test_those_who_ask_while_the_disk_is_busy_share_its_next_write() -> No
         def sync(self) -> None:
             super().sync()
             busy.set()
-            assert free.wait(10)
+            assert free.wait(PATIENCE)
 
     sink = Slow()
     journal = JournalWriter("r", ports(ScriptedModel([])).clock, sink, lambda event: None)

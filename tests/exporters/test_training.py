@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import TypeAdapter
 
 from tests.support.command import run_cli
 from tests.support.workspaces import GREETING, alone
 
-MESSAGES: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
-TOOLS: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionToolParam])
 TRIES = """\
 cascade_id: tries
 inputs_schema: {topic: what}
@@ -31,6 +30,12 @@ replies:
     - {branch: s2, text: three}
     - {aside: 1, text: '{"winner": 2, "reason": "best"}'}
 """
+
+
+@cache
+def the_owners(name: str) -> TypeAdapter[Any]:
+    """A list of one of the client's types. Importing them takes as long as collecting the tests of a folder."""
+    return TypeAdapter(list[getattr(import_module("openai.types.chat"), name)])  # type: ignore[arg-type, misc]
 
 
 @pytest.fixture
@@ -50,9 +55,9 @@ def test_chat_data_has_the_messages_and_tools_of_the_owner_and_each_once(folder:
     assert len(ended.lines) == 2, "one for each phase: the runs are the same"
     for document in ended.lines:
         assert set(document) <= {"messages", "tools"}
-        MESSAGES.validate_python(document["messages"])
+        the_owners("ChatCompletionMessageParam").validate_python(document["messages"])
         assert document["messages"][-1]["role"] == "assistant"
-        TOOLS.validate_python(document.get("tools", []))
+        the_owners("ChatCompletionToolParam").validate_python(document.get("tools", []))
     assert "2 answers left out: the same as another one" in ended.err
     assert "2 answers left out: no score, or too low" in ended.err
 
@@ -68,7 +73,7 @@ def test_runs_with_other_scores_are_preferences(folder: Path) -> None:
     (pair,) = run_cli("training", "--batch", "b", "--as", "preference").lines
     assert pair["preferred_output"] == [{"role": "assistant", "content": "good"}]
     assert pair["non_preferred_output"] == [{"role": "assistant", "content": "bad"}]
-    MESSAGES.validate_python([*pair["input"]["messages"], *pair["preferred_output"]])
+    the_owners("ChatCompletionMessageParam").validate_python([*pair["input"]["messages"], *pair["preferred_output"]])
     (text,) = run_cli("training", "--batch", "b", "--as", "pairs", "--min-score", "1").lines
     assert text["completion"] == "good"
     assert run_cli("training", "--batch", "b", "--min-score", "2").code == 1

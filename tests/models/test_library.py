@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.support.dialects import Reply
 from tests.support.loopback import Loopback
+from tests.support.waiting import PATIENCE
 
 SCRIPT = """
 import asyncio, gc, os, socket, sys
@@ -77,7 +78,7 @@ def test_litellm_loads_late_without_the_network_and_without_a_dotenv_file_and_no
             env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert [request.headers["authorization"] for request in provider.requests] == ["Bearer found"]

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.dialects import Reply
 from tests.support.loopback import HOSTILE, Loopback
+from tests.support.waiting import PATIENCE
 from workbench.context.assembly import Request
 from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
@@ -80,7 +81,7 @@ class Session:
         images: Mapping[str, bytes] | None = None,
         via: str = "",
         stream: bool = True,
-        timeout: float = 20.0,
+        timeout: float = PATIENCE,
         on_text: Callable[[str], None] = lambda text: None,
     ) -> Answer:
         request = Request(model, parameters or {}, tools, messages, "digest")
@@ -94,7 +95,7 @@ class Session:
 
         return asyncio.run(call())
 
-    def llm(self, via: str = "", *, stream: bool = True, timeout: float = 20.0) -> LiteLLM:
+    def llm(self, via: str = "", *, stream: bool = True, timeout: float = PATIENCE) -> LiteLLM:
         at_url = lambda name: resolve(name, self.provider.url, {"WORKBENCH_API_KEY": KEY})  # noqa: E731
         routed = lambda name: self.routed(via, name)  # noqa: E731
         return LiteLLM(routed if via else at_url, self.prices, timeout_s=timeout, stream=stream)
@@ -558,11 +559,11 @@ def test_cancelling_ends_the_request(start: Start, model: str) -> None:
         llm = session.llm()
         request = Request(model, {}, (), HELLO, "digest")
         call = asyncio.create_task(llm.complete(request, Place(), {}, lambda text: None))
-        assert await asyncio.to_thread(session.provider.arrived.acquire, timeout=20)
+        assert await asyncio.to_thread(session.provider.arrived.acquire, timeout=PATIENCE)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert await asyncio.to_thread(session.provider.left.acquire, timeout=20)
+        assert await asyncio.to_thread(session.provider.left.acquire, timeout=PATIENCE)
         await llm.aclose()
 
     asyncio.run(scenario())

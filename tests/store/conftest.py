@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 Observed = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +36,7 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Observe
                 known[name] = json.loads(json.dumps(observed, default=str))
                 return known[name]
             command = [sys.executable, "-m", f"tests.store.cases.{name}", str(folder)]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
             assert done.returncode == 0, done.stderr[-4000:]
             known[name] = json.loads(done.stdout)
         return known[name]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, plain_run, save
+from tests.support.waiting import PATIENCE
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Annotation, AnnotationError, Annotations, Change, Labels
 from workbench.store.catalog import Catalog
@@ -83,7 +84,7 @@ def test_two_processes_that_tag_a_run_at_the_same_time_lose_nothing(store: Store
     started = [
         subprocess.Popen([sys.executable, "-c", program, str(store.root), name], cwd=ROOT) for name in ("left", "right")
     ]
-    assert [process.wait(timeout=60) for process in started] == [0, 0]
+    assert [process.wait(timeout=PATIENCE) for process in started] == [0, 0]
     wanted = {f"{name}{number}" for name in ("left", "right") for number in range(30)}
     assert set(store.annotations(RUN).run.tags) == wanted
 

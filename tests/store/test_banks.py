@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from workbench.engine.contracts import Memory
 from workbench.store.banks import Bank, Banks
 from workbench.store.faults import StoreError
@@ -83,7 +84,7 @@ for n in range(20):
 def test_runs_that_end_at_the_same_time_lose_nothing(bank: Bank) -> None:
     arguments = [sys.executable, "-c", _ADD, str(bank.path.parent)]
     writers = [subprocess.Popen([*arguments, str(number)]) for number in range(2)]
-    assert [writer.wait(30) for writer in writers] == [0, 0]
+    assert [writer.wait(PATIENCE) for writer in writers] == [0, 0]
     assert len(bank.memories()) == 41
     assert bank.damaged == 0
     assert json.loads(bank.path.read_bytes().splitlines()[0]) == {"v": 1, "bank": "lessons"}

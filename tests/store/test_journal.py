@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.store.examples import RUN, FailingDisk, Writer, files_of, plain_run
+from tests.support.waiting import PATIENCE
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.memory_sink import MemorySink
 from workbench.store.faults import StoreBusy, StoreError
@@ -144,7 +145,7 @@ def test_a_record_is_synced_in_time_without_being_asked(tmp_path: Path) -> None:
 
     journal = Journal(_folder(tmp_path), disk=Noticing(), sync_seconds=0.01)
     journal.append(plain_run()[0])
-    assert synced.wait(10)
+    assert synced.wait(PATIENCE)
     journal.close()
 
 
@@ -158,7 +159,7 @@ def test_others_append_while_the_device_is_waited_for(tmp_path: Path) -> None:
 
             def slowly() -> None:
                 reached.set()
-                assert appended.wait(10), "the record behind it had to wait"
+                assert appended.wait(PATIENCE), "the record behind it had to wait"
                 sync()
 
             file.sync = slowly  # type: ignore[method-assign]
@@ -169,7 +170,7 @@ def test_others_append_while_the_device_is_waited_for(tmp_path: Path) -> None:
         journal.append(first)
         syncing = threading.Thread(target=journal.sync)
         syncing.start()
-        assert reached.wait(10)
+        assert reached.wait(PATIENCE)
         journal.append(second)
         appended.set()
         syncing.join()

@@ -15,6 +15,7 @@ import pytest
 from tests.store.cases import opening as case
 from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, plain_run, save
+from tests.support.waiting import PATIENCE
 from workbench.store.index.index import COPIES
 from workbench.store.store import Store
 from workbench.workspace.batch.inputs import query_inputs
@@ -48,7 +49,7 @@ def owner_of(folder: Path) -> Iterator[Owner]:
 
 def opening(*folders: Path) -> Observed:
     command = [sys.executable, "-m", "tests.store.cases.opening", *map(str, folders)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
     found: Observed = json.loads(done.stdout)
     return found
 
@@ -85,7 +86,7 @@ def test_after_a_native_crash_the_next_owner_has_every_record(tmp_path: Path) ->
         for event in plain_run("later"):
             journal.append(event)
         owner.answer("crash\n")
-        assert owner.process.wait(30) == -signal.SIGSEGV
+        assert owner.process.wait(PATIENCE) == -signal.SIGSEGV
         journal.close()
         crashed = owner.process.pid
     opened = case.main(tmp_path)
@@ -109,7 +110,7 @@ def test_a_folder_the_engine_would_misread_is_refused_before_the_engine_is_loade
 def test_ctrl_z_means_the_same_before_and_after_the_engine_is_loaded(tmp_path: Path) -> None:
     """Where its handlers were merely turned off, Ctrl+Z stopped the app without giving the screen back."""
     command = [sys.executable, "-m", "tests.store.cases.handlers", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert json.loads(done.stdout) == {"counts": [1, 2, 3], "engine": True}
 
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 40.0
-"""Seconds that a condition may take on a busy machine; on an idle one none takes a tenth of one."""
+PATIENCE = 100.0
+"""Seconds that a condition or a process may take on a busy machine; on an idle one none takes a tenth of it."""
 PAUSE = 0.01
 """Seconds between two looks."""
 

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import WORKBENCH
+from tests.support.waiting import PATIENCE
 from workbench.resources import folder as resources
 from workbench.tui.early_keys import REACTION
 
-PATIENCE = 40.0
-"""Seconds until a screen must show what is waited for; an idle machine needs one."""
 PAUSE = 0.04
 """Seconds between two looks at the screen: each is a process, which takes 3 ms."""
 PROMPT = "ready>"

@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.command import WORKBENCH
 from tests.support.pseudo_terminal import pseudo_terminal
-from tests.terminal.conftest import PATIENCE, Terminal
+from tests.support.waiting import PATIENCE
+from tests.terminal.conftest import Terminal
 from workbench.store.store import Store
 
 SLOW = """\
@@ -60,7 +61,7 @@ def test_a_terminal_that_vanishes_ends_the_app_in_order_and_without_a_word(slow:
         app.until("NOT RUN", "Offline (")
         app.type("r")
         app.until("waiting for the provider")
-        app.type("?" * 60)
+        app.type("?" * 16)
         app.vanish()
         assert app.process.wait(PATIENCE) == 129
     assert (slow / "said.txt").read_text() == ""

@@ -76,7 +76,7 @@ def test_a_container_has_no_network_no_rights_and_a_read_only_system(client: Pat
 
 def test_a_container_that_takes_too_long_is_removed_by_its_name(client: Path, root: Path) -> None:
     (client / "slow").touch()
-    finished = run(root, timeout_s=0.3)
+    finished = run(root, timeout_s=3.0)
     assert finished.timed_out
     argv = started(client)
     assert calls(client)[-1] == ["rm", "--force", argv[argv.index("--name") + 1]]

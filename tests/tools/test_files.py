@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.waiting import PATIENCE
 from tests.tools.test_images import png
 from workbench.context.place import Place
 from workbench.language.model.context import Rag
@@ -238,7 +239,7 @@ def test_work_that_nobody_waits_for_ends(workspace: Workspace) -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(call_function(walks_on, {}, 0.05))
-    assert ended.wait(10)
+    assert ended.wait(PATIENCE)
 
 
 def find(workspace: Workspace, pattern: str, path: str = ".", ignore_case: bool = False) -> str:

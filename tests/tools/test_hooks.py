@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import workbench
-from tests.support.waiting import soon
+from tests.support.waiting import PATIENCE, soon
 from workbench import hooks
 from workbench.context.place import Place
 from workbench.engine.contracts import HookAction, HookEvent, HookResult
@@ -104,7 +104,7 @@ async def test_a_coroutine_that_comes_after_the_time_limit_is_closed() -> None:
     async def answer() -> None: ...
 
     def late(event: HookEvent) -> object:
-        assert over.wait(30)
+        assert over.wait(PATIENCE)
         given.append(answer())
         return given[0]
 
@@ -234,7 +234,7 @@ def test_a_subscriber_in_another_thread_gets_events_as_they_come() -> None:
     for number in range(5):
         bus.publish(numbered(number))
     subscription.close()
-    reader.join(5)
+    reader.join(PATIENCE)
     assert heard == [0, 1, 2, 3, 4]
     assert subscription.get(timeout=0) is None
 

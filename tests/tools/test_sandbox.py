@@ -545,7 +545,7 @@ def test_the_disk_is_limited_for_all_places_and_processes_together(walled: Sandb
 
 
 def test_files_without_a_name_count_for_the_disk(walled: Sandbox) -> None:
-    holds = "exec 3> $TMPDIR/held; rm $TMPDIR/held; head -c 30000000 /dev/zero >&3; echo written; sleep 20"
+    holds = "exec 3> $TMPDIR/held; rm $TMPDIR/held; head -c 30000000 /dev/zero >&3 && sleep 20"
     finished = sh(walled, holds, limits=Limits(disk_bytes=20 << 20))
     assert "No space left" in finished.stderr or "all that it wrote together" in finished.stderr
 

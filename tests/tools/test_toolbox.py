@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from msgspec.structs import force_setattr
 
+from tests.support.waiting import PATIENCE
 from tests.tools.test_images import png
 from workbench.context.place import Place
 from workbench.engine.contracts import ToolResult, Tools, Validators
@@ -134,7 +135,7 @@ def test_a_tool_that_does_not_return_is_given_up_and_holds_nothing_up(box: Toolb
     let_go = threading.Event()
 
     def hang() -> None:
-        let_go.wait(30)
+        let_go.wait(PATIENCE)
 
     async def forever() -> None:
         await asyncio.Event().wait()
@@ -173,7 +174,7 @@ def test_a_function_that_keeps_python_is_named_and_ended_by_the_next_interrupt()
         assert process.stderr.readline() == "\n"
         assert process.stderr.readline().startswith("keep (mine.py:5) keeps Python busy")
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(20) == -signal.SIGKILL
+        assert process.wait(PATIENCE) == -signal.SIGKILL
         assert "ended, because keep (mine.py:5) kept Python busy" in process.stderr.read()
 
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from textual._context import visible_screen_stack
 from textual.strip import Strip
 
+from tests.support.waiting import PATIENCE
 from tests.ui.pace import QuickPilot, running
 from tests.ui.support import TRIAGE
 from workbench.engine.contracts import Notice
@@ -26,8 +27,6 @@ from workbench.workspace.session import Session
 
 SAVED = 1_793_628_131
 """When the file of a bench was last saved: 2026-11-02 14:02:11 UTC."""
-PATIENCE = 40.0
-"""Seconds that a condition may take to come true; on an idle machine none takes a tenth of one."""
 PAUSE = 0.01
 """Seconds between two looks at a condition."""
 _drawn: WeakSet[WorkbenchApp] = WeakSet()

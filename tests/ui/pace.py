@@ -92,11 +92,12 @@ class QuickPilot(Pilot[Any]):
         while monotonic() - began < LONGEST_AT_WORK:
             used = process_time()
             await asyncio.sleep(LOOK)
+            works = process_time() - used >= LOOK * RESTS
             for _ in range(TURNS):
                 await asyncio.sleep(0)
             if self._has_messages():
                 continue
-            works = process_time() - used >= LOOK * RESTS or _threads_run()
+            works = works or _threads_run()
             if not works and not self._has_workers():
                 return
             idle += 0 if works else LOOK

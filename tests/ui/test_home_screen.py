@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from tests.support.waiting import PATIENCE
 from tests.ui.bench import Bench, screen_text
 from tests.ui.pace import running
 from tests.ui.snapshot import check_sizes
@@ -141,7 +142,7 @@ async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(t
     env = {"WORKBENCH_CONFIG_DIR": str(tmp_path / "config"), "WORKBENCH_STATE_DIR": str(tmp_path / "state")}
 
     def make() -> Workspace:
-        opened.wait(20)
+        opened.wait(PATIENCE)
         return Workspace(Project.at(tmp_path, env=env), model="offline")
 
     app = WorkbenchApp(make)

@@ -124,11 +124,16 @@ async def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["".join(f"line {number:07} of a long log\n" for number in range(360_000)), "x" * 10_000_000, "\n" * 3_000_000],
+    "made",
+    [
+        lambda: "".join(f"line {number:07} of a long log\n" for number in range(360_000)),
+        lambda: "x" * 10_000_000,
+        lambda: "\n" * 3_000_000,
+    ],
     ids=["lines", "one line", "empty lines"],
 )
-def test_ten_megabytes_are_laid_out_and_searched_in_small_slices(text: str) -> None:
+def test_ten_megabytes_are_laid_out_and_searched_in_small_slices(made: Callable[[], str]) -> None:
+    text = made()
     rows = LargeTextRows(text)
     longest = 0.0
 

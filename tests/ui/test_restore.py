@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.pace import running
 from tests.ui.stored import FORK, PARENT, stored_runs
@@ -106,7 +107,7 @@ async def test_keys_pressed_before_the_session_is_open_are_not_lost(tmp_path: Pa
     opened = threading.Event()
 
     def make() -> Session:
-        opened.wait(20)
+        opened.wait(PATIENCE)
         return session_at(tmp_path)
 
     app = WorkbenchApp(make, given={"log": "night.log"})
@@ -127,7 +128,7 @@ async def test_help_that_is_read_while_the_session_opens_stays(tmp_path: Path) -
     opened = threading.Event()
 
     def make() -> Session:
-        opened.wait(20)
+        opened.wait(PATIENCE)
         return session_at(tmp_path)
 
     app = WorkbenchApp(make, given={"log": "night.log"})

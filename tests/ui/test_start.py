@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.pseudo_terminal import PseudoTerminal, pseudo_terminal
+from tests.support.waiting import PATIENCE
 from tests.ui.support import TRIAGE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +26,7 @@ from workbench.tui.app import WorkbenchApp
 opened = threading.Event()
 
 def make():
-    opened.wait(10)
+    opened.wait(100)
     raise RuntimeError("not in this test")
 
 async def main():
@@ -69,7 +70,7 @@ def run(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> sub
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.ui.bench import Bench, bench
 from tests.ui.support import RUN, Story, triage_story
 from tests.ui.test_bench import CASCADE, REPLIES, step
@@ -134,7 +135,7 @@ async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp
 
         def slowly(workspace: Workspace) -> Session:
             begun.set()
-            may_end.wait(20)
+            may_end.wait(PATIENCE)
             return workspace.run(run_id)
 
         sessions.open_beside(workspace, slowly, lambda: told.append("first"), lambda tab: tab.shows(run_id))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import Loopback, Received, Reply
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.support.workspaces import alone
 from workbench.analysis.batch.grid import GridError, setting_of, variants_of
 from workbench.analysis.batch.paired import paired
@@ -441,7 +441,7 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
     def answer(request: Received) -> Reply:
         asked.release()
         if b"great" not in request.raw:
-            held.wait(60)
+            held.wait(PATIENCE)
         return Reply("good" if b"great" in request.raw else "bad")
 
     with Loopback(answer) as provider:
@@ -451,7 +451,7 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as running:
             try:
                 for _ in ROWS:
-                    assert asked.acquire(timeout=100)
+                    assert asked.acquire(timeout=PATIENCE)
                 until(lambda: any(run.status == "success" for run in store.runs()), "the first row")
             finally:
                 running.kill()
@@ -472,7 +472,7 @@ def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder:
 
     def answer(request: Received) -> Reply:
         asked.release()
-        held.wait(60)
+        held.wait(PATIENCE)
         return Reply("good")
 
     with Loopback(answer) as provider:
@@ -482,12 +482,12 @@ def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder:
             assert one.stderr is not None
             try:
                 for _ in range(2):
-                    assert asked.acquire(timeout=100)
+                    assert asked.acquire(timeout=PATIENCE)
                 one.send_signal(signal.SIGINT)
                 assert any("Ctrl+C again" in line for line in one.stderr)  # It is told before the answers come.
             finally:
                 held.set()
-            out, _ = one.communicate(timeout=100)
+            out, _ = one.communicate(timeout=PATIENCE)
         assert one.returncode == 130
         body = json.loads(out)
         assert (body["left"], body["stopped"]) == (4, "stopped by Ctrl+C")
@@ -512,7 +512,7 @@ def test_a_row_whose_request_has_left_lets_the_next_one_begin(folder: Path) -> N
     together = threading.Barrier(20)
 
     def answer(request: Received) -> Reply:
-        together.wait(60)
+        together.wait(PATIENCE)
         return Reply("good")
 
     with Loopback(answer) as provider:
@@ -545,7 +545,7 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     assert run_cli("trust", "--yes").code == 0
     command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--processes", "2"]
     ended = subprocess.run(
-        [*command, "--score", "python:deadly"], cwd=folder, capture_output=True, text=True, timeout=100
+        [*command, "--score", "python:deadly"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE
     )
     body = json.loads(ended.stdout)
     assert [one["status"] for one in body["results"]] == ["success"] * 3, ended.stderr

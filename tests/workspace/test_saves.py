@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from workbench.workspace.watch import Watcher
 
 SAVES = 50
-PATIENCE = 30.0
-"""Seconds until a save must be noticed; on an idle machine it takes milliseconds."""
 Save = Callable[[Path, bytes], None]
 _numbers = itertools.count()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.examples import RUN, FailingDisk, plain_run
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from workbench.engine.contracts import Notice
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.journal.state import RunState
@@ -105,5 +105,5 @@ def test_the_app_starts_where_its_log_cannot_be_written(tmp_path: Path) -> None:
     noise = "import os; os.write(1, b'noise'); os.write(2, b'noise'); print('drawn', file=__import__('sys').__stderr__)"
     code = "from pathlib import Path\nfrom workbench.terminal import own_screen\n"
     code += f"with own_screen(Path({str(tmp_path / 'blocked' / 'x.log')!r})):\n    {noise}\n"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert (ended.stdout, ended.stderr) == ("drawn\n", "")

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from workbench.workspace.watch import QUIET_SECONDS, Watcher, lease, read_settled
-
-PATIENCE = 20.0
 
 needs_leases = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="file leases are a Linux call; elsewhere the quiet look is used"
