@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import shlex
 import shutil
 import socket
@@ -168,8 +169,11 @@ def test_landlock_does_not_let_a_command_signal_us(landlock: Sandbox) -> None:
     assert finished.stdout == "1\n"
 
 
-def test_no_namespace_can_be_made_and_no_right_be_had(bwrap: Sandbox) -> None:
-    assert sh(bwrap, "unshare -Ur true").exit_code != 0
+def test_no_namespace_can_be_made(walled: Sandbox) -> None:
+    assert sh(walled, "unshare -Ur true").exit_code != 0
+
+
+def test_no_right_can_be_had(bwrap: Sandbox) -> None:
     status = sh(bwrap, "grep Cap /proc/self/status; id -u").stdout.split()
     assert set(status[1:-1:2]) == {"0" * 16}
     assert status[-1] == "1000"
@@ -398,6 +402,53 @@ def test_sockets_that_reach_past_the_network_of_a_command_cannot_be_made(walled:
     )
     finished = python(walled, f"import socket\n{tries}socket.socketpair(); socket.socket(socket.AF_INET6)")
     assert (finished.stdout, finished.stderr) == ("", "")
+
+
+def test_landlock_leaves_no_way_to_other_programs_of_the_user(landlock: Sandbox, tmp_path: Path) -> None:
+    place = tmp_path / "user.sock"
+    with listening() as port, socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX, 2) as datagrams:
+        server.bind(str(place))
+        server.listen()
+        datagrams.bind(f"{place}.dgram")
+        datagrams.setblocking(False)
+        for path in (place, Path(f"{place}.dgram")):
+            path.chmod(0o777)
+        finished = python(
+            landlock,
+            f"""
+import os, resource, socket, threading
+def tried(name, what):
+    try: what(); print(name)
+    except OSError: pass
+tried('socket', lambda: socket.socket(socket.AF_UNIX).connect({str(place)!r}))
+tried('datagram', lambda: socket.socketpair(socket.AF_UNIX, 2)[0].sendto(b'x', {f"{place}.dgram"!r}))
+tried('multipath', lambda: socket.socket(socket.AF_INET, 1, 262).connect(('127.0.0.1', {port})))
+tried('udp', lambda: socket.socket(socket.AF_INET, 2).sendto(b'x', ('127.0.0.1', {port})))
+tried('netlink', lambda: socket.socket(16, 3))
+tried('limits', lambda: resource.prlimit({os.getpid()}, resource.RLIMIT_CORE, (0, 0)))
+tried('priority', lambda: os.setpriority(os.PRIO_PROCESS, {os.getpid()}, 0))
+tried('all priorities', lambda: os.setpriority(os.PRIO_USER, 0, 0))
+tried('processors', lambda: os.sched_setaffinity({os.getpid()}, range(os.cpu_count())))
+tried('scheduling', lambda: os.sched_setscheduler({os.getpid()}, os.SCHED_BATCH, os.sched_param(0)))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); resource.prlimit(os.getpid(), resource.RLIMIT_CORE)
+os.setpriority(os.PRIO_PROCESS, 0, 1); os.sched_setaffinity(0, os.sched_getaffinity(0))
+one, other = socket.socketpair(); one.send(b'still ') ; print(other.recv(9).decode() + 'here')
+begun = threading.Thread(target=lambda: print('thread')); begun.start(); begun.join()
+""",
+        )
+        assert (finished.stdout, finished.stderr) == ("still here\nthread\n", "")
+        with pytest.raises(BlockingIOError):
+            datagrams.recv(9)
+
+
+def test_landlock_leaves_nothing_of_a_command_in_the_memory_that_programs_share(landlock: Sandbox) -> None:
+    calls = {"x86_64": (29, 64, 68, 240), "aarch64": (194, 190, 186, 180)}[platform.machine()]
+    finished = python(
+        landlock,
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        f"for number in {calls}: print(libc.syscall(number, 0, 4096, 0o1600), ctypes.get_errno())",
+    )
+    assert finished.stdout.splitlines() == ["-1 38"] * 4, finished.stderr
 
 
 def test_after_a_flood_of_folders_nothing_hidden_is_seen_and_no_hook_is_written(walled: Sandbox, root: Path) -> None:

@@ -1,4 +1,6 @@
-"""The Landlock level: the kernel limits the files and TCP ports that a command reaches. Weak: UDP is not covered."""
+"""The Landlock level: the kernel limits the files and TCP ports that a command reaches, and its filter of calls
+(``calls.py``) what else it would share with its user. Weak: there are no namespaces, so the first gap that the filter
+does not know leads out, and on machines whose calls are not known there is no filter."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ async def _launched(
         "limits": resources(task.job.limits, count_processes=count and groups is None, user=user),
         "cgroups": groups.procs if groups else [],
         "landlock": rules,
-        "seccomp": calls.program(counted=counts) if walled and not bwrap.gains_rights() else [],
+        "seccomp": _filter(counted=counts, namespaces=rules is None) if walled else [],
         "user": user,
         "stage": stage,
         "watch": _watch(task.job, watched, memory=not counts),
@@ -376,6 +376,13 @@ async def _launched(
         note = f"a process was ended: all together used more than {megabytes:,} MB of memory"
         return replace(ended, notes=(*ended.notes, note))
     return ended
+
+
+def _filter(*, counted: bool, namespaces: bool) -> list[calls.Instruction]:
+    """The filter of calls: with Landlock always, with bubblewrap unless that needs root's rights to start."""
+    if namespaces and bwrap.gains_rights():
+        return []
+    return calls.program(counted=counted, namespaces=namespaces)
 
 
 def _spec(job: Job, *, watched: Sequence[Path]) -> dict[str, Any]:
