@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +19,22 @@ from tests.support.command import Cli
 from tests.support.conversations import write_lines
 from workbench.analysis.shares import Share
 from workbench.cli.commands import sweep as command
+from workbench.tools.sandbox.scratch import clear_ownerless
 from workbench.workspace.archive import sweeping
 from workbench.workspace.archive.workers import Here
 
 RUNS = 7
+REPOSITORY = Path(__file__).parents[2]
 SPEC = ("--filter", "calls>0", "-s", "mask(after=1..2)")
+
+
+READING = """
+import os, signal, sys
+from workbench.workspace.archive.sources import RunPlace
+with RunPlace.at(sys.argv[1]).open(sys.argv[2:]) as store:
+    print(store.root, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @pytest.fixture
@@ -159,3 +173,15 @@ def test_options_that_cannot_be_are_refused_in_a_sentence(stored: Cli) -> None:
     ):
         ended = stored("sweep", *SPEC, *options)
         assert (ended.code, told in ended.err) == (2, True), ended.err
+
+
+def test_what_a_killed_look_into_an_archive_has_copied_is_cleared_by_the_next(stored: Cli, workspace: Path) -> None:
+    store = workspace / ".workbench"
+    run = next(path.name for path in (store / "journal").iterdir())
+    killed = subprocess.run(
+        [sys.executable, "-c", READING, f"file://{store}", run], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+    )
+    copied = Path(killed.stdout.strip())
+    assert (killed.returncode, (copied / "journal" / run).is_dir()) == (-signal.SIGKILL, True)
+    assert copied.parent in clear_ownerless()
+    assert not copied.exists()

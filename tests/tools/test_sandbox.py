@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from tests.support.waiting import soon
 from tests.tools.conftest import sandbox_at
 from workbench.tools.sandbox import FinishedCommand, Level, Limits, Sandbox, SandboxUnavailable
+from workbench.tools.sandbox.merging import makes_repository
 from workbench.tools.sandbox.scratch import SCRATCH
 
 TIGHT = Limits(processes=24, cpu_s=5)
@@ -305,6 +306,18 @@ def test_no_folder_becomes_a_repository_with_settings_of_a_command(walled: Sandb
         asked = [git, "config", "core.pager"]
         assert subprocess.run(asked, cwd=place, env=env, capture_output=True, check=False).stdout == b"", place
     assert any("by a tool" in note for note in finished.notes), finished
+
+
+class _Unread(set[str]):
+    """Names that nobody should go through."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("read")
+
+
+def test_a_name_that_no_repository_has_is_judged_without_those_beside_it() -> None:
+    assert not makes_repository("file-100000", _Unread())
+    assert makes_repository("HEAD", {"objects", "refs", "Config"})
 
 
 def test_git_works_in_a_command(walled: Sandbox, root: Path) -> None:

@@ -15,12 +15,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.attach_serving import PATIENCE, CannotStart
 
 OPENS_WITHIN = 20.0
@@ -83,8 +83,8 @@ async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], 
         kind, _, rest = answer.partition(" ")
         told.put_nowait(rest if kind == "fault" else int(rest) if kind == "code" else CLOSED)
 
-    with tempfile.TemporaryDirectory(prefix="attach-") as place:  # only its owner can look into it
-        address = str(Path(place) / "program")
+    with SCRATCH.subfolder("attach") as place:  # only its owner can look into it
+        address = str(place / "program")
         server = await asyncio.start_unix_server(serve, address, limit=2**16)
         async with server:
             words = (*opening, sys.executable, "-m", __name__, address)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shlex
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -24,6 +22,7 @@ from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import command_of
 from workbench.snapshots.recorded_run import RecordedRun
 from workbench.snapshots.rerun import Rerun
+from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, run_beside, serving
 from workbench.workspace.attaching import AttachedRun, end_session, surroundings
 from workbench.workspace.project import Project
@@ -57,8 +56,8 @@ async def replay_session(project: Project, events: Sequence[Event]) -> SessionRe
     run_id = SystemIds().run_id()
     recorder = Recorder(origin, run_id, str(events[0].data.get("session_id", "")), services, around=around)
     run = AttachedRun(run_id, "", recorder, answers)
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "output"
+    with SCRATCH.subfolder("output") as folder:
+        output = folder / "output"
         try:
             async with serving(run, Served(listener, addresses({}), command)) as variables:
                 beside = run_beside(command, variables, output, folder=project.root)

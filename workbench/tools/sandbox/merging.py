@@ -82,10 +82,13 @@ def kept(parts: Sequence[str], *, is_folder: bool) -> NotMerged | None:
 
 def makes_repository(name: str, beside: Collection[str]) -> bool:
     """Returns whether a name completes a folder to a repository without ``.git``, whose settings git would use."""
-    names = {one.casefold() for one in beside} | {name.casefold()}
-    if name.casefold() in _ELSEWHERE and names >= _ELSEWHERE:
+    folded = name.casefold()
+    if folded not in _REPOSITORY | _RUNS | _ELSEWHERE:
+        return False  # Said without a look at the others: a folder may hold 100,000 names.
+    names = {one.casefold() for one in beside} | {folded}
+    if folded in _ELSEWHERE and names >= _ELSEWHERE:
         return True
-    return name.casefold() in _REPOSITORY | _RUNS and names >= _REPOSITORY and not names.isdisjoint(_RUNS)
+    return folded in _REPOSITORY | _RUNS and names >= _REPOSITORY and not names.isdisjoint(_RUNS)
 
 
 MAX_DEPTH = 100

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import shutil
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from workbench.importers.reading import FoundConversation, is_by_line, read_line
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.store.store import Store
+from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.archive.remote import is_url, opened_url, size_of_url
 from workbench.workspace.archive.work_folder import WorkFolder
 from workbench.workspace.archive.workers import ArchiveProgress, Lost, Workers
@@ -151,9 +151,9 @@ def _staged(project: Project, job: ImportJob, part: ImportPart) -> ImportedPart:
 
 
 def _sent(project: Project, job: ImportJob, part: ImportPart) -> ImportedPart:
-    with tempfile.TemporaryDirectory() as home:
-        found = _imported(_Target(project, job, Path(home), part.number), job, part)
-        journal = Path(home) / "journal"
+    with SCRATCH.subfolder("runs") as home:
+        found = _imported(_Target(project, job, home, part.number), job, part)
+        journal = home / "journal"
         files = {
             str(file.relative_to(journal)): file.read_bytes()
             for file in sorted(journal.rglob("*"))
@@ -191,8 +191,8 @@ def _known(part: ImportPart) -> tuple[int, int]:
 def _from_url(target: ImportTarget, job: ImportJob, part: ImportPart) -> list[ImportedRun]:
     """A file that fsspec opens: copied here, because formats are told by looking at it more than once."""
     name = Path(part.file.rstrip("/").rpartition("/")[2] or "remote")
-    with tempfile.TemporaryDirectory() as home:
-        copy = Path(home) / name
+    with SCRATCH.subfolder("copy") as home:
+        copy = home / name
         with opened_url(part.file) as source, copy.open("wb") as out:
             shutil.copyfileobj(source, out, _BLOCK)
         found = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from workbench.store.faults import StoreError
 from workbench.store.store import Store
+from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.archive.remote import fetch_run, is_url, remote_run_ids
 from workbench.workspace.input_file import CannotOpen
 
@@ -58,8 +58,8 @@ class RunPlace(Struct, frozen=True):
         if not self.is_remote:
             yield Store(Path(self.root), fixed=Path(self.fixed) if self.fixed else None)
             return
-        with tempfile.TemporaryDirectory(prefix="workbench-runs-") as folder:
-            store = Store(Path(folder))
+        with SCRATCH.subfolder("runs") as folder:  # Cleared by the next process where this one is killed.
+            store = Store(folder)
             try:
                 for run_id in run_ids:
                     fetch_run(self.root, run_id, store.journals)
