@@ -61,6 +61,29 @@ def test_a_damaged_run_is_shown_as_far_as_it_goes_and_what_it_lacks_is_said(
     assert "s is damaged, and shown as far as it can be read: 000001.jsonl damaged at byte" in ended.err
 
 
+@pytest.mark.parametrize("lost", [1, 5])
+def test_lines_that_a_finished_run_has_lost_at_its_end_are_said(cli: Cli, journal: Path, lost: int) -> None:
+    assert cli("runs").code == 0  # A summary is made.
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-lost]))
+    said = f"000001.jsonl has lost its end ({sum(map(len, lines[-lost:]))} bytes)"
+    for command in (*READING, ("show", "s")):
+        ended = cli(*command)
+        assert said in ended.out + ended.err, command
+    assert cli("runs", "--json").json[0]["fault"] == said
+    assert said in cli("doctor").out
+    assert cli("resume", "s").code == 0
+    assert cli("runs", "--json").json[0]["fault"] == ""
+
+
+def test_a_torn_end_that_was_moved_away_is_no_loss(cli: Cli, journal: Path) -> None:
+    with journal.open("ab") as file:
+        file.write(b"torn")
+    assert cli("runs").code == 0
+    assert cli("doctor", "--fix").code == 0
+    assert cli("runs", "--json").json[0]["fault"] == ""
+
+
 @pytest.mark.parametrize("command", READING[3:6], ids=lambda command: command[0])
 def test_what_needs_the_cascade_says_that_the_journal_does_not_hold_it(
     cli: Cli, journal: Path, command: tuple[str, ...]

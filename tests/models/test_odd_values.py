@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -115,6 +115,82 @@ def test_a_wait_without_end_is_no_wait_that_was_asked_for(ask: Ask, value: str) 
 def test_an_event_without_a_piece_of_the_answer_is_none(ask: Ask, event: dict[str, Any]) -> None:
     odd = b"data: " + json.dumps({"id": "c"} | event).encode() + b"\n\n"
     assert ask(odd + streamed({"content": "All of it."})).text == "All of it."
+
+
+ODD = ("NaN", "-Infinity", "1e400", "-1", "9" * 25, "true", "null", "[]", "{}", "[null]", '{"a":{}}', '"\\ud800"')
+FIELDS: tuple[tuple[str | int, ...], ...] = (
+    *((name,) for name in ("id", "object", "created", "model", "system_fingerprint", "service_tier", "usage")),
+    *(("choices", 0, name) for name in ("index", "finish_reason", "logprobs")),
+    *(("choices", 0, "part", name) for name in ("role", "reasoning_content", "refusal", "function_call")),
+    *(("choices", 0, "part", "tool_calls", 0, name) for name in ("index", "id", "type")),
+    *(("usage", name) for name in ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details")),
+)
+"""Of an answer: what stands beside its words, the name of its call and the arguments."""
+
+
+def _with_odd(field: Sequence[str | int], odd: str, part: str) -> bytes:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body: Any = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, part: {"content": "All of it.", "tool_calls": [call]}, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {}},
+    }
+    at = body
+    steps = [part if step == "part" else step for step in field]
+    for step in steps[:-1]:
+        at = at[step]
+    at[steps[-1]] = "odd value"
+    return json.dumps(body).replace('"odd value"', odd).encode()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: ".".join(map(str, field)))
+def test_an_odd_value_beside_the_words_takes_none_of_them_away(
+    ask: Ask, field: tuple[str | int, ...], stream: bool
+) -> None:
+    for odd in ODD:
+        if stream:
+            body = b"data: " + _with_odd(field, odd, "delta") + b"\n\ndata: [DONE]\n\n"
+            answer = ask(body)
+        else:
+            answer = ask(_with_odd(field, odd, "message"), "application/json", stream=False)
+        assert answer.text == "All of it.", odd
+        assert [(call.name, call.arguments) for call in answer.calls] == [("f", "{}")], odd
+        assert json.dumps(answer.calls[0].id, ensure_ascii=False).encode(), odd
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [({"a": 1}, '{"a": 1}'), ([1], "[1]"), (5, "5"), (None, ""), (float("nan"), "NaN")],
+)
+def test_arguments_of_another_type_are_taken_as_their_json(
+    ask: Ask, stream: bool, arguments: Any, expected: str
+) -> None:
+    value = json.dumps(arguments)
+    part = "delta" if stream else "message"
+    body = _with_odd(("choices", 0, part, "tool_calls", 0, "function", "arguments"), value, part)
+    kind = "text/event-stream" if stream else "application/json"
+    answer = ask(b"data: " + body + b"\n\n" if stream else body, kind, stream=stream)
+    assert [call.arguments for call in answer.calls] == [expected]
+
+
+@pytest.mark.parametrize("place", ["content", "reasoning_content", "arguments"])
+def test_halves_of_a_character_are_joined_and_a_single_one_is_shown_as_lost(ask: Ask, place: str) -> None:
+    pieces = [{"content": "words "}, *({place: half} for half in ("a \ud83d", "\ude00 b ", "\ud83d."))]
+    if place == "arguments":
+        calls = [{"index": 0, "id": "c", "function": {"name": "f", **piece}} for piece in pieces[1:]]
+        pieces = [{"tool_calls": [call]} for call in calls]
+    answer = ask(streamed(*pieces))
+    found = {
+        "content": answer.text.removeprefix("words "),
+        "reasoning_content": answer.extra.get("reasoning_content"),
+        "arguments": answer.calls[0].arguments if answer.calls else "",
+    }
+    assert found[place] == "a \U0001f600 b \ufffd."
 
 
 def test_a_byte_order_mark_takes_no_event_away(ask: Ask) -> None:

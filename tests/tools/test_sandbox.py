@@ -595,6 +595,32 @@ def test_memory_is_limited_for_all_processes_together(any_level: Sandbox) -> Non
     assert sh(any_level, script, limits=Limits(memory_bytes=2 << 30), readable=PYTHON_NEEDS).stdout.count("1") == 4
 
 
+def test_what_sockets_hold_counts_as_memory(walled: Sandbox) -> None:
+    code = f"""
+import os, socket, time
+for _ in range({TIGHT.processes} - 4):
+    if os.fork() == 0:
+        pairs, held = [], 0
+        try:
+            while True:
+                pair = socket.socketpair()
+                pairs.append(pair)
+                for one in pair:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+                    one.setblocking(False)
+                    try:
+                        while True: held += one.send(bytes(100_000))
+                    except BlockingIOError: pass
+        except OSError: print(held, flush=True)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+print('all there')
+"""
+    finished = python(walled, code, limits=replace(TIGHT, memory_bytes=256 << 20), timeout_s=60)
+    assert "more than 256 MB" in finished.stderr + "".join(finished.notes), finished.stdout
+
+
 def test_the_disk_is_limited_for_all_places_and_processes_together(walled: Sandbox, root: Path) -> None:
     limits = Limits(disk_bytes=40 << 20)
     script = greedy(
@@ -618,6 +644,16 @@ def test_a_file_with_holes_does_not_fill_the_disk(walled: Sandbox, root: Path) -
     finished = sh(walled, "for n in 1 2 3; do truncate -s 30M hole$n; done", limits=Limits(disk_bytes=64 << 20))
     assert [path.name for path in sorted(root.glob("hole*"))] == ["hole1", "hole2"]
     assert finished.notes == ("hole3 was left out: the command wrote more than the disk limit",)
+
+
+def test_workspace_and_outbox_share_what_a_command_may_leave(walled: Sandbox, root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    script = "truncate -s 5M here; truncate -s 5M $OUTBOX/there; truncate -s 2M $OUTBOX/too"
+    finished = sh(walled, script, outbox=out, limits=replace(TIGHT, disk_bytes=8 << 20))
+    assert (root / "here").stat().st_size == 5 << 20
+    assert [path.name for path in out.iterdir()] == ["too"]
+    assert finished.notes == ("there was left out: the command wrote more than the disk limit",)
 
 
 def test_processes_are_limited_for_all_that_start_them_together(walled: Sandbox, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Collector:
             self.started = time.perf_counter()
         if content:
             self._text.append(content)
-            self._on_text(content)
+            self._on_text(_stored(content))
         if reasoning:
             self._reasoning.append(_text(reasoning))
         for block in getattr(part, "thinking_blocks", None) or ():
@@ -127,7 +127,7 @@ class Collector:
 
     @property
     def text(self) -> str:
-        return "".join(self._text)
+        return _stored("".join(self._text))
 
     @property
     def calls(self) -> tuple[NativeCall, ...]:
@@ -137,7 +137,7 @@ class Collector:
             name = call.id or f"call_{i}"
             while name in made:
                 name = f"{name}-{i}"
-            made[name] = NativeCall(name, call.name, "".join(call.arguments), call.extra)
+            made[name] = NativeCall(name, call.name, _stored("".join(call.arguments)), call.extra)
         return tuple(made.values())
 
     @property
@@ -150,7 +150,7 @@ class Collector:
     def extra(self) -> Mapping[str, Any]:
         """The values that go back with the message, under the keys by which litellm takes them."""
         found = {
-            "reasoning_content": "".join(self._reasoning),
+            "reasoning_content": _stored("".join(self._reasoning)),
             "thinking_blocks": self._blocks,
             "reasoning_details": self._details,
             "provider_specific_fields": self._fields,
@@ -212,29 +212,99 @@ def _text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, int | float | dict) else str(value)
 
 
+def _stored(text: str) -> str:
+    """Text in characters that can be stored: halves of a character that came in two pieces joined, others replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def sound(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event of a stream that the parser can read: usage without fields that are no counts, choices that hold a piece
-    of the answer, and ids of calls as texts."""
+    """An answer, or an event of a stream, in the form of OpenAI's chat that litellm can read: usage without fields that
+    are no counts, choices that hold a piece of the answer, and each field of the type that it should have. What has
+    another is written as text where the field is one, and else left out: no odd value takes the answer away."""
     kept = dict(event)
     if "usage" in event:
         kept["usage"] = _counts(event["usage"]) if isinstance(event["usage"], dict) else None
-    if "choices" in event and isinstance(event["choices"], list | None):
-        kept["choices"] = [_choice(one) for one in event["choices"] or () if isinstance(one, dict)]
+    if "choices" not in event:
+        return kept
+    choices = event["choices"] if isinstance(event["choices"], list) else [event["choices"]]
+    kept["choices"] = [_choice(position, one) for position, one in enumerate(choices) if isinstance(one, dict)]
+    for name in _NAMES & kept.keys():
+        _replace(kept, name, _name(kept[name]))
+    _replace(kept, "created", _whole(kept.get("created")))
     return kept
 
 
-def _choice(choice: dict[str, Any]) -> dict[str, Any]:
-    if "delta" not in choice:
-        return choice
-    delta = choice["delta"] or {}
-    if isinstance(delta, dict) and isinstance(calls := delta.get("tool_calls"), list):
-        calls = [{**call, "id": _id(call.get("id"))} for call in calls if isinstance(call, dict)]
-        delta = {**delta, "tool_calls": calls}
-    return {**choice, "delta": delta}
+_NAMES = frozenset({"id", "model", "object", "system_fingerprint", "service_tier", "provider"})
 
 
-def _id(value: Any) -> str | None:
-    return str(value) if isinstance(value, str | int) else None
+def _choice(position: int, choice: dict[str, Any]) -> dict[str, Any]:
+    kept = dict(choice)
+    if "index" in kept and _whole(kept["index"]) is None:
+        kept["index"] = position
+    if "finish_reason" in kept:
+        kept["finish_reason"] = _name(kept["finish_reason"])
+    if "logprobs" in kept and not isinstance(kept["logprobs"], dict):
+        kept["logprobs"] = None
+    for name in ("delta", "message"):
+        if name in kept:
+            part = kept[name]
+            kept[name] = _part(part) if isinstance(part, dict) else {"content": part} if isinstance(part, str) else {}
+    return kept
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    """A delta or a message."""
+    kept = dict(part)
+    if "role" in kept:
+        _replace(kept, "role", _name(kept["role"]))
+    for name in ("content", "refusal", "reasoning_content", "reasoning"):
+        if not isinstance(kept.get(name), str | list | None):
+            kept[name] = _text(kept[name])
+    kept.pop("function_call", None)  # Of the time before tools: nothing reads it.
+    for name, kind in (("audio", dict), ("annotations", list), ("thinking_blocks", list)):
+        if name in kept and not isinstance(kept[name], kind):
+            del kept[name]
+    if "tool_calls" in kept:
+        calls = kept["tool_calls"] if isinstance(kept["tool_calls"], list) else [kept["tool_calls"]]
+        kept["tool_calls"] = [_tool_call(one) for one in calls if isinstance(one, dict)] or None
+    return kept
+
+
+def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
+    kept = {**call, "id": _name(call.get("id"))}
+    if "index" in kept:
+        _replace(kept, "index", _whole(kept["index"]))
+    if not isinstance(kept.get("type"), str | None):
+        kept["type"] = "function"
+    function = call.get("function")
+    function = dict(function) if isinstance(function, dict) else {}
+    if "name" in function:
+        function["name"] = _name(function["name"])
+    if not isinstance(arguments := function.get("arguments"), str | None):
+        function["arguments"] = json.dumps(arguments)
+    return {**kept, "function": function}
+
+
+def _replace(fields: dict[str, Any], name: str, value: Any) -> None:
+    """Set a field; leave it out where it has no value."""
+    fields.pop(name, None)
+    if value is not None:
+        fields[name] = value
+
+
+def _name(value: Any) -> str | None:
+    """A name, an id or a word; a number as it is written, in characters that can be stored."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else json.dumps(value)
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MOST else None
 
 
 def _counts(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,10 +328,16 @@ class _Loose(SimpleNamespace):
 def loose(text: str) -> Any:
     """An OpenAI-style JSON object, as ``Collector.add`` takes it; None for other values."""
     try:
-        body = json.loads(text, object_hook=lambda fields: _Loose(**fields))
+        body = json.loads(text)
+        return _loosened(sound(body)) if isinstance(body, dict) and isinstance(body.get("choices"), list) else None
     except (ValueError, RecursionError, TypeError):
         return None
-    return body if isinstance(body, _Loose) and isinstance(body.choices, list) else None
+
+
+def _loosened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _Loose(**{name: _loosened(one) for name, one in value.items()})
+    return [_loosened(one) for one in value] if isinstance(value, list) else value
 
 
 def _merge(fields: dict[str, Any], key: str, value: Any) -> None:

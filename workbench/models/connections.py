@@ -315,6 +315,11 @@ class EventStreamResponse(httpx.Response):
     """A response whose lines end as those of an event stream do: httpx also ends them at characters that JSON may hold
     as they are (U+2028). Lines of events are such that litellm's parsers lose nothing of them (``readable_line``)."""
 
+    def json(self, **options: Any) -> Any:
+        """The body, as litellm's parsers can read it. Raises JSONDecodeError, as httpx does."""
+        body = super().json(**options)
+        return sound(body) if self.status_code < 400 and isinstance(body, dict) and "choices" in body else body
+
     async def aiter_lines(self) -> AsyncIterator[str]:
         is_stream = "event-stream" in self.headers.get("content-type", "")
         first = True

@@ -295,7 +295,7 @@ class Store:
             fault = fault_of(fold, tail.health)
             damaged = fold.senseless or not tail.health.whole
             run = replace(fold.summary(), bytes=summary.size_of(now), damaged=damaged, fault=fault)
-            if self.writer(run_id) is None:
+            if self.writer(run_id) is None and not tail.health.shorter:  # The old one tells what is lost.
                 summary.keep(folder, run, now)
         run = summary.labelled(run, folder)
         if run.status == "interrupted":

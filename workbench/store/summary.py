@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -24,9 +23,8 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import MOST_OPEN, FiguresFold
 from workbench.engine.journal.repeats import Repeats
 from workbench.store.journal import annotation_file
-from workbench.store.journal.reading import ROOM, Health, segments, written
+from workbench.store.journal.reading import ROOM, SUMMARY, Health, read_summary, segments, summary_checksum, written
 
-FILE = "summary.json"
 _FORMAT = 13
 
 EXCERPT = 2000
@@ -406,16 +404,16 @@ def _bodies(folder: Path) -> list[Any]:
 
 def load(folder: Path, now: Identity) -> RunSummary | None:
     """The kept summary, or None if there is none for the current journal, or it is damaged."""
+    body = read_summary(folder)
+    if body is None:
+        return None
     try:
-        body = json.loads((folder / FILE).read_bytes())
-        if body.pop("crc") != _checksum(body):
-            return None
-        if body["format"] != _FORMAT or body["journal"] != now or body["summary"]["run_id"] != folder.name:
+        if body["format"] != _FORMAT or body["journal"] != now:
             return None
         known = _KEPT
         values = {name: value for name, value in body["summary"].items() if name in known}
         return RunSummary(**values | {name: tuple(values[name]) for name in ("phases", "models")})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         return None
 
 
@@ -423,20 +421,16 @@ def keep(folder: Path, summary: RunSummary, now: Identity) -> None:
     """Write the summary beside the journal, with a checksum of itself. It is a cache: if it cannot be written, it is
     computed each time.
     """
-    part = folder / f".{FILE}.{os.getpid()}.part"
+    part = folder / f".{SUMMARY}.{os.getpid()}.part"
     kept = {name: value for name, value in asdict(summary).items() if name in _KEPT}
     body = {"format": _FORMAT, "journal": now, "summary": kept}
     try:
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(file, json.dumps({**body, "crc": _checksum(body)}).encode("ascii"))
+            os.write(file, json.dumps({**body, "crc": summary_checksum(body)}).encode("ascii"))
         finally:
             os.close(file)
-        part.replace(folder / FILE)
+        part.replace(folder / SUMMARY)
     except OSError:
         with suppress(OSError):
             part.unlink()
-
-
-def _checksum(body: Mapping[str, Any]) -> str:
-    return f"{crc32(json.dumps(body, sort_keys=True).encode()):08x}"

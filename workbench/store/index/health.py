@@ -17,7 +17,7 @@ from workbench.store.journal.annotation_file import FILE, read
 from workbench.store.journal.disk import LocalDisk, write_whole
 from workbench.store.journal.journal import writer_lock
 from workbench.store.journal.lock import Holder, holder_of
-from workbench.store.journal.reading import Health
+from workbench.store.journal.reading import SUMMARY, Health
 from workbench.store.restore import rescued, restore
 from workbench.store.store import Store
 
@@ -162,6 +162,7 @@ def fix(store: Store, elsewhere: Path | None = None) -> list[str]:
 def _fix_run(folder: Path, health: Health) -> list[str]:
     done = []
     for torn in health.torn:
+        (folder / SUMMARY).unlink(missing_ok=True)  # It says how long the segment was.
         _move_tail(folder / torn.segment, torn.at)
         done.append(f"{torn.size} bytes of {torn.segment} moved to {torn.segment}.torn")
     for part in [*folder.glob(".*.part"), *folder.glob("blobs/.*.part")]:

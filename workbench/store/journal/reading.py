@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +47,9 @@ class Health(Struct, frozen=True):
     """Ranges of sequence numbers that are not there, first and last."""
     lost_bodies: tuple[str, ...] = ()
     """Blob files that are missing or altered."""
+    shorter: tuple[tuple[str, int], ...] = ()
+    """Segments that a summary was made of when they were longer, and by how many bytes. Such a run can go on, as after
+    a crash."""
     finished: bool = False
     """The last event ends the run."""
 
@@ -60,6 +65,7 @@ class Health(Struct, frozen=True):
             *(f"{f.segment} damaged at byte {f.at}: {f.reason} ({f.size} bytes)" for f in self.damaged),
             *(f"records {first} to {last} are missing" for first, last in self.missing),
             *(f"blobs/{name[:12]}… is missing or altered" for name in self.lost_bodies),
+            *(f"{name} has lost its end ({size} bytes)" for name, size in self.shorter),
         )
 
     @property
@@ -143,6 +149,7 @@ class Tail:
             tuple(self._damaged),
             tuple(self._missing),
             tuple(self._lost),
+            _shorter(self.folder),
             self._last_kind == "run_finished",
         )
 
@@ -250,6 +257,42 @@ def written(segment: Path) -> int:
     with segment.open("rb", buffering=0) as file:
         file.seek(size - ROOM)
         return size - ROOM + len(file.read(ROOM).rstrip(b"\0"))
+
+
+SUMMARY = "summary.json"
+"""Beside the segments: what they held when they were read last."""
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The content of a run's summary, whatever its format; None if there is none, or it is damaged or of another
+    run."""
+    try:
+        body = json.loads((folder / SUMMARY).read_bytes())
+        own = body.pop("crc") == summary_checksum(body) and body["summary"]["run_id"] == folder.name
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return body if own else None
+
+
+def summary_checksum(body: Mapping[str, Any]) -> str:
+    """What a summary holds beside ``body``."""
+    return f"{crc32(json.dumps(body, sort_keys=True).encode()):08x}"
+
+
+def _shorter(folder: Path) -> tuple[tuple[str, int], ...]:
+    """Segments only grow: one that was longer when a summary was made of it has lost its end, and where that is whole
+    lines, nothing else tells."""
+    body = read_summary(folder)
+    found: list[tuple[str, int]] = []
+    try:
+        sizes = {name: known[0] for name, known in body["journal"].items() if name != "blobs"} if body else {}
+        for name, size in sorted(sizes.items()):
+            left = size - written(folder / name) if (folder / name).exists() else size
+            if left > 0:
+                found.append((name, left))
+    except (OSError, KeyError, TypeError, AttributeError, IndexError):
+        return ()
+    return tuple(found)
 
 
 def read_blob(folder: Path, name: object) -> bytes | None:

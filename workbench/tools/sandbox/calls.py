@@ -31,6 +31,8 @@ _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
 _X32 = 0x40000000
 _INET, _INET6, _STREAM, _DATAGRAM, _PROTOCOL_TCP = 2, 10, 1, 2, 6
+_SOCKET_LEVEL, _BUFFERS = 1, (7, 8)
+"""SOL_SOCKET; SO_SNDBUF, SO_RCVBUF."""
 _KINDS = 0xF
 """The bits of a socket's type that are not flags."""
 _NEW_USER = 0x10000000
@@ -56,6 +58,8 @@ class _Machine(Struct, frozen=True):
     ioctl: int
     socket: int
     ptrace: int
+    buffers: int
+    """setsockopt."""
     unwatched: tuple[int, ...]
     """memfd_create, shmget: memory that belongs to no process as long as none has mapped it."""
     socketpair: int
@@ -82,6 +86,7 @@ _MACHINES = {
         16,
         41,
         101,
+        54,
         (319, 29),
         socketpair=53,
         clone=56,
@@ -101,6 +106,7 @@ _MACHINES = {
         29,
         198,
         117,
+        208,
         (279, 194),
         socketpair=199,
         clone=220,
@@ -129,6 +135,17 @@ def program(*, counted: bool = True, namespaces: bool = True) -> list[Instructio
     unknown = machine.unknown if counted else (*machine.unknown, *machine.unwatched)
     for number in unknown if namespaces else (*unknown, *machine.shared):
         code += _if(number, [_end(_ERROR | errno.ENOSYS)])
+    if not counted:
+        # As if done: the kernel, too, takes sizes that it does not grant. The launcher reckons with the usual ones.
+        first, second = _BUFFERS
+        sizes = [
+            _argument(1),
+            [_EQUAL, 0, 3, _SOCKET_LEVEL],
+            _argument(2),
+            [_EQUAL, 2, 0, first],
+            [_EQUAL, 1, 0, second],
+        ]
+        code += _if(machine.buffers, [_argument(1), *sizes, _end(_ALLOW), _end(_ERROR)])
     if not namespaces:
         code += _among_processes_of_the_user(machine)
     for number, mode in machine.modes.items():

@@ -39,8 +39,9 @@ CANNOT_START = 126
 NO_STAGE = 125
 OVER_LIMIT = 137
 GRACE_S = 5.0
-WATCH_S = 0.05
-"""Shortest pause between two looks at what is used; a look that takes longer pauses ten times as long."""
+WATCH_S, SHORT_S = 0.05, 0.005
+"""Shortest pauses between two looks at what is used: ever, after a look that takes longer ten times as long; and where
+a limit would be reached within two pauses, at the speed since the last look."""
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
@@ -445,17 +446,37 @@ def watched(child: int, watch: dict[str, Any]) -> tuple[int, str]:
     if not memory and not disk:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ""
     before = used_on_disk(folders) if disk else 0
-    pause = WATCH_S
+    in_memory, on_disk = Growth(memory), Growth(disk)
+    pause = SHORT_S
     while True:
         ended = waited(child, pause)
         if ended is not None:
             return ended, ""
         started = time.monotonic()
-        if memory and used_in_memory(os.getpid()) > memory:
+        if memory and in_memory.exceeds(used_in_memory(os.getpid())):
             return 0, f"all its processes together used more than {memory // (1 << 20):,} MB of memory"
-        if disk and used_on_disk(folders) + held_without_name(os.getpid(), folders) - before > disk:
+        if disk and on_disk.exceeds(used_on_disk(folders) + held_without_name(os.getpid(), folders) - before):
             return 0, f"all that it wrote together is more than {disk // (1 << 20):,} MB"
         pause = max(WATCH_S, 10 * (time.monotonic() - started))
+        pause = max(SHORT_S, min(pause, in_memory.seconds_left() / 2, on_disk.seconds_left() / 2))
+
+
+class Growth:
+    """How fast something that is watched comes near its limit; 0 is no limit."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.used, self.seen = most, 0, time.monotonic()
+        self.speed = 0.0
+
+    def exceeds(self, used: int) -> bool:
+        """Take in what is used now."""
+        now = time.monotonic()
+        self.speed = (used - self.used) / max(now - self.seen, 1e-6)
+        self.used, self.seen = used, now
+        return used > self.most
+
+    def seconds_left(self) -> float:
+        return (self.most - self.used) / self.speed if self.most and self.speed > 0 else float("inf")
 
 
 def waited(child: int, seconds: float) -> "int | None":
@@ -491,8 +512,29 @@ def below(me: int) -> set[int]:
 
 
 def used_in_memory(me: int) -> int:
-    """Bytes of all processes below this one, shared pages counted once where the kernel says how many they are."""
-    return sum(memory_of(pid) for pid in below(me))
+    """Bytes of all processes below this one, shared pages counted once where the kernel says how many they are, and as
+    much for each of their sockets as it may hold: that memory belongs to no process."""
+    processes = below(me)
+    return sum(memory_of(pid) for pid in processes) + len(sockets_of(processes)) * socket_bytes()
+
+
+def sockets_of(processes: set[int]) -> set[str]:
+    """Names of the sockets that processes have open."""
+    found: set[str] = set()
+    for pid in processes:
+        with contextlib.suppress(OSError):
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    found.add(str(file.readlink()))
+    return {name for name in found if name.startswith("socket:")}
+
+
+def socket_bytes() -> int:
+    """What a socket may hold that has not been sent yet."""
+    try:
+        return int(Path("/proc/sys/net/core/wmem_default").read_text())
+    except (OSError, ValueError):
+        return 212_992
 
 
 def memory_of(pid: int) -> int:

@@ -183,7 +183,7 @@ async def _over_overlay(task: Task) -> ProcessEnd | None:
         try:
             if ended.exit_code == _NO_STAGE and folder < 0:
                 return None
-            return await _merged(task, ended, overlaid, f"/proc/self/fd/{folder}", "upper")
+            return await _merged(task, ended, *_both(overlaid, f"/proc/self/fd/{folder}", "upper"))
         finally:
             if folder >= 0:
                 os.close(folder)
@@ -196,8 +196,8 @@ async def _mounted(task: Task, mirror: Mirror) -> ProcessEnd:
         try:
             if folder < 0:
                 return ended
-            ended = await _merged(task, ended, mirror.changed, str(mirror.folder), ".", outbox="")
-            return await _merged(task, ended, everything, f"/proc/self/fd/{folder}", "", outbox="outbox")
+            changes = Written(str(mirror.folder), mirror.changed)
+            return await _merged(task, ended, changes, Written(f"/proc/self/fd/{folder}/outbox", is_outbox=True))
         finally:
             if folder >= 0:
                 os.close(folder)
@@ -223,7 +223,7 @@ async def _over_copy(level: Level, task: Task, mirror: Mirror) -> ProcessEnd:
             ended = await _launched(
                 list(job.argv), task, env, cwd=cwd, groups=groups, user=user, rules=rules, watched=watched, count=True
             )
-    return await _merged(task, ended, mirror.changed, str(stage), "files")
+    return await _merged(task, ended, *_both(mirror.changed, str(stage), "files"))
 
 
 async def _in_place(task: Task) -> ProcessEnd:
@@ -236,7 +236,7 @@ async def _in_place(task: Task) -> ProcessEnd:
         rules = landlock.rules(seen, stage)
         watched = [stage / name for name in _FOLDERS]
         ended = await _launched(list(job.argv), task, env, groups=groups, rules=rules, watched=watched, count=True)
-        return await _merged(task, ended, everything, str(stage), "")
+        return await _merged(task, ended, Written(f"{stage}/outbox", is_outbox=True))
 
 
 async def _unwalled(task: Task) -> ProcessEnd:
@@ -415,26 +415,41 @@ def _launcher(file: int, argv: Sequence[str]) -> list[str]:
 # -- what comes back -------------------------------------------------------------------------------------------------
 
 
-async def _merged(
-    task: Task, ended: ProcessEnd, listing: Listing, folder: str, files: str, *, outbox: str = "outbox"
-) -> ProcessEnd:
-    """Bring the changes in ``folder/files`` into the workspace, and ``folder/outbox`` to the task's."""
+class Written(Struct, frozen=True):
+    """Where a command has left changes of the workspace, or files for the outbox."""
+
+    source: str
+    listing: Listing = everything
+    is_outbox: bool = False
+
+
+def _both(listing: Listing, folder: str, files: str) -> tuple[Written, Written]:
+    """Changes in a folder, and the outbox beside them."""
+    return Written(f"{folder}/{files}", listing), Written(f"{folder}/outbox", is_outbox=True)
+
+
+async def _merged(task: Task, ended: ProcessEnd, *written: Written) -> ProcessEnd:
+    """Bring what was written to where it belongs."""
     if ended.forced:
         note = "its changes were left out: it could not be ended in time"
         return replace(ended, notes=(*ended.notes, note))
-    notes = await asyncio.to_thread(_merge, task, listing, folder, files, outbox)
+    notes = await asyncio.to_thread(_merge, task, written)
     return replace(ended, notes=(*ended.notes, *notes))
 
 
-def _merge(task: Task, listing: Listing, folder: str, files: str, outbox: str) -> tuple[str, ...]:
-    limit = task.job.limits.disk_bytes
+def _merge(task: Task, written: Sequence[Written]) -> tuple[str, ...]:
+    room = task.job.limits.disk_bytes
+    """For all of them together."""
     notes: list[str] = []
-    if files and task.job.writable:
-        notes += _into(
-            Merge(listing, limit, hidden=frozenset(task.job.hidden)), f"{folder}/{files}", task.job.workspace
-        )
-    if outbox and task.outbox is not None:
-        notes += _into(Merge(everything, limit, guarded=False), f"{folder}/{outbox}", task.outbox)
+    for one in written:
+        target = task.outbox if one.is_outbox else task.job.workspace if task.job.writable else None
+        if target is None:
+            continue
+        merge = Merge(one.listing, room, guarded=not one.is_outbox)
+        if not one.is_outbox:
+            merge.hidden = frozenset(task.job.hidden)
+        notes += _into(merge, one.source, target)
+        room = merge.room
     return tuple(notes)
 
 
