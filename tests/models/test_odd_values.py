@@ -159,7 +159,6 @@ def test_an_odd_value_beside_the_words_takes_none_of_them_away(
             answer = ask(_with_odd(field, odd, "message"), "application/json", stream=False)
         assert answer.text == "All of it.", odd
         assert [(call.name, call.arguments) for call in answer.calls] == [("f", "{}")], odd
-        assert json.dumps(answer.calls[0].id, ensure_ascii=False).encode(), odd
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -179,7 +178,7 @@ def test_arguments_of_another_type_are_taken_as_their_json(
 
 
 @pytest.mark.parametrize("place", ["content", "reasoning_content", "arguments"])
-def test_halves_of_a_character_are_joined_and_a_single_one_is_shown_as_lost(ask: Ask, place: str) -> None:
+def test_halves_of_a_character_are_joined_and_a_single_one_stays(ask: Ask, place: str) -> None:
     pieces = [{"content": "words "}, *({place: half} for half in ("a \ud83d", "\ude00 b ", "\ud83d."))]
     if place == "arguments":
         calls = [{"index": 0, "id": "c", "function": {"name": "f", **piece}} for piece in pieces[1:]]
@@ -190,7 +189,7 @@ def test_halves_of_a_character_are_joined_and_a_single_one_is_shown_as_lost(ask:
         "reasoning_content": answer.extra.get("reasoning_content"),
         "arguments": answer.calls[0].arguments if answer.calls else "",
     }
-    assert found[place] == "a \U0001f600 b \ufffd."
+    assert found[place] == "a \U0001f600 b \ud83d."
 
 
 def test_a_byte_order_mark_takes_no_event_away(ask: Ask) -> None:

@@ -69,7 +69,7 @@ class Collector:
             self.started = time.perf_counter()
         if content:
             self._text.append(content)
-            self._on_text(_stored(content))
+            self._on_text(content)
         if reasoning:
             self._reasoning.append(_text(reasoning))
         for block in getattr(part, "thinking_blocks", None) or ():
@@ -127,7 +127,7 @@ class Collector:
 
     @property
     def text(self) -> str:
-        return _stored("".join(self._text))
+        return _joined("".join(self._text))
 
     @property
     def calls(self) -> tuple[NativeCall, ...]:
@@ -137,7 +137,7 @@ class Collector:
             name = call.id or f"call_{i}"
             while name in made:
                 name = f"{name}-{i}"
-            made[name] = NativeCall(name, call.name, _stored("".join(call.arguments)), call.extra)
+            made[name] = NativeCall(name, call.name, _joined("".join(call.arguments)), call.extra)
         return tuple(made.values())
 
     @property
@@ -150,7 +150,7 @@ class Collector:
     def extra(self) -> Mapping[str, Any]:
         """The values that go back with the message, under the keys by which litellm takes them."""
         found = {
-            "reasoning_content": _stored("".join(self._reasoning)),
+            "reasoning_content": _joined("".join(self._reasoning)),
             "thinking_blocks": self._blocks,
             "reasoning_details": self._details,
             "provider_specific_fields": self._fields,
@@ -212,12 +212,12 @@ def _text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, int | float | dict) else str(value)
 
 
-def _stored(text: str) -> str:
-    """Text in characters that can be stored: halves of a character that came in two pieces joined, others replaced."""
+def _joined(text: str) -> str:
+    """Text whose characters that came in two halves (surrogates) are whole; a single half stays what it is."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return text
 
 
@@ -297,10 +297,10 @@ def _replace(fields: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _name(value: Any) -> str | None:
-    """A name, an id or a word; a number as it is written, in characters that can be stored."""
+    """A name, an id or a word; a number as it is written."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _whole(value: Any) -> int | None:
