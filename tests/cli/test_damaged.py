@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -74,6 +75,22 @@ def test_lines_that_a_finished_run_has_lost_at_its_end_are_said(cli: Cli, journa
     assert said in cli("doctor").out
     assert cli("resume", "s").code == 0
     assert cli("runs", "--json").json[0]["fault"] == ""
+
+
+@pytest.mark.parametrize("name", ["000001.jsonl", "summary.json", "writer.lock", "annotations.jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_no_command_waits_for_a_pipe_or_a_device_in_the_place_of_a_file(
+    cli: Cli, journal: Path, name: str, kind: str
+) -> None:
+    place = journal.with_name(name)
+    place.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero")
+    for command in (("runs",), ("show", journal.parent.name)):
+        ended = cli(*command)
+        assert ("its journal is empty" in ended.out + ended.err) == (name == "000001.jsonl")
 
 
 def test_a_torn_end_that_was_moved_away_is_no_loss(cli: Cli, journal: Path) -> None:

@@ -24,6 +24,9 @@ _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
 _NAT64 = IPv6Network("64:ff9b::/96")
 _HANDED_OUT = IPv6Network("2000::/3")
 """All of IPv6 that is of the public network; ``is_global`` also holds for some of what networks once used inside."""
+_NOT_REACHED = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))
+"""Given out to protocols, and a relay that is withdrawn (RFC 6890, 7526): ``is_global`` of older Pythons holds for
+some of them."""
 _DOCUMENTATION = IPv6Network("3fff::/20")
 """For examples only (RFC 9637); ``is_global`` of older Pythons holds for it."""
 
@@ -107,6 +110,8 @@ def bad_host(texts: Sequence[str]) -> str:
 
 def _is_public(address: Address) -> bool:
     if isinstance(address, IPv6Address) and (address not in _HANDED_OUT or address in _DOCUMENTATION):
+        return False
+    if any(address in network for network in _NOT_REACHED if network.version == address.version):
         return False
     return address.is_global and not address.is_multicast and not _in_metadata(address)
 

@@ -56,7 +56,7 @@ def read(folder: Path) -> AnnotationFile:
     damaged line.
     """
     try:
-        fd = os.open(folder / FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(folder / FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return NONE
     except OSError:

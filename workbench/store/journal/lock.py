@@ -94,7 +94,7 @@ os.register_at_fork(after_in_child=_leave_all)
 def holder_of(path: Path) -> Holder | None:
     """The holder of the lock, or None when it is free."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # A pipe would wait.
     except OSError:
         return None
     try:

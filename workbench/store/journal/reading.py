@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.engine.journal.event import Event
+from workbench.files import read_plain
 from workbench.store.journal import record
 from workbench.store.journal.disk import is_digest
 
@@ -246,7 +247,8 @@ class Tail:
 def segments(folder: Path) -> list[str]:
     """Names of a run's segments, in order. Raises OSError."""
     with os.scandir(folder) as entries:
-        return sorted(e.name for e in entries if e.name.endswith(".jsonl") and e.name[:-6].isdigit())
+        named = [entry for entry in entries if entry.name.endswith(".jsonl") and entry.name[:-6].isdigit()]
+        return sorted(entry.name for entry in named if entry.is_file())  # No pipe and no device: they have no end.
 
 
 def written(segment: Path) -> int:
@@ -267,7 +269,7 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     """The content of a run's summary, whatever its format; None if there is none, or it is damaged or of another
     run."""
     try:
-        body = json.loads((folder / SUMMARY).read_bytes())
+        body = json.loads(read_plain(folder / SUMMARY))
         own = body.pop("crc") == summary_checksum(body) and body["summary"]["run_id"] == folder.name
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -300,7 +302,7 @@ def read_blob(folder: Path, name: object) -> bytes | None:
     if not isinstance(name, str) or not is_digest(name):
         return None
     try:
-        data = (folder / "blobs" / name).read_bytes()
+        data = read_plain(folder / "blobs" / name)
     except OSError:
         return None
     return data if hashlib.sha256(data).hexdigest() == name else None
