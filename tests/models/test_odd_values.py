@@ -179,7 +179,10 @@ def test_arguments_of_another_type_are_taken_as_their_json(
 
 @pytest.mark.parametrize("place", ["content", "reasoning_content", "arguments"])
 def test_halves_of_a_character_are_joined_and_a_single_one_stays(ask: Ask, place: str) -> None:
-    pieces = [{"content": "words "}, *({place: half} for half in ("a \ud83d", "\ude00 b ", "\ud83d."))]
+    pieces: list[dict[str, Any]] = [
+        {"content": "words "},
+        *({place: half} for half in ("a \ud83d", "\ude00 b ", "\ud83d.")),
+    ]
     if place == "arguments":
         calls = [{"index": 0, "id": "c", "function": {"name": "f", **piece}} for piece in pieces[1:]]
         pieces = [{"tool_calls": [call]} for call in calls]
