@@ -34,7 +34,7 @@ def test_a_long_title_gives_way_to_the_words_of_a_filter_and_of_a_search() -> No
     tally.go_on(1)
     for width in (40, 80, 120):
         title, right = FilterResult("a wide filter", 1, 2, tally, 0).beside(rows.title, (("fact", "dim"),), width)
-        assert "".join(text for text, _ in right) == "'a wide f': 1 of 2   'timeout' on no line"
+        assert "".join(text for text, _ in right) == "'a wide …': 1 of 2   'timeout…' on no line"
         assert width_of(title) == max(12, width - width_of(right) - 9)
         assert title[0] == ("Compare", "title")
     assert FilterResult("", 2, 2, None, 0).beside(rows.title, (("fact", "dim"),), 80) == (
@@ -43,6 +43,8 @@ def test_a_long_title_gives_way_to_the_words_of_a_filter_and_of_a_search() -> No
     )
     short = FilterResult("a wide filter", 1, 2, None, 0).beside((("Runs", "title"),), (), 80)
     assert short == ((("Runs", "title"),), (("filter 'a wide filter': 1 of 2", "changed"),))
+    _, right = FilterResult("marmalade", 1, 2, None, 0).beside((("Runs", "title"),), (), 40)
+    assert right == (("'marmala…': 1 of 2", "changed"),)
 
 
 def test_a_filter_of_the_tree_keeps_the_branches_that_rows_hang_on() -> None:

@@ -53,9 +53,10 @@ _BREAKS = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+\s*")
 
 
 def flat(text: str, limit: int = 2000) -> str:
-    """One line of clean text: line breaks become ``⏎``, tabs a space; cut to ``limit`` characters."""
+    """One line of clean text: line breaks become ``⏎``, tabs a space; a longer one than ``limit`` characters is cut,
+    and ends with an ellipsis."""
     if len(text) > limit:
-        text = text[:limit]
+        text = text[: limit - 1] + "…"
     return clean(_BREAKS.sub(" ⏎ ", text.strip()).replace("\t", " "))
 
 
