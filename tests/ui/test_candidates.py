@@ -19,7 +19,7 @@ from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.dialog import Dialog
 from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
-from workbench.views.candidates import CandidateRows, previews
+from workbench.views.candidates import CandidateRows, previews, why_text
 
 CASCADE = """\
 cascade_id: charts
@@ -222,6 +222,11 @@ async def test_a_further_question_that_was_closed_comes_back_by_its_key_alone(tm
         await it.type("too vague")
         await it.press("enter")
         await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
+        rows = CandidateRows(it.presenter.state.run, contest := it.presenter.state.run.contests.all[0])
+        (settled,) = (of for of in contest.rounds if of.kind == "soundings")
+        assert why_text(settled, rows.rounds[0][1]).endswith("Not chosen, s1: too vague; s2: too vague; s3: too vague")
+        await it.press("C", "j")
+        await it.until(lambda: "not chosen: too vague" in screen_text(it.app))
 
 
 async def test_all_can_be_rejected_after_asking(tmp_path: Path) -> None:

@@ -12,7 +12,15 @@ from workbench.engine.candidates.previews import PICTURES, rendered
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Round
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
-from workbench.views.candidates import CandidateRows, attempts_words, change_words, cost_words, score_words, why_text
+from workbench.views.candidates import (
+    CandidateRows,
+    attempts_words,
+    change_words,
+    cost_words,
+    rejection,
+    score_words,
+    why_text,
+)
 from workbench.views.cells import Span, flat
 from workbench.views.diffs import DiffRows
 from workbench.views.documents import image_lines, markdown_line, message_lines, painter, pretty
@@ -119,6 +127,11 @@ def _facts(
     yield TextLine(" · ".join(words), "bold")
     if entrant.reason:
         yield from text_lines(entrant.reason, "error")
+    against = next(
+        (why for of in contest.rounds if entrant in of.entrants and (why := rejection(of, entrant.index))), ""
+    )
+    if against:
+        yield from text_lines(f"not chosen: {against}", "dim")
     if (change := change_words(contest, row)) and "mutations" not in hidden:
         yield TextLine(f"mutation  {change}", "dim")
     if entrant.parameters:

@@ -493,7 +493,8 @@ def round_words(of: Round, rows: Sequence[RankedCandidate]) -> str:
 
 
 def why_text(of: Round, rows: Sequence[RankedCandidate]) -> str:
-    """``3 wins, 90 of 100: "covers …" (quality and cost; the evaluator's own pick was 2)``."""
+    """``3 wins, 90 of 100: "covers …" (quality and cost; the evaluator's own pick was 2)``, with a person's reasons
+    against the others."""
     data, names = of.evaluation or {}, {row.entrant.index: row.number for row in rows}
     if of.winner is None:
         return f"all {plural(len([r for r in rows if r.entrant.status == 'success']), 'output')} are joined"
@@ -506,7 +507,14 @@ def why_text(of: Round, rows: Sequence[RankedCandidate]) -> str:
     notes += [f'the evaluator said "{judged}"'] if judged and judged != reason else []
     by = "" if notes == ["evaluator"] else f" ({'; '.join(filter(None, notes))})"
     said = f': "{reason}"' if reason else ""
-    return f"{names.get(of.winner, str(of.winner))} {_outcome(of)}{said}{by}"
+    others = [f"{names[index]}: {why}" for index in names if (why := rejection(of, index))]
+    rejected = f". Not chosen, {'; '.join(others)}" if others else ""
+    return f"{names.get(of.winner, str(of.winner))} {_outcome(of)}{said}{by}{rejected}"
+
+
+def rejection(of: Round, index: int) -> str:
+    """The reason that a person gave for not choosing a candidate of a round; empty if there is none."""
+    return flat(str(((of.evaluation or {}).get("rejected") or {}).get(str(index)) or ""), 400)
 
 
 def _outcome(of: Round) -> str:
