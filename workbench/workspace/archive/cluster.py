@@ -94,10 +94,20 @@ def _is_address(address: str) -> bool:
 
 
 def _require_open(address: str) -> None:
-    """Raises OSError if no server listens there: dask would try again until its time is over."""
+    """Raises OSError if no scheduler listens there: dask would try again until its time is over, and wait for another
+    server, which does not speak first, for ever."""
     where = urlsplit(address if "://" in address else f"tcp://{address}")
     if where.scheme in ("tcp", "tls") and where.hostname and where.port:
-        socket.create_connection((where.hostname, where.port), _SECONDS).close()
+        with socket.create_connection((where.hostname, where.port), _SECONDS) as connection:
+            if where.scheme == "tcp" and not _speaks(connection):
+                raise OSError("what listens there is another server")
+
+
+def _speaks(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return False
 
 
 def _version() -> str:
