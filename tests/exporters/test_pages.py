@@ -103,6 +103,16 @@ def test_the_page_names_the_winner_of_candidates_and_marks_numbers_that_are_esti
     assert re.search(r'<td class="n">~\d', run_html(state, {}))
 
 
+def test_a_page_writes_times_as_everything_else_does() -> None:
+    story = Story().start()
+    for _ in range(70):
+        story.emit("warning", code="x", message="again")
+    story.finish("done")
+    page = run_html(RunState.of(story.events), {})
+    assert "1m 11s" in page
+    assert "71.0 s" not in page
+
+
 def test_an_image_stands_on_the_page_once_and_is_named_where_it_is_gone() -> None:
     state = hostile()
     assert run_html(state, {DIGEST: DATA}).count("<img ") == 1

@@ -7,12 +7,14 @@ import importlib
 import inspect
 import os
 import pkgutil
+import pty
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,21 @@ def test_a_function_that_keeps_python_is_named_and_ended_by_the_next_interrupt()
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) == -signal.SIGKILL
         assert "ended, because keep (mine.py:5) kept Python busy" in process.stderr.read()
+
+
+def test_a_function_that_keeps_python_before_a_terminal_that_nobody_watches_is_ended_long_after_its_limit() -> None:
+    long_ago = KEEPS.replace("0.1", "-700")
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-c", long_ago])
+    said = b""
+    with suppress(OSError):  # The end of what a terminal says is an error.
+        while data := os.read(terminal, 4096):
+            said += data
+    os.close(terminal)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL
+    assert b"Ctrl+C ends this program" in said
+    assert b"ended, because keep (mine.py:5) kept Python busy" in said
 
 
 def test_a_time_out_that_the_tool_raises_itself_keeps_its_words(box: Toolbox) -> None:

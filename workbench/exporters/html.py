@@ -18,6 +18,7 @@ from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
 from workbench.engine.journal.candidate_rounds import CandidateRounds, candidate_name
 from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.elapsed import took_with_pauses
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
@@ -112,7 +113,7 @@ class _Page:
         yield state.cascade_id or "no cascade"
         yield f"{state.started[:19].replace('T', ' ')} UTC"
         if (took := state.seconds) is not None:
-            yield f"{took:,.1f} s" + (f" + {state.paused:,.1f} s paused" if state.paused >= 0.05 else "")
+            yield took_with_pauses(took, state.paused)
         sums = state.figures()
         kept = f" ({sums.recorded:,} from the recording)" if sums.recorded else ""
         inside = f" with {sums.runs:,} runs inside" if sums.runs else ""

@@ -8,8 +8,8 @@ It is a program of its own (run by path, standard library only), started by ``ca
 ``-ID``              the call is over
 
 Where Python has not gone on for five seconds, or for two when Ctrl+C was pressed, it says which call keeps it, and that
-Ctrl+C ends the process: by SIGKILL, the only thing that does. Where no terminal could send a Ctrl+C, the process is
-ended ten seconds after the limit of the call.
+Ctrl+C ends the process: by SIGKILL, the only thing that does. Where nobody presses it, the process is ended after the
+limit of the call: ten seconds after it if no terminal could send a Ctrl+C, else ten minutes.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ import termios
 import time
 from typing import Any
 
-SILENT_S, ASKED_S, LATE_S = 5.0, 2.0, 10.0
+SILENT_S, ASKED_S, LATE_S, ABSENT_S = 5.0, 2.0, 10.0, 600.0
 LOOK_S = 0.25
 PLAIN_KEYS, FORMER_KEYS = "\x1b[>0u", "\x1b[<u"
 """Has a terminal that encodes keys send Ctrl+C as ever, and takes that back."""
@@ -127,9 +127,7 @@ class Watch:
             else:
                 how = "Ctrl+C ends this program" if self.terminal.is_ours else "it ends this program after its limit"
                 say(f"{names} keeps Python busy, so that nothing else can go on: {how}")
-        elif self.asked or (
-            not self.terminal.is_ours and all(now > one["began"] + one["limit"] + LATE_S for one in kept)
-        ):
+        elif self.asked or all(now > one["began"] + one["limit"] + self.late for one in kept):
             os.kill(self.process, signal.SIGKILL)
             why = f"ended, because {names} kept Python busy; what was recorded is kept, see workbench runs"
             if self.drawn:
@@ -138,6 +136,11 @@ class Watch:
             else:
                 say(why)
             os._exit(0)
+
+    @property
+    def late(self) -> float:
+        """Seconds after its limit at which a call is ended that nobody ends."""
+        return ABSENT_S if self.terminal.is_ours else LATE_S
 
     def interrupted(self, *_: object) -> None:
         if self.calls:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from workbench.dollars import UNPRICED, money, recorded_words
+from workbench.engine.journal.elapsed import duration_words, took_with_pauses
 from workbench.views.signs import sign
 
 if TYPE_CHECKING:
@@ -93,23 +94,12 @@ def _made_in_full(spent: CostSum) -> str:
 
 def took_words(took: float | None, paused: float = 0.0) -> str:
     """Duration and paused time: ``4.2s + 2m 00s paused``; empty if unknown."""
-    if took is None:
-        return ""
-    return seconds(took) + (f" + {seconds(paused)} paused" if paused >= 0.0005 else "")
+    return "" if took is None else took_with_pauses(took, paused)
 
 
 def seconds(value: float | None) -> str:
     """``1.9s``; below a tenth of a second ``38 ms``; from one minute on ``2m 05s``."""
-    if value is None:
-        return UNKNOWN
-    if value < 0.0005:
-        return "<1 ms"
-    if value < 0.0995:
-        return f"{value * 1000:.0f} ms"
-    if value < 59.95:
-        return f"{value:.1f}s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes}m {rest:02}s"
+    return UNKNOWN if value is None else duration_words(value)
 
 
 def plural(number: int, noun: str) -> str:
