@@ -209,7 +209,7 @@ async def test_a_further_question_that_was_closed_comes_back_by_its_key_alone(tm
         await it.press("c", "enter")
         await it.until(lambda: isinstance(it.app.screen, Dialog), "the reasons are not asked for")
         await it.press("escape")
-        assert "waiting for your answer" in screen_text(shown(it).app)
+        assert "waiting for your answer" in screen_text(it.app)
         assert "a answer" in screen_text(it.app)
         await it.press("a")
         await it.until(lambda: isinstance(it.app.screen, Dialog), "the key does not bring it back")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from workbench.views import syntax
-from workbench.views.cells import Row, crop, dropping, fit, fit_ends, flat, justify, width_of
+from workbench.views.cells import Align, Row, crop, dropping, fit, fit_ends, flat, justify, width_of
 from workbench.views.numbers import clock, count, money, plural, seconds
 from workbench.views.text import CHUNK, HEAD_AND_TAIL, TextLine, TextRows, text_lines
 
@@ -16,7 +16,7 @@ WIDTH = st.integers(1, 60)
 
 
 @given(ANY, WIDTH, st.sampled_from(["left", "right"]))
-def test_a_cell_has_exactly_its_width(text: str, width: int, align: str) -> None:
+def test_a_cell_has_exactly_its_width(text: str, width: int, align: Align) -> None:
     assert cell_len(fit(text, width, align)) == width
 
 

@@ -680,7 +680,7 @@ SIDE_KEYS: tuple[Key, ...] = (
     Key("compare.ttl", "T", "ttl", "compare", "How long a cache keeps a prefix", "Compare", "cache"),
     Key("sides.first", "space", "first", "sides", "Make this side A; enter takes side B", "Compare", "side A"),
     Key("sides.swap", "v", "swap", "sides", "Swap the two sides", "Compare", "swap"),
-    Key("sides.write", "w", "write", "sides", "Write a strategy as side B, or both sides", "Compare", "write"),
+    Key("sides.write", "w", "write", "sides", "Type a strategy as side B, or both sides", "Compare", "type"),
     Key("sides.sweep", "S", "sweep", "sides", "Try many strategies on the run of side A", "Compare", "sweep"),
     Key("compare.plot", "P", "plot", "compare", "Tokens and cost over the calls, as a plot", "Compare", "plot"),
     Key("compare.sweep", "S", "sweep", "compare", "Try many strategies on this run", "Compare", "sweep"),

@@ -18,7 +18,7 @@ from workbench.store.index.catalogue import COLUMNS, INTERNAL, TABLES
 from workbench.store.index.table import Column as Field
 from workbench.store.index.table import ResultTable as Answer
 from workbench.store.index.table import summary_line
-from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.cells import Align, Row, Span, crop, fit, flat
 from workbench.views.model import Rows
 from workbench.views.numbers import money, plural
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
@@ -207,7 +207,7 @@ class ResultRows(Rows):
         cells: list[Span] = [("  ", "plain")]
         for column in self._shown(width):
             value = self.table.rows[index][column]
-            align = "right" if self._right[column] else "left"
+            align: Align = "right" if self._right[column] else "left"
             token = "faint" if value is None else "plain"
             text = fit(short(value, self._columns[column]), self._widths[column], align)
             cells += [(text, token), (" " * GAP, "plain")]

@@ -56,8 +56,10 @@ class FreezeForm(Dialog[RunLabel]):
         entry.action_end()
 
     def on_descendant_focus(self) -> None:
-        on_button = isinstance(self.focused, Button)
-        self.offer(("tab", "next"), ("enter", "freeze" if on_button else "next"))
+        does = (
+            "freeze" if isinstance(self.focused, Button) else "choose" if isinstance(self.focused, Choices) else "next"
+        )
+        self.offer(("tab", "next"), ("enter", does))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
