@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import run_cli
+from workbench.language.edit.completion import field_help
 from workbench.language.edit.edits import replace
 from workbench.language.load import load
 
@@ -81,6 +82,18 @@ def test_a_list_of_cells_beside_phases_is_left_alone() -> None:
     loaded = load("cascade_id: x\ncells: []\nphases:\n  - {name: a, instructions: Go.}\n", "x.yaml")
     assert loaded.cascade is not None
     assert [phase.name for phase in loaded.cascade.phases] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "field"),
+    [(1, 1, "cells"), (4, 5, "skills"), (8, 8, "takes"), (8, 13, "takes.factor"), (11, 12, "cell")],
+)
+def test_the_editor_explains_later_names(line: int, column: int, field: str) -> None:
+    lines = FILE.splitlines(keepends=True)
+    found = field_help(FILE, sum(map(len, lines[:line])) + column, "yaml")
+    assert found is not None
+    assert found.path.endswith(field)
+    assert found.description
 
 
 def test_a_cascade_of_cells_runs_and_its_candidates_know_which_they_are(

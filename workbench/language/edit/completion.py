@@ -18,6 +18,7 @@ from workbench.language.model.cascade import LAST_ERROR, Cascade, Model, Phase
 from workbench.language.model.context import SOURCE_KEYWORDS, SOURCE_SHORTHANDS
 from workbench.language.model.schema import field_schema, type_words
 from workbench.language.model.shape import FieldShape, shape
+from workbench.language.read.names import path_used_here
 from workbench.language.read.source import Format
 from workbench.language.tables import table_name
 from workbench.language.templates.names import FILTERS
@@ -242,7 +243,7 @@ class SchemaPosition(Struct, frozen=True):
 def position_of(path: Iterable[str]) -> SchemaPosition | None:
     """The field to which a path of keys leads; None if the language does not know the path."""
     at = SchemaPosition(None, None, Cascade)
-    for part in path:
+    for part in path_used_here(path):
         if at.field is not None and (at.open or at.inside is None):
             at = SchemaPosition(at.owner, at.field, at.inside)
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -49,6 +49,16 @@ def renamed(data: Any, written: dict[Path, str] | None = None) -> Any:
         phases.append(phase)
     found["phases"] = phases
     return found
+
+
+def path_used_here(path: Iterable[str]) -> tuple[str, ...]:
+    """A path of keys in a text, by the names used here."""
+    words = list(path)
+    if words[:1] == [_LIST]:
+        for names, place in ((_TOP, 0), (_PHASE, 2), (_SOURCE, 5)):
+            if len(words) > place and (place < 5 or words[2:4] == ["context", "from"]):
+                words[place] = names.get(words[place], words[place])
+    return tuple(words)
 
 
 def _renamed(body: Mapping[Any, Any], names: Mapping[str, str], path: Path, written: dict[Path, str]) -> dict[Any, Any]:
