@@ -70,3 +70,20 @@ def test_a_syntax_error_has_its_place(template: str, line: int, column: int) -> 
     fault = names_used(template).fault
     assert fault is not None
     assert (fault.line, fault.column) == (line, column)
+
+
+def test_what_stands_beside_a_broken_tag_is_read() -> None:
+    found = names_used("{{ oops( }} {{ a.b | nofilter }}\n{% if %}{{ c }}{% endif %} {{ 1 + }}{{ d }}")
+    assert found.fault is not None
+    assert [(one.line, one.column) for one in (found.fault, *found.further)] == [(1, 10), (2, 7), (2, 35)]
+    assert [(use.text, use.line, use.column) for use in found.uses] == [("a.b", 1, 16), ("c", 2, 12), ("d", 2, 40)]
+    assert [(word.name, word.column) for word in found.unknown_filters] == [("nofilter", 22)]
+
+
+@pytest.mark.parametrize(
+    "template", ["{% for x in %}{{ x }}{% endfor %}", "{% set x = %}{{ x }}", "{{}}", "{{\n( }}{{ x }}"]
+)
+def test_a_broken_tag_that_gives_a_name_or_has_no_room_hides_the_rest(template: str) -> None:
+    found = names_used(template)
+    assert found.fault is not None
+    assert found.further == found.uses == ()

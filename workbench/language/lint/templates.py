@@ -169,8 +169,7 @@ def files(facts: Facts) -> Iterator[Finding]:
 def syntax(facts: Facts) -> Iterator[Finding]:
     """L601, L603."""
     for text, found in facts.read_texts:
-        if found.fault is not None:
-            fault = found.fault
+        for fault in (found.fault, *found.further) if found.fault is not None else ():
             yield _report(facts, "L601", text, fault.line, fault.column, "", problem=fault.message)
         for kind, words, known in (("filter", found.unknown_filters, FILTERS), ("test", found.unknown_tests, TESTS)):
             for word in words:

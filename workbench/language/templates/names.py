@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.meta import find_undeclared_variables
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.language.clean import clean_line
 from workbench.language.templates.sandbox import SANDBOX, place_of
@@ -127,22 +128,64 @@ class Comparison(Struct, frozen=True):
 
 
 class TemplateNames(Struct, frozen=True):
-    """All that a template refers to. With a ``fault`` the rest is empty."""
+    """All that a template refers to. With a ``fault``, what the rest of it refers to, as far as it can be read."""
 
     uses: tuple[NameUse, ...] = ()
     unknown_filters: tuple[Word, ...] = ()
     unknown_tests: tuple[Word, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     fault: TemplateFault | None = None
+    further: tuple[TemplateFault, ...] = ()
+    """Those behind the first fault, in other tags."""
 
     @property
     def roots(self) -> frozenset[str]:
         return frozenset(use.root for use in self.uses)
 
 
+_ROUNDS = 8
+"""So many faulty tags of a template are looked over."""
+
+
 @lru_cache(maxsize=512)
 def names_used(template: str) -> TemplateNames:
-    """Read a template's names. Never raises; a template that cannot be parsed gives its fault."""
+    """Read a template's names. Never raises; a template that cannot be parsed gives its faults: an expression or a
+    condition that is wrong is taken out, so that the rest can be read."""
+    faults: list[TemplateFault] = []
+    text = template
+    for _ in range(_ROUNDS):
+        found = _names_of(text)
+        if found.fault is None:
+            break
+        faults.append(found.fault)
+        text = _without(_LINE_END.sub("\n", text), found.fault)
+        if not text:
+            break
+    return replace(found, fault=faults[0], further=tuple(faults[1:])) if faults else found
+
+
+_PIECE = re.compile(r"\{#.*?#\}|(?P<print>\{\{.*?\}\})|\{%[-+]?\s*(?P<test>(?:el)?if)\b.*?%\}", re.DOTALL)
+
+
+def _without(template: str, fault: TemplateFault) -> str:
+    """The template with the expression or condition at a fault made harmless, all else at its place; empty if the fault
+    is elsewhere: without the name that a loop or ``set`` gives, others would seem to be missing."""
+    lines = template.split("\n")
+    at = sum(len(line) + 1 for line in lines[: fault.line - 1]) + fault.column - 1
+    for piece in _PIECE.finditer(template):
+        if not piece.start() <= at < piece.end() or not (piece["print"] or piece["test"]):
+            continue
+        harmless = "{{0" if piece["print"] else f"{{%{piece['test']} 0"
+        taken, rest = piece[0][: len(harmless)], piece[0][len(harmless) : -2]
+        if "\n" in taken or len(piece[0]) < len(harmless) + 2:
+            return ""
+        blank = "".join(char if char == "\n" else " " for char in rest)
+        return template[: piece.start()] + harmless + blank + piece[0][-2:] + template[piece.end() :]
+    return ""
+
+
+def _names_of(template: str) -> TemplateNames:
+    """The names of a template, or its first fault."""
     try:
         tree = SANDBOX.parse(template)
         filters = tuple(_unknown(tree, nodes.Filter, SANDBOX.filters, "string"))
