@@ -371,6 +371,24 @@ def test_a_prompt_of_claude_code_that_goes_back_begins_a_context_there() -> None
     assert conversation.notes == ("what was said after a place that the session went back to is a context of its own",)
 
 
+def test_answers_with_ids_of_their_own_are_calls_of_their_own() -> None:
+    def line(own: str, part: dict[str, Any], tokens: int) -> dict[str, Any]:
+        usage = {"input_tokens": tokens, "output_tokens": 2}
+        message = {"id": own, "role": "assistant", "content": [part], "usage": usage}
+        return {"type": "assistant", "sessionId": "s", "timestamp": AT, "message": message}
+
+    call = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}}
+    conversation = read(
+        {"type": "user", "sessionId": "s", "timestamp": AT, "message": {"role": "user", "content": ASK}},
+        line("m1", {"type": "text", "text": PLAN}, 10),
+        line("m1", {"type": "text", "text": "Now."}, 10),
+        line("m2", call, 20),
+        line("m3", {"type": "text", "text": ANSWER}, 30),
+    )
+    assert counts(conversation) == [Usage(input=number, output=2) for number in (10, 20, 30)]
+    assert [text for _, text in spoken(conversation.threads[0].said)][1] == f"{PLAN}\nNow."
+
+
 def test_lines_of_qwen_code_have_their_counts_beside_the_message() -> None:
     beside = {"sessionId": "s", "timestamp": AT}
     counted = {"promptTokenCount": 50, "candidatesTokenCount": 6, "totalTokenCount": 56}

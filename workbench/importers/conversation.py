@@ -49,6 +49,8 @@ class Call(Struct, frozen=True):
     """``estimate`` if the source says that it worked the cost out itself."""
     recorded: bool = False
     """Whether the source says that a recording answered: the cost is of then."""
+    answer_id: str = ""
+    """Of its answer at the provider: pieces of one answer share it."""
 
 
 class ImportedMessage(Struct, frozen=True):

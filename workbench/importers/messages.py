@@ -309,7 +309,7 @@ def joined(said: Sequence[ImportedMessage], items: Container[int] = ()) -> list[
             last is not None
             and one.role == last.role == "assistant"
             and one.name == last.name  # answers of several agents stay apart
-            and (_loose(last) or (_loose(one) and one.calls) or (i in items and i - 1 in items))
+            and _is_same_answer(last, one, in_items=i in items and i - 1 in items)
         ):
             reasoning = [*array(last.extra.get("reasoning")), *array(one.extra.get("reasoning"))]
             extra = {**last.extra, **one.extra} | ({"reasoning": reasoning} if reasoning else {})
@@ -318,6 +318,13 @@ def joined(said: Sequence[ImportedMessage], items: Container[int] = ()) -> list[
         else:
             found.append(one)
     return found
+
+
+def _is_same_answer(last: ImportedMessage, one: ImportedMessage, *, in_items: bool) -> bool:
+    """Whether two consecutive messages are pieces of one answer: told by its id, where the file states it for both."""
+    if last.call is not None and one.call is not None and last.call.answer_id and one.call.answer_id:
+        return last.call.answer_id == one.call.answer_id
+    return in_items or _loose(last) or (_loose(one) and bool(one.calls))
 
 
 def _loose(one: ImportedMessage) -> bool:

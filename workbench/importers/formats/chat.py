@@ -179,4 +179,5 @@ def _call(body: Mapping[str, Any], model: str) -> Call:
         string(told.get("provider")),
         string(body.get("stop_reason")) or string(told.get("finish_reason")),
         at=moment(body.get("ts") or body.get("timestamp") or body.get("created_at")),
+        answer_id=string(body.get("id")),
     )
