@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.command import run_cli
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, ImportedMessage
 from workbench.importers.reading import read_file
@@ -519,3 +521,29 @@ def test_roles_that_are_names_of_agents_are_answers_of_these_agents() -> None:
     assert thread.calls == 3
     (mixed,) = read({"history": [*bodies, {"role": "Assistant", "content": "So?"}]}, name="openai").threads
     assert mixed.calls == 4
+
+
+def test_a_hidden_prompt_of_any_size_leaves_the_run_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def line(kind: str, content: str, **more: Any) -> dict[str, Any]:
+        message = {"role": kind, "content": content, **more}
+        return {"type": kind, "sessionId": "s", "timestamp": AT, "message": message}
+
+    def answer(own: str, read: int, written: int) -> dict[str, Any]:
+        usage = {"input_tokens": 4, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+        return line("assistant", ANSWER, id=own, model="claude-sonnet-4-20250514", usage={**usage, "output_tokens": 9})
+
+    lines = [
+        line("user", "hi"),
+        answer("m1", 0, 90_000),
+        line("user", "and?"),
+        answer("m2", 90_000, 40),
+        line("user", "more"),
+        answer("m3", 90_040, 40),
+    ]
+    Path("chat.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert run_cli("import", "chat.jsonl").code == 0
+    shown = run_cli("show", "--plain").out
+    assert "damaged" not in shown
+    assert "calls    3   in 270,132" in shown

@@ -186,14 +186,19 @@ class _Forecast(Struct):
             raise ValueError("has 'tokens' outside of their bounds")
         costs = self.cost_low, self.cost, self.cost_high if high is not None else self.cost
         missing = {cost is None for cost in costs}
-        if len(missing) > 1 or (high is None and self.cost_high is not None) or not _near(costs):
+        counts = low, tokens, high if high is not None else tokens
+        if len(missing) > 1 or (high is None and self.cost_high is not None) or not _near(costs, counts):
             raise ValueError("has a 'cost' outside of its bounds")
 
 
-def _near(costs: Sequence[float | None]) -> bool:
-    """Returns whether a cost and its bounds are of the same order: a cached token may cost a hundredth."""
+def _near(costs: Sequence[float | None], counts: Sequence[float]) -> bool:
+    """Returns whether a cost and its bounds are of the same order, or the prices of a token that they come to: a cached
+    token may cost a hundredth. The counts may differ by any factor, as a hidden prompt may have any size."""
     known = [cost for cost in costs if cost is not None]
-    return not known or max(known) <= max(1000 * min(known), 1e-3) or 0.0 in known
+    if not known or max(known) <= max(1000 * min(known), 1e-3) or 0.0 in known:
+        return True
+    each = [cost / max(count, 1) for cost, count in zip(costs, counts, strict=True) if cost is not None]
+    return max(each) <= 1000 * min(each)
 
 
 class _Price(Struct):
