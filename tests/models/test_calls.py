@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.dialects import Reply
 from tests.support.loopback import Loopback
+from tests.support.waiting import PATIENCE
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -28,7 +29,7 @@ def loaded() -> None:
 
 
 def model_of(env: dict[str, str]) -> LiteLLM:
-    return LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=20.0)
+    return LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=PATIENCE)
 
 
 def test_calls_at_once_find_the_keys_of_their_own_projects(monkeypatch: pytest.MonkeyPatch) -> None:

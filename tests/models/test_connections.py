@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.dialects import Reply
 from tests.support.loopback import Loopback
+from tests.support.waiting import PATIENCE
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -60,7 +61,7 @@ def asks(model: str, text: str = "hi") -> Request:
 
 def ask(url: str, model: str = "m") -> Answer:
     async def call() -> Answer:
-        llm = LiteLLM(lambda name: resolve(name, url, {}), PriceTable(), timeout_s=20.0)
+        llm = LiteLLM(lambda name: resolve(name, url, {}), PriceTable(), timeout_s=PATIENCE)
         try:
             return await llm.complete(asks(model), Place(), {}, lambda text: None)
         finally:
@@ -190,7 +191,7 @@ async def test_a_request_that_fails_raises_what_happened_and_frees_its_connectio
 @pytest.mark.parametrize("model", ["closes", "closesunread"])
 def test_calls_in_a_row_pass_where_a_connection_announced_as_kept_is_closed(model: str) -> None:
     async def calls(url: str, count: int) -> list[str]:
-        llm = LiteLLM(lambda name: resolve(name, url, {}), PriceTable(), timeout_s=20.0)
+        llm = LiteLLM(lambda name: resolve(name, url, {}), PriceTable(), timeout_s=PATIENCE)
         try:
             return [
                 (await llm.complete(asks(f"{model}", f"call {n}"), Place(), {}, lambda text: None)).text

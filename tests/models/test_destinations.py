@@ -13,6 +13,7 @@ import pytest
 from scripts.try_providers import MODELS, PAGE, value_of
 from tests.support.dialects import Reply
 from tests.support.loopback import Loopback
+from tests.support.waiting import PATIENCE
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -28,7 +29,7 @@ OPENAI_USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 def ask(model: str, env: Mapping[str, str], *, stream: bool = True) -> Answer:
     async def call() -> Answer:
-        llm = LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=20.0, stream=stream)
+        llm = LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=PATIENCE, stream=stream)
         try:
             request = Request(model, {}, (), (Message("user", "hi"),), "digest")
             return await llm.complete(request, Place(), {}, lambda text: None)

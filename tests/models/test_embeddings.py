@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.loopback import Loopback
+from tests.support.waiting import PATIENCE
 from workbench.context.scoring import cosine
 from workbench.engine.contracts import EmbeddedTexts, ModelFault
 from workbench.models.embeddings import LEXICAL, LEXICAL_SIZE, LexicalEmbedder, LiteLLMEmbedder, vector_of
@@ -26,14 +27,14 @@ def provider() -> Iterator[Loopback]:
         yield server
 
 
-def embedder(provider: Loopback, timeout: float = 20.0) -> LiteLLMEmbedder:
+def embedder(provider: Loopback, timeout: float = PATIENCE) -> LiteLLMEmbedder:
     def at(name: str) -> Resolved:
         return resolve(name, provider.url, {"WORKBENCH_API_KEY": KEY})
 
     return LiteLLMEmbedder(at, PriceTable({}), timeout_s=timeout)
 
 
-def embed(provider: Loopback, *texts: str, model: str = "tiny", timeout: float = 20.0) -> EmbeddedTexts:
+def embed(provider: Loopback, *texts: str, model: str = "tiny", timeout: float = PATIENCE) -> EmbeddedTexts:
     return asyncio.run(embedder(provider, timeout).embed(texts, model))
 
 

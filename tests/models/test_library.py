@@ -55,7 +55,7 @@ lost.run_until_complete(asyncio.sleep(0))
 assert os.environ["DEEPSEEK_API_KEY"] == "lost"
 lost.close()
 env = {"DEEPSEEK_API_BASE": sys.argv[1], "DEEPSEEK_API_KEY": "found"}
-model = llm.LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=20.0)
+model = llm.LiteLLM(lambda name: resolve(name, "", env), PriceTable(), env=env, timeout_s=100.0)
 request = Request("deepseek/m", {}, (), (Message("user", "hi"),), "d")
 asyncio.run(model.complete(request, Place(), {}, lambda text: None))
 assert not task.done()
@@ -78,7 +78,7 @@ def test_litellm_loads_late_without_the_network_and_without_a_dotenv_file_and_no
             env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=2 * PATIENCE,
         )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert [request.headers["authorization"] for request in provider.requests] == ["Bearer found"]

@@ -482,10 +482,11 @@ def test_one_deadline_holds_for_the_whole_call(start: Start, stream: bool) -> No
 
 @pytest.mark.fault("F26")
 def test_a_stream_that_stands_still_runs_into_the_deadline_and_keeps_its_text(start: Start) -> None:
-    fault = start().fault("sstall", timeout=0.3)
+    """The deadline leaves a busy machine the time to read what comes before."""
+    fault = start().fault("sstall", timeout=3)
 
     assert (fault.kind, fault.partial) == ("timeout", "The first half of an")
-    assert fault.message == "the answer was cut off after 0.3 s"
+    assert fault.message == "the answer was cut off after 3 s"
 
 
 @pytest.mark.fault("F26")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.faults import FAULTS
 from tests.support.loopback import Handler, Loopback, Received
+from tests.support.waiting import PATIENCE
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -83,7 +84,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
         monkeypatch.setitem(FAULTS, "raw", sends)
 
         async def call(url: str) -> Answer:
-            llm = LiteLLM(lambda name: resolve(name, url, {}), PriceTable(), timeout_s=20.0, stream=stream)
+            llm = LiteLLM(lambda name: resolve(name, url, {}), PriceTable(), timeout_s=PATIENCE, stream=stream)
             try:
                 request = Request("raw", {}, (), (Message("user", "hi"),), "d")
                 return await llm.complete(request, Place(), {}, lambda text: None)

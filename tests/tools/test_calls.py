@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from workbench.tools.sandbox import FinishedCommand, Sandbox, bwrap, calls
 
 NO = "[Errno 1] Operation not permitted"
@@ -21,7 +22,7 @@ def python(sandbox: Sandbox, *statements: str) -> FinishedCommand:
     script += "open('f', 'w').close()\n"
     for statement in statements:
         script += f"try:\n    {statement}\n    print('done')\nexcept OSError as fault:\n    print(str(fault)[:33])\n"
-    return asyncio.run(sandbox.run(["/bin/sh", "-c", f"python3 -c {shlex.quote(script)}"], timeout_s=20))
+    return asyncio.run(sandbox.run(["/bin/sh", "-c", f"python3 -c {shlex.quote(script)}"], timeout_s=PATIENCE))
 
 
 @pytest.fixture(params=["bwrap", "landlock"])

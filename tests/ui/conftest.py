@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workbench.tui import early_keys, notices
+from workbench.tui import early_keys
 from workbench.views.numbers import clock, day_and_time
 
 
@@ -28,10 +28,3 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test needs no time to see what opens by itself."""
     monkeypatch.setattr(early_keys, "REACTION", 0.0)
-
-
-@pytest.fixture(autouse=True)
-def _until_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message stays until a busy machine has let the test see it, not for some seconds."""
-    monkeypatch.setattr(notices, "SECONDS", dict.fromkeys(notices.SECONDS, 600.0))
-    monkeypatch.setattr(notices, "READ", 600.0)

@@ -296,6 +296,7 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
 
 async def assert_the_way_out_is_offered_in_the_smallest_terminal(it: Bench) -> None:
     had = it.app.size
+    it.app.notices.clear()
     await it.pilot.resize_terminal(40, 12)
     await it.until(lambda: screen_text(it.app).split("\n")[11].rstrip().endswith("esc back"), "no way out is offered")
     await it.pilot.resize_terminal(*had)
