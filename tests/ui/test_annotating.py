@@ -14,6 +14,7 @@ from workbench.engine.journal.annotations import Annotations, Change, Labels
 from workbench.store.store import Store
 from workbench.tui.screens.annotator import NoteDialog
 from workbench.tui.screens.runs import RunsScreen
+from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.entry import LineInput
 from workbench.workspace.links import SharedLinks
 
@@ -157,3 +158,6 @@ async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(
         here = it.presenter.state.call
         assert here is not None
         assert taken[0].endswith(f"#{here.place}"), "it leads to the call that is looked at"
+        await it.until(lambda: isinstance(it.app.screen, Sheet), "the address is not shown")
+        assert taken[0] in "".join(line.strip(" │┃") for line in screen_text(it.app).splitlines())
+        assert f"workbench link --revoke {link.id}" in screen_text(it.app)

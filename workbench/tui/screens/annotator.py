@@ -16,10 +16,13 @@ from workbench.engine.journal.annotations import DOWN, LONGEST_NOTE, UP, Annotat
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.sheet import Sheet
 from workbench.tui.text import plain
 from workbench.tui.widgets.area import WritingArea
 from workbench.views.annotations import score_words
+from workbench.views.cells import Span
 from workbench.views.keys import told
+from workbench.views.text import TextLine, TextRows, text_lines
 from workbench.workspace.annotating import annotated, known_tags
 from workbench.workspace.links import SharedLinks, address_of
 
@@ -138,7 +141,7 @@ class Annotator:
                 self._write(target, change, f"{said}: {target.name}.")
 
     def link(self, project: Project, run_id: str, session_id: str, name: str, place: Place = Place()) -> None:
-        """Make a read-only link, and copy it."""
+        """Make a read-only link, copy it, and show it: a clipboard may be missing, and nothing tells it later."""
         services, later = self._host.services, self._host.later
 
         def work() -> None:
@@ -149,8 +152,12 @@ class Annotator:
                 later(services.say, f"links cannot be kept: {fault.strerror}", "error")
                 return
             address = address_of(link, token, links.port, str(place) if place != Place() else "")
-            until = f"works while 'workbench serve' runs, until {link.until[:10]}"
-            later(services.copy, address, f"a read-only link to {name} ({link.id}, {until})")
+            until = f"It works while 'workbench serve' runs, until {link.until[:10]}. "
+            until += f"'workbench link --revoke {link.id}' ends it before."
+            lines = [TextLine(address, "accent"), TextLine(""), *text_lines(until)]
+            title: tuple[Span, ...] = (("Read-only link", "title"), (f"  {name}", "name"))
+            later(services.push_unasked, Sheet(TextRows(lines, title, copy=address)))
+            later(services.copy, address, f"a read-only link to {name}")
 
         self._host.in_background(work, "link")
 
