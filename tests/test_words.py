@@ -24,6 +24,7 @@ FEWEST = 4
 BY_CHANCE = (
     # What programs of other makers call things: each reader and writer of a format stands for itself.
     {"temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty"},
+    {"content", "reasoning", "reasoning_content", "refusal"},
     # Colours that a theme must have, and those that a palette shows.
     {"accent", "background", "error", "foreground", "primary", "secondary", "success", "warning"},
     # Slots of a cursor in two languages; parts of the system that two kinds of sandbox show.
