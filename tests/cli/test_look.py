@@ -126,7 +126,7 @@ def test_a_context_as_text_names_the_rule_and_the_line(ran: Cli) -> None:
     out = ran("context", "s", "--at", "look:3", "--plain").out
     row = next(line for line in out.splitlines() if "masked: age" in line)
     assert row.split()[:5] == ["4", "user", "turn", "1", "read_file"]
-    assert "L8" in row
+    assert ":8" in row
     assert "◌" not in out, "plain output has words"
 
 

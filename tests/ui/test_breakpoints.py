@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.bench import bench, session_at
+from tests.ui.support import triage_story
 from tests.ui.test_hostile import ALL, assert_harmless
 from workbench.engine.debugger.stepper import Breakpoint
 from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames
@@ -154,6 +155,18 @@ async def test_a_disabled_breakpoint_stops_no_run(tmp_path: Path) -> None:
         held = it.presenter.state.held
         assert held is not None
         assert held.place.phase == "other"
+
+
+async def test_a_row_that_sums_up_takes_no_breakpoint(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+        tree = it.screen.tree_pane
+        await it.press("shift+tab")
+        tree.focus()
+        await it.press("G")
+        await it.until(lambda: (node := it.screen.panes.tree_node()) is not None and node.id == ("total",))
+        await it.press("f9")
+        await it.until(lambda: "No breakpoint here: select a phase, a turn or a node." in it.text())
+        assert it.session.stepper.breakpoints == []
 
 
 async def test_hostile_breakpoints_show_as_they_are(tmp_path: Path) -> None:

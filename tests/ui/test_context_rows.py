@@ -34,7 +34,7 @@ def shown(rows: ContextRows, width: int = 96) -> list[str]:
 
 def test_every_entry_has_a_row_with_its_origin_its_reason_and_its_line() -> None:
     lines = shown(ContextRows(last_call(triage_story()), View()))
-    assert lines[2].split() == ["3", "┃", "user", "↪", "intake.output", "context.from[0]", "L16", "234", "234"]
+    assert lines[2].split() == ["3", "┃", "user", "↪", "intake.output", "context.from[0]", ":16", "234", "234"]
     assert lines[6].split() == [
         "6",
         "tool",
@@ -47,10 +47,17 @@ def test_every_entry_has_a_row_with_its_origin_its_reason_and_its_line() -> None
         "2",
         ">",
         "1",
-        "L22",
+        ":22",
         "984",
         "15",
     ]
+
+
+def test_what_no_file_decided_has_no_line_of_one() -> None:
+    rows = ContextRows(last_call(triage_story()), View(filed=False))
+    lines = shown(rows)
+    assert not any(" line " in line or ":16" in line for line in lines)
+    assert lines[2].split() == ["3", "┃", "user", "↪", "intake.output", "context.from[0]", "234", "234"]
 
 
 def test_the_cache_break_stands_before_the_first_message_outside_the_prefix() -> None:

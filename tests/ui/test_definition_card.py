@@ -60,7 +60,7 @@ def test_the_card_says_what_the_next_run_is_given_and_which_line_says_what() -> 
     assert [rows.facts[index].is_input for index in (0, 1, 2)] == [True, True, False]
     tools = next(fact for fact in rows.facts if fact.label == "tools")
     assert tools.line == 7
-    assert next(line for line in lines if "answered" in line).rstrip().endswith("L7")
+    assert next(line for line in lines if "answered" in line).rstrip().endswith(":7")
 
 
 def test_a_node_of_a_pipeline_says_which_fidelity_it_has() -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 
 from tests.support.waiting import PATIENCE
@@ -260,6 +261,18 @@ async def test_a_file_that_is_not_there_is_offered_to_be_made(tmp_path: Path) ->
         await it.press("escape")
         await it.until(lambda: it.app.session is not None, "it did not open")
         assert it.session.file == tmp_path / "ticket.yaml"
+
+
+def test_a_run_that_waits_for_a_person_is_told_from_one_that_runs(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    stored = replace(store.summary(FAILED), status="running", asking=True)
+    listed = [ListedCascade(tmp_path / "a.yaml", "a.yaml", "a")]
+    waits, runs = (
+        CascadeRows(listed, {}, {"a.yaml": replace(stored, asking=asking)}).row(0, 100).text for asking in (True, False)
+    )
+    assert "? 11-04 14:02 waits for you" in waits
+    assert "waits" not in runs
+    assert "? " not in runs
 
 
 async def test_home_says_when_a_file_ran_last_and_for_how_much(tmp_path: Path) -> None:

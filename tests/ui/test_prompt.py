@@ -71,6 +71,7 @@ async def test_a_prompt_is_written_answered_and_left(tmp_path: Path) -> None:
         await what_is_typed_and_corrected_at_once_is_written_in_its_order(it)
         await it.press("escape")
         await all_lines_of_a_pasted_text_are_taken_or_none_with_a_word(it)
+        await tab_completes_what_is_written_and_leaves_the_prompt_open(it)
 
 
 async def all_lines_of_a_pasted_text_are_taken_or_none_with_a_word(it: Bench) -> None:
@@ -87,6 +88,18 @@ async def all_lines_of_a_pasted_text_are_taken_or_none_with_a_word(it: Bench) ->
     await it.until(lambda: entry.value.endswith("again"))
     await it.press("enter")
     assert given == ["ingest workers time out again"]
+
+
+async def tab_completes_what_is_written_and_leaves_the_prompt_open(it: Bench) -> None:
+    given: list[str] = []
+    it.screen.ask("name", done=given.append, words=lambda: ("intake", "triage"))
+    await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+    await it.press("tab", "shift+tab", "t", "r")
+    await it.until(lambda: "triage" in it.text().splitlines()[-1])
+    await it.press("tab")
+    await it.until(lambda: it.screen.query_one(Prompt).query_one(Input).value == "triage")
+    await it.press("enter")
+    assert given == ["triage"]
 
 
 async def an_answer_is_given_once_however_often_enter_is_pressed(it: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.test_compare import CASCADE
@@ -197,6 +198,41 @@ async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tm
         run = screen.run()
         assert run is not None
         await it.until((tmp_path / f"{run.name}.cascade.yaml").exists, "the usual name is not taken")
+
+
+async def test_a_found_run_runs_again_with_its_own_input(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    (tmp_path / "log_triage.input.json").write_text('{"log": "today.log"}')
+    async with bench(tmp_path, given={"log": "today.log"}) as it:
+        screen = await opened(it)
+        await go_to(it, screen, PARENT)
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.screen and it.screen.shows(PARENT), "the run does not show")
+        await it.press("r")
+        await it.until(lambda: it.session.run_id != PARENT and it.presenter.state.started, "nothing began")
+        started = next(iter(store.events(it.session.run_id)))
+        assert started.data["input"] == {"log": "night.log"}
+        assert json.loads((tmp_path / "log_triage.input.json").read_text()) == {"log": "today.log"}
+
+
+async def test_keys_are_offered_that_the_run_under_the_cursor_can_follow(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path, size=(200, 50)) as it:
+        screen = await opened(it)
+        for run_id, resumes, forks in ((PARENT, False, True), (FORK, True, True), (IMPORTED, False, False)):
+            await go_to(it, screen, run_id)
+            last = screen_text(it.app).splitlines()[-1]
+            assert ("c resume" in last, "F fork" in last) == (resumes, forks), run_id
+
+
+async def test_a_click_on_the_title_of_a_column_orders_the_runs_by_it(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        for title, order in (("cost", "cost"), ("tokens", "tokens"), ("started", "newest")):
+            head = screen_text(it.app).splitlines()[1]
+            await it.pilot.click(screen.list_pane, offset=(head.index(title) + 1, 1))
+            await it.until(lambda order=order: screen.listing.wanted.order == order, f"not by {order}")
 
 
 async def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:

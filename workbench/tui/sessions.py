@@ -418,7 +418,8 @@ class Sessions:
     ) -> None:
         session = make(workspace)
         opened = opened_session(session, fresh=self._host.fresh)
-        self._open(replace(opened, given=default_input(session.file)), then, same)
+        given = default_input(session.file) if session.viewed is None else session.viewed.input_for(session.file)
+        self._open(replace(opened, given=given), then, same)
 
     def same_beside(self, then: Callable[[], object], source: str = "") -> None:
         """Open what is shown once more, in a tab of its own, with the same inputs and breakpoints; then call ``then``,

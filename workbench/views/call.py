@@ -35,11 +35,11 @@ _SHORT = 200
 class CallView(View):
     """A call's totals, then one line per entry."""
 
-    def __init__(self, call: CallState, texts: dict[str, str] | None = None) -> None:
+    def __init__(self, call: CallState, texts: dict[str, str] | None = None, *, filed: bool = True) -> None:
         """With ``texts``, what was sent stands below each entry. It takes down where each long message stands, by its
         hash: in the calls after that it is named and not repeated, or what is printed of a run would grow with the
-        square of its turns."""
-        self.call, self.texts = call, texts
+        square of its turns. ``filed``: whether a file decided what was sent, so that its lines tell something."""
+        self.call, self.texts, self.filed = call, texts, filed
 
     def blocks(self) -> Iterator[Block]:
         call = self.call
@@ -49,7 +49,10 @@ class CallView(View):
         texts: list[str] = []
         sent = [""] * len(call.entries) if self.texts is None else _texts(call, self.texts)
         for index, entry in enumerate(call.entries):
-            rows += [_row(index, entry, call, index in cached), *(_part(part, entry) for part in entry.parts)]
+            rows += [
+                _row(index, entry, call, index in cached, self.filed),
+                *(_part(part, entry) for part in entry.parts),
+            ]
             # What was sent stands below all that it was made of.
             texts += [*("" for _ in entry.parts), sent[index]]
         besides = list(_besides(call))
@@ -63,7 +66,7 @@ class CallView(View):
                 yield TextBlock(call.answer.text, "    ")
 
     def json(self) -> dict[str, Any]:
-        return context_json(self.call)
+        return context_json(self.call, filed=self.filed)
 
 
 def _answered(call: CallState) -> str:
@@ -122,7 +125,7 @@ def _totals(call: CallState) -> Iterator[Block]:
         yield (Cell(f"  cache: {forecast.reason}", "dim"),)
 
 
-def _row(index: int, entry: Entry, call: CallState, cached: bool) -> list[Piece]:
+def _row(index: int, entry: Entry, call: CallState, cached: bool, filed: bool) -> list[Piece]:
     changed = entry.action is not Action.KEPT
     token = (
         "faint"
@@ -145,7 +148,7 @@ def _row(index: int, entry: Entry, call: CallState, cached: bool) -> list[Piece]
         Cell(origin(entry), token),
         Cell("".join(glyphs), token, " ".join(words)),
         Cell(why, token or "dim"),
-        Cell(f"L{entry.rule.line}" if entry.rule.line else "", "dim"),
+        Cell(f":{entry.rule.line}" if filed and entry.rule.line else "", "dim"),
         Cell(count(entry.tokens_full, entry.grade), "dim" if entry.sent is None else ""),
         Cell(UNKNOWN if entry.sent is None else count(entry.tokens_sent, entry.grade), token),
         Cell(SIGNS["cached"].glyph if cached else "", "cached", "yes" if cached else ""),
@@ -181,7 +184,7 @@ def _besides(call: CallState) -> Iterator[list[Piece]]:
             yield ["", "", Cell(name, "dim"), "", "", "", *numbers, ""]
 
 
-def context_json(call: CallState) -> dict[str, Any]:
+def context_json(call: CallState, *, filed: bool = True) -> dict[str, Any]:
     """One call with every entry: its message as stored, the text sent instead, and the rule that decided."""
     cached = cached_entries(call)
     forecast = call.forecast
@@ -201,11 +204,11 @@ def context_json(call: CallState) -> dict[str, Any]:
         },
         "unstated": call.unstated,
         "notes": list(call.notes),
-        "entries": [_entry_json(i, entry, call, i in cached) for i, entry in enumerate(call.entries)],
+        "entries": [_entry_json(i, entry, call, i in cached, filed) for i, entry in enumerate(call.entries)],
     }
 
 
-def _entry_json(index: int, entry: Entry, call: CallState, cached: bool) -> dict[str, Any]:
+def _entry_json(index: int, entry: Entry, call: CallState, cached: bool, filed: bool) -> dict[str, Any]:
     changed = entry.sent is not None and entry.sent != entry.item.message
     return {
         "number": index + 1,
@@ -216,7 +219,7 @@ def _entry_json(index: int, entry: Entry, call: CallState, cached: bool) -> dict
         "action": str(entry.action),
         "why": explain(entry, call.place),
         "rule": entry.rule.path,
-        "line": entry.rule.line or None,
+        "line": (filed and entry.rule.line) or None,
         "tokens_full": entry.tokens_full,
         "tokens_sent": entry.tokens_sent,
         "grade": str(entry.grade),

@@ -29,6 +29,8 @@ class Needs(Struct, frozen=True):
     """The same without the turn, which the row above tells, too."""
     why: int = 400
     tokens: int = TOKENS - 2
+    line: int = LINE
+    """0 where no entry has a line of a file."""
 
 
 class Columns(Struct, frozen=True):
@@ -41,6 +43,7 @@ class Columns(Struct, frozen=True):
     source: int
     why: int
     tokens: int = TOKENS
+    line: int = LINE
 
     @property
     def indent(self) -> str:
@@ -50,7 +53,7 @@ class Columns(Struct, frozen=True):
     @property
     def rest(self) -> int:
         """Cells from the column ``why`` to the last column."""
-        return self.why + LINE + self.tokens
+        return self.why + self.line + self.tokens
 
     def row(self, left: list[Span], *right: Span, tone: str = "") -> Row:
         """A row whose last columns keep their places while the rest is cut."""
@@ -64,7 +67,7 @@ class Columns(Struct, frozen=True):
         """The names of the columns."""
         number = " " + fit("#", self.number, "right")
         left = f"{number:<{len(self.indent)}}{fit('role', ROLE)}   {fit('from', self.source)}{fit('why', self.why)}"
-        return self.row([(left + fit("line", LINE, "right"), "head")], ("full", "head"), ("sent", "head"))
+        return self.row([(left + fit("line", self.line, "right"), "head")], ("full", "head"), ("sent", "head"))
 
 
 @lru_cache(maxsize=64)
@@ -72,7 +75,7 @@ def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
     """The columns for a pane of ``width`` cells and so many entries. What one column does not need, the other gets."""
     number = len(str(entries))
     tokens = max(len("full") + 2, min(TOKENS, needs.tokens + 2))
-    fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * tokens + 1
+    fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + needs.line + 2 * tokens + 1
     flexible = max(12, width - fixed)
     if tokens > max(len("full"), needs.tokens) + 1 and needs.name + 1 > flexible - LEAST_WHY:
         # A space between two numbers is enough where names would be cut for the second one.
@@ -82,4 +85,4 @@ def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
     share = max(min(flexible * 45 // 100, max(SOURCE, flexible - WHY)), flexible - needs.why - 1)
     share = max(share, min(needs.name + 1, flexible - least_why))
     source = max(7, min(27, needs.source + 1, share))
-    return Columns(width, number, marked, source, flexible - source, tokens)
+    return Columns(width, number, marked, source, flexible - source, tokens, needs.line)

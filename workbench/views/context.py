@@ -18,7 +18,7 @@ from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.views import answer, entry
 from workbench.views.answer import LiveCall
 from workbench.views.cells import Row, Span, Target, crop, dropping, flat, justify, width_of
-from workbench.views.columns import Columns, Needs, columns
+from workbench.views.columns import LINE, Columns, Needs, columns
 from workbench.views.filter_result import TITLE_FRAME
 from workbench.views.model import Rows
 from workbench.views.numbers import UNPRICED, count, money, plural
@@ -191,6 +191,8 @@ class View(Struct, frozen=True):
     max_turns: int = 0
     divided: bool = False
     """Whether no colours tell the parts of the bar apart."""
+    filed: bool = True
+    """Whether a file decided: the lines of what stands for a watched program tell nothing."""
 
 
 class ContextRows(Rows):
@@ -366,6 +368,7 @@ class ContextRows(Rows):
             max((cell_len(entry.without_turn(one)) for one in sources), default=0),
             max((cell_len(flat(broken[0].message if broken else why)) for _, why, broken in told), default=0),
             len(count(most, self.call.grade)),
+            LINE if self.view.filed else 0,
         )
 
     def _told(self, index: int) -> tuple[Entry, str, list[BrokenInvariant]]:

@@ -173,7 +173,7 @@ class Card(Rows):
 
     def row(self, index: int, width: int) -> Row:
         fact = self.facts[index]
-        line: tuple[Span, ...] = ((f"L{fact.line} ", "faint"),) if fact.line else ()
+        line: tuple[Span, ...] = ((f":{fact.line} ", "faint"),) if fact.line else ()
         left = crop(((f" {fit(fact.label, 12)}", "head"), *fact.spans), max(1, width - width_of(line) - 1))
         return Row(justify(left, line, width))
 
@@ -186,7 +186,7 @@ class Card(Rows):
         first = self.row(index, width)
         lines = wrapped(fact.spans, room)
         blank: Span = (" " * 13, "plain")
-        right: tuple[Span, ...] = ((f"L{fact.line} ", "faint"),) if fact.line else ()
+        right: tuple[Span, ...] = ((f":{fact.line} ", "faint"),) if fact.line else ()
         head: tuple[Span, ...] = ((f" {fit(fact.label, 12)}", "head"), *lines[0])
         rest = (Row(crop((blank, *line), width), first.tone) for line in lines[1:])
         return (Row(justify(head, right, width), first.tone), *rest)

@@ -13,7 +13,7 @@ from workbench.context.place import Place
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.parts import CallState
 from workbench.views.cells import Row, Span, crop, dropping, fit, flat
-from workbench.views.columns import LINE, ROLE, Columns
+from workbench.views.columns import ROLE, Columns
 from workbench.views.keys import told
 from workbench.views.numbers import UNKNOWN, count, plural
 from workbench.views.signs import sign
@@ -66,7 +66,7 @@ def entry_row(
         BLANK,
         (source, base or ("injected" if entry.action is Action.INJECTED else "plain")),
         _why(entry, reason, columns.why, broken),
-        (fit(f"L{entry.rule.line}" if entry.rule.line else "", LINE, "right"), "faint"),
+        (fit(f":{entry.rule.line}" if entry.rule.line else "", columns.line, "right"), "faint"),
     ]
     same = entry.tokens_full == entry.tokens_sent
     full: Span = (count(entry.tokens_full, entry.grade), base or ("faint" if same else "dim"))
@@ -184,7 +184,7 @@ def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
     name = ACTION_SIGN.get(part.action)
     # A name that is longer than its column takes what the reason beside it leaves.
     origin, why = flat(part.origin), flat(why)
-    column, room = ROLE + 1 + columns.source, ROLE + 1 + columns.source + columns.why + LINE
+    column, room = ROLE + 1 + columns.source, ROLE + 1 + columns.source + columns.why + columns.line
     cells = max(column, min(cell_len(origin) + 1, room - cell_len(why) - 1))
     left: list[Span] = [
         (columns.indent, "plain"),
@@ -200,7 +200,7 @@ def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
 
 def tools_row(columns: Columns, call: CallState) -> Row:
     """The native tool definitions, which are sent beside the messages."""
-    what = fit(DEFINITIONS, columns.source - 1) + " " + fit("native tool schemas", columns.why + LINE)
+    what = fit(DEFINITIONS, columns.source - 1) + " " + fit("native tool schemas", columns.why + columns.line)
     tokens = count(call.tools_tokens, call.grade)
     left: list[Span] = [(f"{columns.indent}{fit('tools', ROLE)}   {what}", "dim")]
     return columns.row(left, (tokens, "faint"), (tokens, "plain"))
@@ -210,7 +210,7 @@ def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
     """Tokens that belong to no message: with them the rows add up to the request."""
     scaled = overhead.sent != call.overhead_tokens
     why = "framing, calibration" if scaled else "message framing"
-    what = fit(OVERHEAD, columns.source - 1) + " " + fit(why, columns.why + LINE)
+    what = fit(OVERHEAD, columns.source - 1) + " " + fit(why, columns.why + columns.line)
     full, sent = count(overhead.full, call.grade), count(overhead.sent, call.grade)
     left: list[Span] = [(f"{columns.indent}{' ' * ROLE}   {what}", "dim")]
     return columns.row(left, (full, "faint"), (sent, "plain"))

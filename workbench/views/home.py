@@ -11,6 +11,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import day_and_time, plural, spent_words
+from workbench.views.runs import run_status
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 
@@ -120,7 +121,7 @@ class CascadeRows(Rows):
         run = self._last.get(shown)
         if run is None:
             return ((fit("", width + paid), "plain"),)
-        glyph, token = status_sign(run.status)
+        glyph, token = status_sign(run_status(run))
         cost = f"{fit(spent_words(run.spent), paid - 2, 'right')}  " if paid else ""
         return ((f"{glyph} ", token), (fit(_last_words(run), width - 4) + "  ", "dim"), (cost, "plain"))
 
@@ -133,8 +134,9 @@ def _worst(broken: int, doubtful: int) -> str:
 
 
 def _last_words(run: RunSummary) -> str:
-    """``11-02 14:02``, with its stop if it can be continued."""
-    return f"{day_and_time(run.started, year=False)}{f' after {run.at}' if run.resumable and run.at else ''}"
+    """``11-02 14:02``, with its stop if it can be continued, or that it waits for a person."""
+    more = " waits for you" if run.waiting else f" after {run.at}" if run.resumable and run.at else ""
+    return f"{day_and_time(run.started, year=False)}{more}"
 
 
 def _columns(width: int, longest: int, told: int, paid: int) -> tuple[int, int, int, int, int]:

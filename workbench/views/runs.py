@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
@@ -12,7 +13,7 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.store.summary import WAITING, RunSummary
 from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
-from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat
+from workbench.views.cells import Row, Span, Target, crop, fit, fit_ends, flat
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -102,6 +103,10 @@ def _sized(title: str, longest: int, most: int) -> _Column:
 
 
 _ORDER = ("started", "took", "calls", "tokens", "cost", "score", "who", "tags", "model", "cascade", "input", "output")
+SORT = "runs.sort:"
+"""The command of a column's title begins so; the order follows, a key of ``ORDERS``."""
+_ORDER_OF = {"started": "newest", "took": "seconds"} | {name: name for name in ("tokens", "calls", "cost", "score")}
+"""The order that a column's title stands for."""
 _GAP_BEFORE = ("who", "tags", "model", "cascade", "input")
 """Columns of text: the first of them stands two cells from the numbers before it."""
 
@@ -247,13 +252,18 @@ class RunRows(Rows):
     def heads(self, width: int) -> Sequence[Row]:
         if not self.members:
             return ()
-        texts, cells = False, ["    "]
+        texts = False
+        cells: list[str] = ["    "]
         for column in _columns(width, self._sizes, self._order):
             cells.append(_gap(column, texts))
             texts = texts or column.title in _GAP_BEFORE
             title = f"  {column.title}" if column.title == "session" else column.title
-            cells.append(fit(title, column.size, "right" if column.right else "left"))
-        return (Row(crop((("".join(cells), "head"),), width)),)
+            text = fit(title, column.size, "right" if column.right else "left")
+            order = _ORDER_OF.get(column.title)
+            cells.append(text if order is None else Target(text, f"{SORT}{order}"))
+        runs = (list(group) for _, group in groupby(cells, lambda cell: isinstance(cell, Target)))
+        parts = (group if isinstance(group[0], Target) else ["".join(group)] for group in runs)
+        return (Row(crop([(text, "head") for group in parts for text in group], width)),)
 
     def row(self, index: int, width: int) -> Row:
         member = self.members[index]

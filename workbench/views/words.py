@@ -277,7 +277,7 @@ def _what_if(it: AppliedEvent) -> Words:
 
 
 def _warning(it: AppliedEvent) -> Words:
-    line = f"L{it.data['line']}: " if it.data.get("line") else ""
+    line = f"line {it.data['line']}: " if it.data.get("line") else ""
     return "warning", f"⚠ {line}{it.data.get('message', '')}", "warning"
 
 

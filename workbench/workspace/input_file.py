@@ -13,6 +13,8 @@ from workbench.files import write_whole
 from workbench.language.clean import clean_line
 
 ENDING = ".input.json"
+REDACTED = "[redacted "
+"""How the value begins that a journal holds in the place of a secret."""
 
 
 class CannotOpen(Exception):
@@ -38,6 +40,17 @@ def default_input(cascade: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CannotOpen(f"{file}:1:1: error: the input is not a JSON object")
     return value
+
+
+def input_of_run(recorded: Mapping[str, Any], cascade: Path | None) -> dict[str, Any]:
+    """The input for running a cascade again as a stored run of it was: what that run was given. A value that was
+    redacted when it was stored is taken from the input file; without one it is left out. Raises CannotOpen like
+    ``default_input``."""
+    redacted = {name for name, value in recorded.items() if REDACTED in json.dumps(value, ensure_ascii=False)}
+    kept = {name: value for name, value in recorded.items() if name not in redacted}
+    if not redacted or cascade is None:
+        return kept
+    return {name: value for name, value in default_input(cascade).items() if name in redacted} | kept
 
 
 def as_line(value: Any) -> str:

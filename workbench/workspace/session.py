@@ -30,7 +30,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
-from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.input_file import CannotOpen, input_of_run
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
 from workbench.workspace.people import AppAudibles, AppHuman
 from workbench.workspace.program_output import GONE, ProgramOutput, attached_output
@@ -103,6 +103,10 @@ class ViewedRun:
         """The events that it held when it was opened."""
         self.drifted = _drift(project, opened, self.events)
         """The phases of the file that are not what the run is pinned to."""
+
+    def input_for(self, file: Path) -> dict[str, Any]:
+        """The input with which its file is run again. Raises CannotOpen for an input file that cannot be read."""
+        return input_of_run(self.events[0].data.get("input") or {} if self.events else {}, file)
 
     def more(self) -> list[Event]:
         """Events added since the last call."""

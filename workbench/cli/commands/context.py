@@ -71,8 +71,9 @@ def command(
     if strategy is not None:
         calls = _under(project_here(), state, strategy, calls)
 
+    filed = "imported" not in state.ports
     if json:
-        write_json_list(CallView(call).json() for call in calls)
+        write_json_list(CallView(call, filed=filed).json() for call in calls)
         return
     printer = Printer(plain)
     talk(f"{state.session_id or state.run_id}: {state.cascade_file or state.cascade_id}, {state.status}", "dim")
@@ -80,7 +81,7 @@ def command(
     for number, call in enumerate(calls):
         if number:
             printer.line()
-        printer.show(CallView(call, texts).blocks())
+        printer.show(CallView(call, texts, filed=filed).blocks())
 
 
 def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None) -> list[CallState]:

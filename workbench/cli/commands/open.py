@@ -18,7 +18,7 @@ from workbench.language.read.endings import FILE_ENDINGS
 from workbench.terminal import why_not
 from workbench.views.numbers import plural
 from workbench.views.value import Cell
-from workbench.workspace.input_file import default_input
+from workbench.workspace.input_file import default_input, input_of_run
 from workbench.workspace.starting import ENDINGS
 
 
@@ -64,12 +64,20 @@ def command(
     if file is None and not run_id and not proposed and why_not(os.environ) is not None:
         _list()
         return
-    given = (default_input(file) if file is not None else {}) if input_ is None else input_
+    given = input_ if input_ is not None else _input_of(run_id, file)
     opening = Opening(
         file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh, proposed, place
     )
     instead = f"workbench show {what}" if run_id else f"workbench run {file or 'FILE'}"
     ctx.exit(start(opening, given, instead))
+
+
+def _input_of(run_id: str, file: Path | None) -> Mapping[str, Any]:
+    """The input of the next run: that of the stored run, else that of the file."""
+    if not run_id:
+        return default_input(file) if file is not None else {}
+    first = next(iter(stored_here().store.events(run_id)), None)
+    return input_of_run((first.data.get("input") or {}) if first is not None else {}, file)
 
 
 def _meant(what: str | None) -> tuple[Path | None, str, Place | None]:

@@ -172,6 +172,7 @@ class Presenter:
                 budget=budget_of(cascade, call.place.phase),
                 max_turns=visit.max_turns if visit else 0,
                 divided=divided,
+                filed="imported" not in state.shown.ports,
             )
             rows = ContextRows(call, view)
             if state.selected_run:

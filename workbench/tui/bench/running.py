@@ -493,7 +493,11 @@ class Running:
 
     def breakpoint(self) -> None:
         """Set or clear a breakpoint where the tree's cursor is, or at the selected call."""
-        if (live := self._stage.live()) is None or (point := self._breakpoint_here(*live)) is None:
+        if (live := self._stage.live()) is None:
+            return
+        point = self._breakpoint_here(*live)
+        if point is None:
+            self._say("No breakpoint here: select a phase, a turn or a node.", "warning")
             return
         points = live[0].stepper.breakpoints
         same = [one for one in points if replace(one, disabled=False) == point]
@@ -515,6 +519,8 @@ class Running:
         node = self._stage.panes.tree_node()
         if node is not None and node.id[0] == "breakpoint":
             return replace(session.stepper.breakpoints[int(node.id[1])], disabled=False)
+        if node is not None and not node.phase and node.place is None:
+            return None  # A sum or a heading.
         place = presenter.state.selected if node is None or node.place is None else node.place
         turn = place.turn if place is not None and (node is None or node.id[0] == "call") else 0
         here = place.phase if place is not None else presenter.phase

@@ -22,11 +22,12 @@ from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sized import Grip, SizedScreen
+from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.numbers import plural
-from workbench.views.runs import CardRows, RunRows, counts, run_status
+from workbench.views.runs import SORT, CardRows, RunRows, counts, run_status
 from workbench.views.text import TextRows
 from workbench.workspace.comparing import ComparedRun
 from workbench.workspace.exporting import ENDINGS, export_file
@@ -79,7 +80,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["runs"], (*ALWAYS[:2], "runs.close"))
+        self._offer_keys(None)
         self.list_pane.focus()
         if (session := self.services.session) is not None:
             self._sought = session.run_id
@@ -135,8 +136,23 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         self.apply_sizes()
         self._show_card()
 
+    def _offer_keys(self, run: RunSummary | None) -> None:
+        """The keys in the footer; those that the run under the cursor cannot follow are left out."""
+        without = set()
+        if run is not None:
+            without |= set() if self._resumes(run) else {"runs.resume"}
+            without |= {"runs.fork"} if run.imported or not run.at else set()
+        keys = tuple(command for command in FOOTERS["runs"] if command not in without)
+        self.offer(keys, (*ALWAYS[:2], "runs.close"))
+
+    @staticmethod
+    def _resumes(run: RunSummary) -> bool:
+        """Whether the run can go on from where it stopped."""
+        return not run.pid and (run.resumable or run.source == CHECKPOINT)
+
     def _show_card(self) -> None:
         run = self.run()
+        self._offer_keys(run)
         if run is None:
             self.card_pane.show(TextRows([], (("Run", "title"),)), 0)
             return
@@ -199,6 +215,13 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         orders = list(ORDERS)
         self._ask_for(order=orders[(orders.index(self._wanted.order) + 1) % len(orders)])
 
+    @on(SpanLine.Pressed)
+    def _head_clicked(self, event: SpanLine.Pressed) -> None:
+        """A click on a column's title orders the runs by it."""
+        if event.command.startswith(SORT):
+            event.prevent_default()
+            self._ask_for(order=event.command.removeprefix(SORT))
+
     def action_close(self) -> None:
         """Drop the filter; without one, go back."""
         if self._wanted.text:
@@ -232,7 +255,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
             self.services.navigation.to_bench()
         elif run.pid:
             self.services.say(f"{run.name} is being run by process {run.pid}.", "warning")
-        elif not run.resumable and run.source != CHECKPOINT:
+        elif not self._resumes(run):
             why = "was imported" if run.imported else "is damaged" if run.damaged else f"is over: {run.status}"
             self.services.say(f"{run.name} {why}; there is nothing to resume.", "warning")
         else:

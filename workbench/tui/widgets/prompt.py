@@ -93,7 +93,8 @@ class Prompt(Widget):
         ``done`` returns an objection, which is shown and keeps the prompt open, or None. With ``extends`` what is typed
         goes on behind the ``value``, instead of replacing it.
 
-        ``words`` complete what is written, or what follows the last ``between``: shown dim, taken by the right arrow.
+        ``words`` complete what is written, or what follows the last ``between``: shown dim, taken by Tab or the right
+        arrow.
         """
         super().__init__()
         self._label = label
@@ -155,7 +156,13 @@ class Prompt(Widget):
             services_of(self).say(objection, "error")
 
     def on_key(self, event: events.Key) -> None:
-        if event.key == "escape":
+        if event.key in ("tab", "shift+tab"):  # By habit they complete; they never leave what is being written.
+            event.stop()
+            event.prevent_default()
+            if event.key == "tab":
+                self._entry.action_end()
+                self._entry.action_cursor_right()  # At the end it takes the suggestion.
+        elif event.key == "escape":
             event.stop()
             event.prevent_default()
             if not self.closed:
