@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
 from textual import events
 
 from tests.support.waiting import PATIENCE
@@ -18,14 +19,17 @@ from tests.ui.pace import running
 from tests.ui.snapshot import check_sizes
 from tests.ui.stored import FAILED, stored_runs
 from tests.ui.support import TRIAGE
+from workbench.store.catalog import Member
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.widgets.entry import LineInput
 from workbench.views.home import CascadeRows
+from workbench.views.runs import RunRows
 from workbench.workspace.home import CheckedCascade, ListedCascade
 from workbench.workspace.project import Project
+from workbench.workspace.runs_poller import Listing, RunsRequest
 from workbench.workspace.session import Workspace
 from workbench.workspace.starting import create
 
@@ -273,6 +277,21 @@ def test_a_run_that_waits_for_a_person_is_told_from_one_that_runs(tmp_path: Path
     assert "? 11-04 14:02 waits for you" in waits
     assert "waits" not in runs
     assert "? " not in runs
+
+
+@pytest.mark.parametrize("width", [120, 200])
+def test_the_input_and_output_of_a_run_wrap_where_no_card_tells_them(tmp_path: Path, width: int) -> None:
+    given, said = "the log of the night before the queue drained", "The first failure is the queue, not the disk"
+    run = replace(
+        stored_runs(tmp_path).summary(FAILED), input=f"log: {given}", output=said, reason="", status="success"
+    )
+    listing = Listing(RunsRequest(), members=(Member(run),), total=1)
+    rows = RunRows(listing, alone=True)
+    lines = [row.text for row in rows.whole(0, width) or (rows.row(0, width),)]
+    shown = [word.strip("…") for line in lines for word in line.split()]
+    assert all(shown.count(word) for word in (*given.split(), *said.split()))
+    assert all(cell_len(line) <= width for line in lines)
+    assert not RunRows(listing).whole(0, width), "a card tells it"
 
 
 async def test_home_says_when_a_file_ran_last_and_for_how_much(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from workbench.context.place import Place
 from workbench.store.faults import StoreError
 from workbench.store.index.catalogue import COLUMNS, TABLES
-from workbench.store.index.table import Column, ResultTable, plain_type
+from workbench.store.index.table import Column, ResultTable, plain_type, renamed_costs
 from workbench.store.sqltext import fault_of
 from workbench.views.result import FoundPlace, ResultRows, place_of_row, record, short
 from workbench.workspace.sql_completion import complete_sql, suggested
@@ -291,6 +291,20 @@ def test_a_number_with_many_decimals_is_short_in_the_grid_and_whole_in_its_row(v
 )
 def test_a_value_is_shown_as_its_column_means_it(name: str, type: str, value: Any, cell: str) -> None:
     assert short(value, Column(name, type)) == cell
+
+
+@pytest.mark.parametrize(
+    ("query", "dollars"),
+    [
+        ("SELECT sum(spent) AS total FROM runs", {"total"}),
+        ("SELECT round(avg(r.cost), 4) as mean, count() AS n FROM runs AS r", {"mean"}),
+        ("SELECT sum(cost) / count() AS each, max(tokens_in) AS most FROM all_data", {"each"}),
+        ("SELECT countIf(spent > 1) AS dear, sum(spent) / sum(tokens_in) AS rate FROM runs", set()),
+        ("SELECT model AS cost FROM runs", set()),
+    ],
+)
+def test_a_sum_of_costs_is_dollars_under_any_name(query: str, dollars: set[str]) -> None:
+    assert renamed_costs(query) == dollars
 
 
 def test_a_hundred_thousand_rows_cost_no_more_to_draw_than_ten() -> None:

@@ -19,13 +19,15 @@ from workbench.views.cells import Row as ScreenRow
 from workbench.views.cells import Span, crop, fit, fit_ends, flat, whole_parts
 from workbench.views.diffs import DiffRows
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
+from workbench.views.numbers import UNKNOWN, UNPRICED, at_least, count, money, plural, seconds
 from workbench.views.text import TextLine, text_lines
 from workbench.views.value import BLANK, Block, Cell, Column, Heading, Piece, Table, TextBlock, View, width_of
 
 SHOWN = 50
 """Rows that a command prints, unless it is told otherwise."""
 _EXCERPT = 200
+_SCORER = 12
+"""Characters of a scorer's name in a cell."""
 TOKENS = {"success": "ok", "failed": "error", "blocked": "error", "diverged": "error", UNFIT: "error", OPEN: "dim"}
 """How the word for a status looks."""
 WORDS = {OPEN: "not run", UNFIT: "does not fit"}
@@ -53,7 +55,8 @@ def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
         words = WORDS.get(first.status, first.status) if first.status != OPEN or not first.run else "interrupted"
         reason = f": {first.reason}" if first.reason else ""
         return Cell(flat(words + reason, _EXCERPT), TOKENS.get(first.status, "dim"))
-    marks = []
+    marks: list[str] = []
+    said: list[str] = []
     for name in names:
         values = [
             score.value for one in results if (score := one.scores.get(name)) is not None and score.value is not None
@@ -61,9 +64,12 @@ def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
         if values:
             marks.append(score_text(sum(values) / len(values)))
         elif any(name in one.scores for one in results):
-            marks.append("?")
-    prefix = f"[{' '.join(marks)}] " if marks else ""
-    return Cell(prefix + flat(results[0].output, _EXCERPT), _tone(marks))
+            marks.append(UNKNOWN)
+        else:
+            continue
+        said.append(f"{flat(name, _SCORER)} {marks[-1]}")
+    output = flat(results[0].output, _EXCERPT)
+    return Cell(" · ".join(filter(None, (", ".join(said), output))), _tone(marks))
 
 
 def _tone(marks: Sequence[str]) -> str:
@@ -414,10 +420,11 @@ def _overview(one: Matrix) -> Sequence[Piece]:
 
 
 def _spent(known: float, predicted: float, unpriced: int, *, estimated: bool) -> str:
-    """A sum of money as lists of runs say it: ``~`` where a part is not a bill, ``+?`` where one has no price."""
+    """A sum of money as lists of runs say it: ``~`` where a part is not a bill, ``≥`` where one has no price."""
     if unpriced and not known + predicted:
         return UNPRICED
-    return money(known + predicted, exact=not (predicted or estimated)) + ("+?" if unpriced else "")
+    words = money(known + predicted, exact=not (predicted or estimated))
+    return at_least(words) if unpriced else words
 
 
 def _took(one: CellResult) -> str:

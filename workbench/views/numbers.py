@@ -53,11 +53,16 @@ def spent_words(spent: CostSum) -> str:
 
 
 def spent_cell(spent: CostSum, missing: int = 0) -> str:
-    """The same in a column: ``~$0.0123+?`` if a part has no price, or ``missing`` child runs are not included."""
+    """The same in a column: ``≥$0.0123`` if a part has no price, or ``missing`` child runs are not included."""
     if spent.total is None:
-        words = spent_words(spent)
-        return f"{words}+?" if words and missing else words
-    return money(spent.total, exact=spent.exact) + ("+?" if spent.unknown or missing else "")
+        return spent_words(spent)
+    words = money(spent.total, exact=spent.exact)
+    return at_least(words) if spent.unknown or missing else words
+
+
+def at_least(words: str) -> str:
+    """A sum of which a part is not known: ``≥$0.0123``, ``≥~$0.0123``."""
+    return f"≥{words}"
 
 
 def bill_words(paid: CallCost) -> str:

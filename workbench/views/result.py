@@ -33,8 +33,6 @@ DECIMALS = 6
 NULL = "NULL"
 CELL, LONG = 60, 2000
 """Characters of a value that a table of the command line shows, and a block of one row."""
-_COST = re.compile(r"(?<![a-z])(?:cost|costs|dollars|spent|usd)(?![a-z])")
-"""Names of columns that hold US dollars; an underscore or a bracket may stand around the word."""
 _NAMING = re.compile(r"(?:^|_)(?:id|seq|version|year|line|number|index)$")
 """Names of columns whose whole numbers are names: their thousands are not separated."""
 LEAST = 16
@@ -53,9 +51,8 @@ def shown(value: Any) -> str:
 
 
 def short(value: Any, column: Field | None = None) -> str:
-    """A value as a table shows it: thousands separated, at most six significant decimals, dollars if the column says
-    cost and holds fractions (a whole number of costs is a count), times to the second. Numbers that are names stay
-    unchanged.
+    """A value as a table shows it: thousands separated, at most six significant decimals, dollars if the column holds
+    them, times to the second. Numbers that are names stay unchanged.
     """
     if isinstance(value, bool) or value is None:
         return shown(value)
@@ -63,7 +60,7 @@ def short(value: Any, column: Field | None = None) -> str:
         name = column.name.casefold() if column is not None else ""
         if isinstance(value, float) and not math.isfinite(value):
             return str(value)
-        if _COST.search(name) and column is not None and column.plain == "number":
+        if column is not None and column.dollars:
             return money(float(value), exact=True)
         if isinstance(value, int):
             return str(value) if _NAMING.search(name) else f"{value:,}"

@@ -20,7 +20,7 @@ from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.run import counted, local_time, note_of, origin_words
 from workbench.views.signs import sign, status_cell, status_sign
-from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
+from workbench.views.text import TextLine, TextRows, drawn_line, text_lines, wrapped
 from workbench.views.value import Block, Cell, Column, Table, View
 from workbench.views.words import ended_words
 
@@ -56,6 +56,7 @@ class _Sizes(NamedTuple):
     input: int
     cost: int
     who: int
+    output: int
 
 
 _SORTED: Mapping[str, _Column] = {
@@ -80,7 +81,7 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         _Column("score", min(max(sizes.score, 5) + 2, 12), True) if sizes.score else _Column("", 0),
         _sized("who", sizes.who, 20),
         _sized("tags", sizes.tags, 22),
-        _sized("model", sizes.model, 26 if width >= WIDE else 18),
+        _sized("model", sizes.model, 26 if width >= WIDE else 19),
         _SORTED["tokens"],
         _SORTED["seconds"],
         _SORTED["calls"],
@@ -91,7 +92,8 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         if column.size and column.title not in chosen and (left - column.size >= texts or column is wanted[0]):
             chosen[column.title] = column
             left -= column.size
-    given = max(8, min(sizes.input + 2, left * 42 // 100))
+    share = max(left * 42 // 100, left - 2 - sizes.output)
+    given = max(8, min(sizes.input + 2, share))
     chosen |= {"input": _Column("input", given), "output": _Column("output", max(0, left - given - 2))}
     shown = (chosen[title] for title in _ORDER if title in chosen)
     return (_Column("session", name), *shown)
@@ -217,11 +219,21 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     return body | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
 
 
+MOST_LINES = 4
+"""Lines that a row may take to show its input and output."""
+NARROW = 12
+"""Cells of a column up to which its text is not wrapped."""
+
+
 class RunRows(Rows):
     """A listing, drawn on demand. ``marked`` are run ids that a comparison is about to take."""
 
-    def __init__(self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "") -> None:
-        """``open_id`` is the run that the Bench shows."""
+    def __init__(
+        self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "", *, alone: bool = False
+    ) -> None:
+        """``open_id`` is the run that the Bench shows. ``alone``: no card tells what the columns cut, so the rows show
+        it themselves."""
+        self.spreads = alone
         self.members: Sequence[Member] = listing.members
         runs = [member.run for member in self.members]
         self._sizes = _Sizes(
@@ -233,6 +245,7 @@ class RunRows(Rows):
             max((cell_len(given_words(run)) for run in runs), default=0),
             max((cell_len(cost_words(run)) for run in runs), default=0),
             max((cell_len(who_words(run)) for run in runs), default=0),
+            max((cell_len(_output_words(member)) for member in self.members), default=0),
         )
         self._order = listing.wanted.order
         self._marked = marked
@@ -266,6 +279,10 @@ class RunRows(Rows):
         return (Row(crop([(text, "head") for group in parts for text in group], width)),)
 
     def row(self, index: int, width: int) -> Row:
+        return self._row(index, width)
+
+    def _row(self, index: int, width: int, said: Mapping[str, str] = {}) -> Row:
+        """A row; ``said`` takes the place of the texts of columns, by their titles."""
         member = self.members[index]
         run = member.run
         spans: list[Span] = [(" ", "plain"), self._mark(run), _glyph(run), (" ", "plain")]
@@ -273,8 +290,40 @@ class RunRows(Rows):
         for column in _columns(width, self._sizes, self._order):
             spans.append((_gap(column, texts), "plain"))
             texts = texts or column.title in _GAP_BEFORE
-            spans += self._cell(member, column, year=width >= WIDE)
+            if column.title in said:
+                spans.append((fit(said[column.title], column.size), "dim"))
+            else:
+                spans += self._cell(member, column, year=width >= WIDE)
         return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """The row with its input and output in as many lines as they need, up to ``MOST_LINES``; empty where they fit,
+        or a card tells them."""
+        if not self.spreads:
+            return ()
+        run, at, texts = self.members[index].run, 4, False
+        found: dict[str, tuple[int, list[str]]] = {}
+        for column in _columns(width, self._sizes, self._order):
+            at += len(_gap(column, texts))
+            texts = texts or column.title in _GAP_BEFORE
+            if column.title in ("input", "output") and column.size > NARROW:
+                said = given_words(run) if column.title == "input" else _output_words(self.members[index])
+                lines = [Row(line).text for line in wrapped(((said, ""),), column.size - 2)]
+                if len(lines) > MOST_LINES:
+                    lines[MOST_LINES - 1 :] = [f"{lines[MOST_LINES - 1]}…"]
+                found[column.title] = (at, lines)
+            at += column.size
+        count = max((len(lines) for _, lines in found.values()), default=0)
+        if count < 2:
+            return ()
+        first = self._row(index, width, {title: lines[0] for title, (_, lines) in found.items()})
+        rows = [first]
+        for number in range(1, count):
+            text = ""
+            for start, lines in found.values():
+                text += " " * (start - cell_len(text)) + (lines[number] if number < len(lines) else "")
+            rows.append(Row(crop(((text, "dim"),), width), first.tone))
+        return tuple(rows)
 
     def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
         run, dim = member.run, "dim" if member.run.depth else "plain"
@@ -299,8 +348,8 @@ class RunRows(Rows):
                 text, token = who_words(run), "name"
             case "tags":
                 text, token = tag_words(run.labels), "accent"
-            case "model":
-                text, token = model_words(run), "dim"
+            case "model":  # What tells models apart stands at both ends.
+                text, token = fit_ends(model_words(run), column.size - 1).rstrip(), "dim"
             case "cascade":
                 text, token = cascade_name(run), "dim"
             case _:
@@ -356,6 +405,12 @@ def _said_at_last(member: Member, width: int) -> tuple[Span, ...]:
     if cell_len(note) > width - 8:
         return ((fit(note, width), _note_token(run)),)
     return ((f"{note} ", _note_token(run)), (fit(f"· {output}", max(0, width - cell_len(note) - 1)), "dim"))
+
+
+def _output_words(member: Member) -> str:
+    """The run's origin and its problem, then its output."""
+    note, output = note_of(member.run, named=not member.depth), flat(member.run.output, 400)
+    return f"{note} · {output}" if note and output else note or output
 
 
 def _needs(member: Member) -> int:

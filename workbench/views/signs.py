@@ -58,6 +58,7 @@ SIGNS: dict[str, Sign] = {
     "note": Sign("✎", "accent", "has a note"),
     "calibrated": Sign("≈", "dim", "calibrated: scaled by what the provider reported"),
     "estimate": Sign("~", "dim", "estimated"),
+    "at least": Sign("≥", "dim", "at least: a part has no price"),
 }
 
 STATUS_SIGN = {

@@ -387,7 +387,9 @@ SAME = 0.005
 
 def _meaning(sweep: Sweep, tried: StrategyResult) -> str:
     """What a label stands for, to be written behind it; empty where it says so itself."""
-    each = sweep.file_says[0] if len(sweep.file_says) == 1 else "as each phase sets it"
+    says = sweep.file_says
+    # A sweep of an archive does not hold the files of its runs.
+    each = "differs by phase" if len(says) > 1 else says[0] if says else "what each run's file says"
     meant = each if tried.label == FILE else tried.spec
     return f": {meant}" if meant not in ("", tried.label) else ""
 

@@ -84,9 +84,9 @@ def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
 
 
 def _without_sign(text: str) -> str:
-    """``~$0.0039`` as ``~.0039``, and ``~$0.000063+?`` as ``.000063+?``: beside other columns a sum needs the room."""
+    """``~$0.0039`` as ``~.0039``, and ``≥~$0.000063`` as ``≥.000063``: beside other columns a sum needs the room."""
     short = "cost $" if text == "cost" else text.replace("$0.", ".").replace("$", "")
-    return short.removeprefix("~") if len(short) >= NARROW["cost"] else short
+    return short.replace("~", "", 1) if len(short) >= NARROW["cost"] else short
 
 
 def _columns_head(label: int, width: int) -> Row:

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,12 +92,35 @@ def plain_type(engine: str) -> str:
     return next((words for name, words in _TYPES if engine.startswith(name)), engine)
 
 
+_COST = re.compile(r"(?<![a-z])(?:cost|costs|dollars|spent|usd)(?![a-z])")
+"""Names of columns that hold US dollars; an underscore or a bracket may stand around the word."""
+_RENAMED = re.compile(
+    r"(?:\w+\s*\(\s*)*(?:[a-z_]\w*\.)?([a-z_]\w*)(?:(?:\s*,[^()]*)?\s*\))*"
+    r"(?:\s*/\s*(?:count|uniq\w*)\s*\([^()]*\))?\s+as\s+[`\"]?(\w+)",
+    re.IGNORECASE,
+)
+"""The column and its new name, of ``sum(spent) AS total``, ``round(avg(r.cost), 4) AS mean`` and
+``sum(cost) / count() AS each``."""
+
+
+def renamed_costs(sql: str) -> frozenset[str]:
+    """The new names that a query gives to sums, means and other aggregates of columns that hold US dollars."""
+    return frozenset(found[2] for found in _RENAMED.finditer(sql) if _COST.search(found[1].casefold()))
+
+
 class Column(NamedTuple):
     """A column of an answer."""
 
     name: str
     type: str
     """As the engine names it: ``Nullable(Float64)``."""
+    renamed_cost: bool = False
+    """Whether the query made it from a column of US dollars under a name that does not say so."""
+
+    @property
+    def dollars(self) -> bool:
+        """Whether it holds US dollars; a whole number of costs is a count."""
+        return self.plain == "number" and (self.renamed_cost or bool(_COST.search(self.name.casefold())))
 
     @property
     def plain(self) -> str:
@@ -141,6 +164,11 @@ class ResultTable(Struct, frozen=True):
     def first(self, limit: int) -> ResultTable:
         """At most ``limit`` rows."""
         return ResultTable(self.columns, self.rows[:limit], True) if len(self.rows) > limit else self
+
+    def with_costs(self, names: Collection[str]) -> ResultTable:
+        """The same table, with these columns known to hold US dollars."""
+        columns = tuple(column._replace(renamed_cost=column.name in names) for column in self.columns)
+        return ResultTable(columns, self.rows, self.cut) if names else self
 
     @classmethod
     def from_compact_json(cls, data: bytes) -> ResultTable:
