@@ -98,7 +98,7 @@ async def test_n_goes_turn_by_turn_shows_each_call_before_it_is_sent_and_comes_b
         pane = it.pane("context")
         assert "masked: age 2" in pane
         line = CASCADE.split("\n").index("      mask_observations_after: 1") + 1
-        assert f"L{line}" in pane
+        assert f":{line}" in pane
         await step(it)
         assert newest(it) == ("report", 1)
 
@@ -260,6 +260,8 @@ async def test_a_closed_question_stays_open_in_the_run_and_a_brings_it_back(tmp_
         await it.press("escape")
         await it.until(lambda: it.app.screen is it.screen)
         assert "WAITING FOR YOU" in it.text()
+        await it.press("E")
+        await it.until(lambda: "while the run waits for your answer: a opens the question." in it.text())
         await it.press("a")
         await it.until(lambda: it.app.screen is not it.screen)
         await it.press("escape")

@@ -84,6 +84,22 @@ def test_a_stretch_between_a_request_and_its_sending_is_a_pause_and_any_other_is
     assert timeline.paused == 60.0
 
 
+def test_a_pause_in_which_the_request_was_edited_is_one_pause() -> None:
+    assembled, *sent = one_call(1, 1.0, 20.0, 21.0)
+    place = assembled[2]
+    edited: list[Record] = [
+        (17.0, "paused", place, {"stop": "before_call", "seconds": 16.0}),
+        (17.0, "edited", place, {"stop": "before_call", "index": 0, "what": "change"}),
+        (17.1, "context_assembled", place, {}),
+        (20.0, "paused", place, {"stop": "before_call", "seconds": 2.9}),
+    ]
+    timeline = Timeline.of(timed(START, PHASE, assembled, *edited, *sent))
+    assert [(bar.kind, bar.start, bar.end) for bar in timeline.bars if bar.kind != "call"] == [
+        ("idle", 0.0, 1.0),
+        ("pause", 1.0, 20.0),
+    ]
+
+
 def test_the_time_between_a_stop_and_its_going_on_is_left_out() -> None:
     resumed: Record = (3603.0, "run_resumed", Place(), {})
     run = timed(START, PHASE, *one_call(1, 0.1, 0.1, 3.0), resumed, *one_call(2, 3603.1, 3603.1, 3604.0))

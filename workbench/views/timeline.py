@@ -236,7 +236,7 @@ class Timeline:
                 begun = max(0.0, min(begun, ended - call.duration_s))
             status = "recorded" if call.recorded else call.status
             end = ended if ended is not None else self.end if over else None
-            yield Bar("call", begun, end, "", call.place, key, status, call, nested, at(call.at))
+            yield Bar("call", begun, end, "", call.place, key, status, call, nested, at(call.first_at))
         yield from self._of_tools(key, call.tools, over=over)
 
     def _of_tools(self, key: str, tools: Iterable[ToolState], *, over: bool) -> Iterator[Bar]:

@@ -218,6 +218,8 @@ class CallState(Struct):
     seq: int
     """Of its ``context_assembled`` event."""
     at: str = ""
+    first_at: str = ""
+    """When its first context was assembled: an edit while the run is paused assembles another."""
     status: str = "assembled"
     """assembled, running, done, failed."""
     purpose: str = ""

@@ -511,6 +511,7 @@ class RunState:
         call = self._call_of(event)
         call.shortened, call.held_back = short
         call.seq, call.at, call.entries, call.beside = event.seq, event.at, entries, beside
+        call.first_at = call.first_at or event.at
         if (visit := self.visit_of(event.place)) is not None:
             call.items = len(visit.items)
         _describe(call, data, self.calls[-2] if len(self.calls) > 1 else call)

@@ -75,7 +75,10 @@ class Editing:
         if (live := self._stage.live()) is None:
             return
         (session, presenter), say = live, self._stage.services.say
-        if (held := session.stepper.held) is None:
+        if (held := session.stepper.held) is None and presenter.state.current_question() is not None:
+            say(told("Nothing can be edited while the run waits for your answer: {run.answer} opens the question."))
+            return
+        if held is None:
             words = "{run.over} steps to the next call, {run.fork} forks at one of the past."
             say(told("A run is edited where it is paused: " + words))
             return
