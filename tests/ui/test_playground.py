@@ -135,6 +135,23 @@ async def test_a_small_budget_is_said_in_full(tmp_path: Path) -> None:
         await it.until(lambda: "the budget of $0.0000001 is too small" in it.text(), "the budget is not refused")
 
 
+async def test_what_a_round_costs_and_edits_have_room_beside_the_names_of_models(tmp_path: Path) -> None:
+    with Loopback([Reply("hello")]) as provider:
+        async with bench(tmp_path, session=online(tmp_path, provider), size=(80, 24)) as it:
+            await step(it)
+            screen = await opened(it)
+            await edited(it, screen, "In short: ")
+            await it.press("m")
+            form = await top(it, PlaygroundForm)
+            form.query_one("#names", Input).value = "openai/dear, openai/gpt-4.1-mini"
+            form.query_one("#number", Input).value = "3"
+            await it.press("enter")
+            await it.until(lambda: it.app.screen is screen)
+            await it.until(lambda: "6 calls" in it.text().splitlines()[0])
+            assert "expected" in it.text().splitlines()[0]
+            assert "✎ 1 edit" in it.text().splitlines()[0]
+
+
 async def test_an_edited_prompt_is_written_into_the_file_as_a_change_of_its_words(tmp_path: Path) -> None:
     async with paused(tmp_path, "n", "n") as it:
         await it.press("left_square_bracket")

@@ -198,14 +198,14 @@ class PlaygroundScreen(WorkbenchScreen[None]):
     def _show_header(self) -> None:
         state, playground = self.state, self.state.playground
         parts: list[list[Span]] = [[("playground ", "faint"), (flat(where(playground.subject)), "bold")]]
-        if self._plan is not None:
-            words = f"{input_words(self._plan)} · {plan_words(self._plan)}"
-            parts.append([(words, "changed" if self._plan.cost else "dim")])
-        elif not self._fault:
-            parts.append([("pricing the calls …", "dim")])
         if edits := len(playground.draft.changes):
             later = "" if state.answered_with == playground.draft.edits or not state.answers else ", not sent yet"
             parts.append([(f"✎ {plural(edits, 'edit')}{later}", "changed")])
+        if self._plan is not None:  # The names of several models may have no room; what they cost has.
+            parts.append([(plan_words(self._plan), "changed" if self._plan.cost else "dim")])
+            parts.append([(input_words(self._plan), "dim")])
+        elif not self._fault:
+            parts.append([("pricing the calls …", "dim")])
         self._header.show(((" ", "plain"), *dropping(parts, self.size.width - 2)))
         notes = [one.note for one in self._plan.models if one.note] if self._plan is not None else []
         said = [f"✗ {self._fault}"] if self._fault else notes
