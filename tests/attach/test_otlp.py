@@ -155,7 +155,7 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
     times = [call.started for call in state.calls[:3]]
     assert times == sorted(times)
     assert [one.status for one in state.visits] == ["success", "success"], "the last span came late"
-    assert [event.data["message"] for event in state.warnings] == ["a span that is no model call is left out"]
+    assert [event.data["message"] for event in state.warnings] == ["a span that is not a model call is left out"]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
@@ -273,7 +273,7 @@ def test_messages_in_log_records_join_their_span_and_a_call_told_twice_is_one(pr
 
 JSON, PACKED = {"Content-Type": "application/json"}, {"Content-Type": "application/json", "Content-Encoding": "gzip"}
 REFUSED: Sequence[tuple[str, dict[str, str], bytes, int, str]] = (
-    ("/v1/traces", JSON, b"{", 400, "the body is no JSON"),
+    ("/v1/traces", JSON, b"{", 400, "the body is not JSON"),
     ("/v1/traces", JSON, b"[]", 400, "no object of OTLP"),
     ("/v1/traces", JSON, b"[" * 100_000, 400, "nested too deep"),
     ("/v1/traces", {"Content-Type": "application/x-protobuf"}, b"\xff\xff\xff", 400, "no ExportTraceServiceRequest"),

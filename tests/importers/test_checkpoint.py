@@ -105,11 +105,11 @@ def test_a_checkpoint_of_another_engine_is_read_as_far_as_it_says(folder: Path) 
 @pytest.mark.parametrize(
     ("name", "body", "told"),
     [
-        ("checkpoint.json", "{", "checkpoint.json is no JSON"),
+        ("checkpoint.json", "{", "checkpoint.json is not JSON"),
         ("checkpoint.json", "[]", "checkpoint.json holds no JSON object"),
         ("checkpoint.json", {}, "names no phase"),
         ("manifest.json", {"nodes": {"a": "../secret"}}, "the folder of phase 'a' is '../secret'"),
-        ("a/status.json", "nonsense", "a/status.json is no JSON"),
+        ("a/status.json", "nonsense", "a/status.json is not JSON"),
     ],
 )
 def test_a_broken_checkpoint_is_refused_and_leaves_no_run(folder: Path, name: str, body: Any, told: str) -> None:

@@ -62,7 +62,7 @@ def test_what_is_no_run_ends_with_code_2_and_stores_nothing(folder: Path) -> Non
     ended = run_cli("import", "page.txt", "odd.json", "absent.json")
     assert ended.code == 2
     first, second, third = ended.err.splitlines()
-    assert first.startswith("page.txt: error: looks like text that is no JSON")
+    assert first.startswith("page.txt: error: looks like text that is not JSON")
     assert second.startswith(
         "odd.json: error: looks like a recording of HTTP requests (VCR) without interactions; expected one of the "
     )
@@ -179,7 +179,7 @@ def test_a_file_that_is_damaged_further_on_leaves_no_run(folder: Path) -> None:
     (folder / "lines.jsonl").write_text(f"{line}\n{line}\nnot json\n{line}\n")
     ended = run_cli("import", "lines.jsonl")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("lines.jsonl: error: looks like JSON lines, but line 3 is no JSON")
+    assert ended.err.startswith("lines.jsonl: error: looks like JSON lines, but line 3 is not JSON")
     assert run_cli("runs", "--json").json == []
 
 

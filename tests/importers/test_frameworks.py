@@ -235,5 +235,5 @@ def test_a_recording_without_the_bodies_of_its_requests_says_so() -> None:
 
 
 def test_a_spoken_simulation_is_named() -> None:
-    with pytest.raises(Unreadable, match="whose ticks are no messages"):
+    with pytest.raises(Unreadable, match="whose ticks are not messages"):
         list(read_file(json.dumps({"task_id": "1", "ticks": [{"tick_id": 0}]}).encode()))

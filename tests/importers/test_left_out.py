@@ -236,7 +236,7 @@ def test_a_call_without_messages_beside_others_is_no_span_of_something_else() ->
     assert list(found.notes) == [
         "what a span keeps outside the file is left out (s3://b/out.json)",
         "a model call whose messages the file does not hold is kept beside the run",
-        "a span that is no model call is kept beside the run (2 times)",
+        "a span that is not a model call is kept beside the run (2 times)",
     ]
 
 

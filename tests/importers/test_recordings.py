@@ -1,4 +1,4 @@
-"""Recorded HTTP traffic: bodies in every packing, streams of every provider, and what is no model call."""
+"""Recorded HTTP traffic: bodies in every packing, streams of every provider, and what is not a model call."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_file_in_another_encoding_is_read(encoding: str) -> None:
 def test_the_members_of_an_archive_that_are_no_run_are_named() -> None:
     (one,) = found(zipped(a=b"readme", b=TEXT.encode()))
     assert one.evidence == "logs/b: messages with roles"
-    told = "logs/a, which looks like text that is no JSON (Expecting value: line 1 column 1 (char 0)), is left out"
+    told = "logs/a, which looks like text that is not JSON (Expecting value: line 1 column 1 (char 0)), is left out"
     assert one.conversation.notes == (told,)
 
 
@@ -88,8 +88,8 @@ def test_a_trailing_comma_is_read_over_and_said() -> None:
 def test_a_last_line_that_was_cut_off_is_left_out_and_said() -> None:
     first, second = found(f"\ufeff\n{TEXT}\n\n{TEXT}\n{TEXT[:50]}")
     assert first.conversation.notes == ()
-    assert second.conversation.notes == ("the last line (5), which is no whole JSON value, is left out",)
-    with pytest.raises(Unreadable, match="line 2 is no JSON"):
+    assert second.conversation.notes == ("the last line (5), which is not a whole JSON value, is left out",)
+    with pytest.raises(Unreadable, match="line 2 is not JSON"):
         found(f"{TEXT}\n{TEXT[:50]}\n{TEXT}")
 
 
@@ -215,7 +215,7 @@ def test_a_long_list_of_conversations_is_read_one_at_a_time(indent: int | None, 
     assert len(found(pack(data))) == 9
     conversations = read_file(pack(data[:-20]))
     assert next(conversations).format.name == "openai"
-    with pytest.raises(Unreadable, match=r"item \[8\] is no JSON"):
+    with pytest.raises(Unreadable, match=r"item \[8\] is not JSON"):
         list(conversations)
 
 
@@ -230,9 +230,9 @@ def test_a_long_list_of_messages_is_one_conversation_and_of_lines_many() -> None
 @pytest.mark.parametrize(
     ("end", "why"),
     [
-        ("", r"item \[9\] is no JSON"),
-        (', {"messages": [', r"item \[9\] is no JSON"),
-        (f", {{messages}} {' ' * 9000}]", r"item \[9\] is no JSON \(Expecting property name"),
+        ("", r"item \[9\] is not JSON"),
+        (', {"messages": [', r"item \[9\] is not JSON"),
+        (f", {{messages}} {' ' * 9000}]", r"item \[9\] is not JSON \(Expecting property name"),
         ("] 5", "something stands behind its 9 items"),
     ],
 )

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 class Doubling(Struct, frozen=True):
     """Doubles numbers. A worker that comes to 7 is killed, each time it is tried; one that comes to 5 the first time; 3
-    is no number that can be done."""
+    is not a number that can be done."""
 
     folder: Path
     refuses: bool = False

@@ -50,9 +50,9 @@ def test_a_command_keeps_its_numbers_and_its_text() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (":click", ":click is no JSON: Expecting value: line 1 column 1 (char 0). Write an array, as {click}"),
-        ('{"click": 1}', '{"click": 1} is no array that begins with a command, as {click}'),
-        ("[]", "[] is no array that begins with a command, as {click}"),
+        (":click", ":click is not JSON: Expecting value: line 1 column 1 (char 0). Write an array, as {click}"),
+        ('{"click": 1}', '{"click": 1} is not an array that begins with a command, as {click}'),
+        ("[]", "[] is not an array that begins with a command, as {click}"),
         ('[":jump"]', f"there is no command 'jump'; there are {', '.join(f':{name}' for name in NAMES)}"),
         ('[":click", 3]', ":click takes no arguments; move the mouse first, a click happens where it is, as {click}"),
         ('[":back", 3]', ":back takes no arguments, as {back}"),

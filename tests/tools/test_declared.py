@@ -131,7 +131,7 @@ def test_an_error_pattern_makes_an_error_and_cannot_hang(workspace: Workspace, b
     found = call(box(workspace, shell("echo 'FATAL: disk'", error_pattern="^FATAL")), "run", value="")
     assert (found.text, found.is_error) == ("FATAL: disk", True)
     assert not call(box(workspace, shell("echo fine", error_pattern="^FATAL")), "run", value="").is_error
-    assert "is no expression" in call(box(workspace, shell("echo", error_pattern="(")), "run", value="").text
+    assert "is not an expression" in call(box(workspace, shell("echo", error_pattern="(")), "run", value="").text
 
 
 # HTTP.

@@ -65,7 +65,7 @@ def test_a_long_line_is_cut_and_says_how_much_is_missing(files: FileTools, root:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"%PDF-1.7\0\0", "is no text: a PDF, 10 bytes"),
+        (b"%PDF-1.7\0\0", "is not text: a PDF, 10 bytes"),
         (b"\x7fELF\0", "a program"),
         (b"PAR1\0\0", "smart_sql_run reads it"),
         (b"a\0b", "binary data, 3 bytes"),
@@ -283,5 +283,5 @@ def test_an_expression_that_never_ends_is_ended(workspace: Workspace, monkeypatc
 
 
 def test_a_wrong_expression_is_named(workspace: Workspace) -> None:
-    with pytest.raises(ValueError, match="is no regular expression: missing"):
+    with pytest.raises(ValueError, match="is not a regular expression: missing"):
         find(workspace, "(")

@@ -1,4 +1,4 @@
-"""Images by their content: the four formats, their sizes, and what is no image."""
+"""Images by their content: the four formats, their sizes, and what is not an image."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_name_says_nothing_about_the_type(root: Path) -> None:
 
 def test_a_file_that_is_no_image_or_too_large_is_refused_with_its_name(root: Path) -> None:
     (root / "huge.png").write_bytes(png(1, 1) + bytes(MAX_BYTES))
-    with pytest.raises(ImageRefused, match=r"'notes.txt' is no PNG"):
+    with pytest.raises(ImageRefused, match=r"'notes.txt' is not a PNG"):
         read_image(root / "notes.txt", "notes.txt")
     with pytest.raises(ImageRefused, match=r"'huge.png' has 5,0\d\d,\d+ bytes"):
         read_image(root / "huge.png", "huge.png")

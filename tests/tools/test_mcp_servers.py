@@ -90,7 +90,7 @@ def test_a_server_lists_its_tools_and_what_they_give_is_kept(run: Run, monkeypat
         assert (said.text, said.is_error, said.value) == ("you said hello", False, {"result": "you said hello"})
         assert (await pool.call(tools["odd_name_of"])).text == "odd"
         drawn = await pool.call(tools["picture"])
-        assert drawn.text == "drawn\n[image left out: it is no PNG, JPEG, GIF or WebP image]"
+        assert drawn.text == "drawn\n[image left out: it is not a PNG, JPEG, GIF or WebP image]"
         assert [(image.media_type, image.width) for image in drawn.images] == [("image/png", 1)]
         assert (await pool.call(tools["refuses"], why="no")).is_error
         assert (await pool.call(tools["echo"])).is_error, "an argument is missing"

@@ -118,7 +118,7 @@ def test_an_announced_tool_is_described_as_the_loaded_one(tools: Path) -> None:
         ("def f(:\n", 1, 7, "broken.py is not valid Python: invalid syntax"),
         ("import nowhere_to_be_found\n", 1, 1, "ModuleNotFoundError"),
         ("x = 1\n\ndef f(**k): ...\n", 3, 1, "'**k' accepts anything"),
-        ("from workbench import register_tackle\nregister_tackle('a b', print)\n", 2, 1, "is no name for a tool"),
+        ("from workbench import register_tackle\nregister_tackle('a b', print)\n", 2, 1, "is not a name for a tool"),
         ("def f(x: Nonsense): ...\n", 1, 1, "Nonsense"),
     ],
 )

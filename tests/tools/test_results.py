@@ -46,7 +46,7 @@ def test_images_are_read_and_those_that_cannot_be_are_named(root: Path, workspac
     assert result.value == {"points": 2}
     assert result.text.splitlines()[-2:] == [
         "[image left out: '/etc/passwd' lies outside the workspace]",
-        "[image left out: 'notes.txt' is no PNG, JPEG, GIF or WebP image]",
+        "[image left out: 'notes.txt' is not a PNG, JPEG, GIF or WebP image]",
     ]
 
 

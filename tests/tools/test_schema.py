@@ -132,7 +132,7 @@ def _default(when: object = object()) -> None: ...
         (_positional, "'path' is positional only"),
         (_set, "JSON has no word for the type set"),
         (_keys, "keys of a JSON object are text, not int"),
-        (_default, "the default of 'when' is no JSON value"),
+        (_default, "the default of 'when' is not a JSON value"),
     ],
 )
 def test_what_cannot_be_described_is_refused_with_the_reason(function: Any, words: str) -> None:

@@ -69,7 +69,7 @@ def test_images_left_in_the_outbox_are_shown(box: Toolbox) -> None:
     result = call(box, "run_code", code=code)
     assert [(image.path, image.width, image.height) for image in result.images] == [("plot.png", 5, 4)]
     assert result.text.splitlines() == [
-        "[left out of the outbox: 'notes.txt' is no PNG, JPEG, GIF or WebP image]",
+        "[left out of the outbox: 'notes.txt' is not a PNG, JPEG, GIF or WebP image]",
         "[left out of the outbox: 'sneaky.png' is a link]",
     ]
 

@@ -118,7 +118,7 @@ def test_images_come_with_their_bytes(box: Toolbox) -> None:
         ("add", {"a": "x"}, "ArgumentError: 'a' must be int, got \"x\""),
         ("nothing", {}, "LookupError: no tool is called 'nothing'"),
         ("read_file", {"path": "../x"}, "PathRefused: '../x' does not exist in the workspace"),
-        ("ftp:x", {}, "LookupError: 'ftp:x' is no tool; a phase may name python:…, sql:…, shell:…"),
+        ("ftp:x", {}, "LookupError: 'ftp:x' is not a tool; a phase may name python:…, sql:…, shell:…"),
     ],
 )
 def test_whatever_goes_wrong_is_a_result_without_traceback(

@@ -79,9 +79,9 @@ def _read(path: str, kind: str, body: bytes) -> Any:
         try:
             found = loads(body.decode("utf-8"))
         except ValueError as fault:
-            raise BadBody(400, f"the body is no JSON: {str(fault)[:200]}") from None
+            raise BadBody(400, f"the body is not JSON: {str(fault)[:200]}") from None
         if not isinstance(found, dict):
-            raise BadBody(400, "the body is no object of OTLP")
+            raise BadBody(400, "the body is not an object of OTLP")
         return found
     module, name = _SIGNALS[path]
     try:
@@ -92,7 +92,7 @@ def _read(path: str, kind: str, body: bytes) -> Any:
     try:
         return _with_hex_ids(text.MessageToDict(getattr(messages, name).FromString(body)))
     except (decode_error, ValueError, RecursionError):
-        raise BadBody(400, f"the body is no {name} in protobuf") from None
+        raise BadBody(400, f"the body is not {name} in protobuf") from None
 
 
 def can_read_protobuf() -> bool:

@@ -113,7 +113,7 @@ def _groups(listed: Any) -> list[_Group]:
     if isinstance(listed, str):
         listed = [{"role": "user", "content": listed}]
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise CannotRewrite("its messages are no list")
+        raise CannotRewrite("its messages are not a list")
     groups: list[_Group] = []
     after_item = False
     for piece in listed:

@@ -67,7 +67,7 @@ def addresses(environment: Mapping[str, str], given: Mapping[str, str] | None = 
     """
     asked = dict(given or {})
     if unknown := sorted(set(asked) - set(BY_NAME)):
-        raise BadAddress(f"'{unknown[0]}' is no provider here; there are {', '.join(BY_NAME)}")
+        raise BadAddress(f"'{unknown[0]}' is not a provider here; there are {', '.join(BY_NAME)}")
     found: dict[str, str] = {}
     for one in PROVIDERS:
         variable = next((name for name in one.variables if environment.get(name)), "")
@@ -96,7 +96,7 @@ def _address(text: str, where: str) -> str:
     except ValueError:
         fine = False
     if not fine:
-        raise BadAddress(f"{where}: '{text[:80]}' is no address of a server; write http://HOST:PORT/PATH")
+        raise BadAddress(f"{where}: '{text[:80]}' is not the address of a server; write http://HOST:PORT/PATH")
     return full
 
 

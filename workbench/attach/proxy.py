@@ -284,7 +284,7 @@ class Proxy:
     async def _unseen(self, request: web.Request, provider: Provider, rest: str, body: bytes) -> web.StreamResponse:
         """Pass on what asks no model: lists of models, embeddings."""
         if self._answers is not None and self._answers.alone:
-            return _error(501, f"{request.method} {rest[:200]} is no model call, and no provider is asked here")
+            return _error(501, f"{request.method} {rest[:200]} is not a model call, and no provider is asked here")
         passing = _Passing(request)
         try:
             async with self._sent(request, provider, rest, body) as upstream:

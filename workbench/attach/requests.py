@@ -61,7 +61,7 @@ def unpacked(data: bytes, coding: str, most: int) -> bytes:
     try:
         found = packer.decompress(data, most)
     except zlib.error:
-        raise BadBody(400, f"the body is no {coding}") from None
+        raise BadBody(400, f"the body is not {coding}") from None
     if packer.unconsumed_tail:
         raise too_large(most)
     if not packer.eof:

@@ -378,7 +378,7 @@ class SpanRuns:
     def _other(self, trace: _Trace, span: Span) -> None:
         """A span that is no call."""
         if trace.run is not None:
-            trace.run.remarks.left_out("a span that is no model call")
+            trace.run.remarks.left_out("a span that is not a model call")
             trace.run.complete = trace.run.complete or trace.complete
         elif len(trace.others) < MOST_SPANS:
             trace.others.append(span)
@@ -396,7 +396,7 @@ class SpanRuns:
         if span.id:
             trace.answers[span.id] = call.answer
         if trace.others:
-            run.remarks.left_out("a span that is no model call", count=len(trace.others))
+            run.remarks.left_out("a span that is not a model call", count=len(trace.others))
             trace.others.clear()
         trace.run = run
         run.complete = run.complete or trace.complete

@@ -198,7 +198,7 @@ def _calls(row: Sent) -> list[BrokenInvariant]:
         if not call.id:
             faults.append(row.broken(1, f"the call of {call.name} has no id"))
         if not is_json_object(call.arguments):
-            faults.append(row.broken(10, f"the arguments of {call.name} are no JSON object"))
+            faults.append(row.broken(10, f"the arguments of {call.name} are not a JSON object"))
         if call.extra:
             faults += [row.broken(9, f"private key '{key}' in a call of {call.name}") for key in _private(call.extra)]
     return faults

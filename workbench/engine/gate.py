@@ -189,7 +189,7 @@ def check_edit(edit: Edit, stop: Stop) -> None:
         except (ValueError, RecursionError) as fault:
             raise EditError(f"{where}: the arguments are not valid JSON: {fault}") from fault
         if not isinstance(given, dict):
-            raise EditError(f"{where}: the arguments are no JSON object")
+            raise EditError(f"{where}: the arguments are not a JSON object")
     if isinstance(edit, SetAnswer):
         if edit.message.role != "assistant":
             raise EditError(f"{where}: an answer is an assistant's message, not one of role '{edit.message.role}'")

@@ -304,7 +304,7 @@ def _object(read: ReadText, path: str) -> dict[str, Any]:
     try:
         body = loads(text)
     except (ValueError, RecursionError) as fault:
-        raise Unreadable(f"looks like a checkpoint, but {path} is no JSON ({fault})") from None
+        raise Unreadable(f"looks like a checkpoint, but {path} is not JSON ({fault})") from None
     if not isinstance(body, dict):
         raise Unreadable(f"looks like a checkpoint, but {path} holds no JSON object")
     return body

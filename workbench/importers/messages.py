@@ -123,7 +123,7 @@ class _Pieces(Struct):
 def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> list[ImportedMessage]:
     """All messages of a list. Raises Unreadable, which names the message."""
     if not isinstance(bodies, list):
-        raise Unreadable(f"{where} is no list of messages")
+        raise Unreadable(f"{where} is not a list of messages")
     said: list[ImportedMessage] = []
     items: set[int] = set()
     called: set[str] = set()
@@ -154,7 +154,7 @@ def _speakers(bodies: Sequence[object]) -> set[str]:
 def read_message(body: object, remarks: Remarks, where: str = "message") -> list[ImportedMessage]:
     """A message, or several if it holds tool results. Raises Unreadable."""
     if not isinstance(body, dict):
-        raise Unreadable(f"{where} is no message: expected an object with a role")
+        raise Unreadable(f"{where} is not a message: expected an object with a role")
     body = plain_message(body)
     if (item := response_item(body, remarks)) is not None:
         return [item]

@@ -107,7 +107,7 @@ class Archive:
             raise Unreadable(f"unpacks to more than {MAX_STREAM // 2**20:,} MB")
         header = self._json(self._header)
         if not isinstance(header, dict):
-            raise Unreadable("looks like an Inspect log (zip), but its header is no object")
+            raise Unreadable("looks like an Inspect log (zip), but its header is not an object")
         header = {"eval": {}, **header}
         if not names:
             yield Document({**header, "samples": []})
@@ -285,7 +285,7 @@ def _other_text(fault: NotJson) -> Document:
             remarks.append(Remark("what stands before its list of messages", left_out=True))
         with suppress(ValueError):  # The complaint about JSON says more.
             return Document(python_value(fault.text[begun.start() :]), remarks=tuple(remarks))
-    kind = "JSON that is cut off" if fault.is_cut_off else "text that is no JSON"
+    kind = "JSON that is cut off" if fault.is_cut_off else "text that is not JSON"
     raise Unreadable(f"looks like {kind} ({fault}); {_EXPECTED}") from None
 
 

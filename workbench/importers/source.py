@@ -60,7 +60,7 @@ def items_of(start: bytes, stream: IO[bytes], most: int) -> Iterator[tuple[Any, 
             raise Unreadable(f"looks like a list, but item [{number}] is larger than {most // 2**20} MB")
         piece = stream.read(min(max(_PIECE, size), most + 1 - size))
         if not piece or (not begun and getattr(fault, "pos", len(text)) < len(text) - _NEAR):
-            raise Unreadable(f"looks like a list, but item [{number}] is no JSON ({_words(fault)})")
+            raise Unreadable(f"looks like a list, but item [{number}] is not JSON ({_words(fault)})")
         text, at = text[at:] + _decoded(decoder, piece), 0
     if text[at + 1 :].strip() or stream.read(_PIECE).strip():
         raise Unreadable(f"looks like a list, but something stands behind its {number} items")
@@ -308,8 +308,8 @@ def _lines(value: Any, number: int, lines: Iterator[tuple[int, bytes]]) -> Itera
             value = loads(text_of(line).rstrip().rstrip(","))
         except ValueError as fault:
             if ahead is not None:
-                raise Unreadable(f"looks like JSON lines, but line {number} is no JSON ({fault})") from None
-            lost = Remark(f"the last line ({number}), which is no whole JSON value,", left_out=True)
+                raise Unreadable(f"looks like JSON lines, but line {number} is not JSON ({fault})") from None
+            lost = Remark(f"the last line ({number}), which is not a whole JSON value,", left_out=True)
             yield replace(held, remarks=(lost,))
             return
         yield held

@@ -249,4 +249,5 @@ def bad_server(name: object, fields: object) -> str:
         error = fault.errors(include_url=False)[0]
         return ": ".join(filter(None, (".".join(map(str, plain_path(error["loc"]))), error["msg"])))
     unknown = next(iter(server.model_extra or {}), None)
-    return bad_server_name(str(name)) or ("" if unknown is None else f"{shortened(unknown)} is no key of an MCP server")
+    wrong = "" if unknown is None else f"{shortened(unknown)} is not a key of an MCP server"
+    return bad_server_name(str(name)) or wrong

@@ -193,7 +193,7 @@ def _read_whole(tape: Tape, answer: Collector) -> bool:
 def _remarks(tape: Tape, answer: Collector) -> Iterator[str]:
     """Yields the faults of an answer that can be used all the same."""
     if tape.garbled:
-        yield "the answer holds bytes that are no UTF-8; they are shown as \ufffd"
+        yield "the answer holds bytes that are not UTF-8; they are shown as \ufffd"
     if shared := answer.shared_ids:
         yield f"{shared + 1} tool calls came with the same id; each has one of its own now"
     if answer.refused:

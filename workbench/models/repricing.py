@@ -122,7 +122,7 @@ def read_prices(text: str) -> dict[str, Mapping[str, float]]:
 
 def _checked(model: str, prices: Any) -> Mapping[str, float]:
     if not isinstance(prices, dict):
-        raise PricesError(f"the prices of '{model}' are no mapping of {', '.join(FIELDS)}")
+        raise PricesError(f"the prices of '{model}' are not a mapping of {', '.join(FIELDS)}")
     for name, value in prices.items():
         if name not in FIELDS:
             raise PricesError(f"'{model}' has no price '{name}' (known: {', '.join(FIELDS)})")

@@ -155,7 +155,7 @@ def _list(body: Mapping[str, Any], name: str, kind: type, where: str) -> list[An
         raise SnapshotError(f"'{where}.{name}' is missing or no list")
     for index, one in enumerate(value):
         if not isinstance(one, kind):
-            raise SnapshotError(f"'{where}.{name}[{index}]' is no {'text' if kind is str else 'object'}")
+            raise SnapshotError(f"'{where}.{name}[{index}]' is not {'text' if kind is str else 'an object'}")
     return value
 
 

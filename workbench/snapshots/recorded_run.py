@@ -134,7 +134,7 @@ def _counts(body: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int, Grade]]
             case [str(model), str(digest), int(tokens), str(grade)] if grade in tuple(Grade):
                 counts[model, digest] = (tokens, Grade(grade))
             case _:
-                raise SnapshotError("'workbench.counts' holds a row that is no [model, hash, tokens, grade]")
+                raise SnapshotError("'workbench.counts' holds a row that is not a [model, hash, tokens, grade]")
     return counts
 
 

@@ -93,7 +93,8 @@ def _name_and_port(text: str) -> tuple[str, int | None]:
         name, port = plain, ""
     name = name.strip("[]").rstrip(".")
     if not name or any(char.isspace() or char in "/@?#" for char in name) or "*" in name.removeprefix("*."):
-        raise ValueError(f"'{text}' is no host: a name, a name with a port, '*.' and a name, an address or a network")
+        known = "a name, a name with a port, '*.' and a name, an address or a network"
+        raise ValueError(f"'{text}' is not a host: {known}")
     if port and not (port.isdigit() and 0 < int(port) < 65536):
         raise ValueError(f"'{text}' has no port between 1 and 65535")
     return name, int(port) if port else None

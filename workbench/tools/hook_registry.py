@@ -41,7 +41,7 @@ def register_hook(name: str, function: Hook) -> None:
     """
     registration = HookRegistration(type_of(name), function)
     if not callable(function):
-        raise TypeError(f"hook '{name}' is no function: {function!r}")
+        raise TypeError(f"hook '{name}' is not a function: {function!r}")
     collected = _collecting.get()
     (_registered if collected is None else collected).append(registration)
 

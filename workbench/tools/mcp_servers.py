@@ -545,7 +545,8 @@ def _checked(server: str, tool: Any) -> tuple[str, ServerTool | None]:
     except (ValueError, TypeError, RecursionError):
         size = MAX_SCHEMA + 1
     if size > MAX_SCHEMA or schema["type"] != "object":
-        return f"the tool '{said}' is not offered: its schema is no object of at most {MAX_SCHEMA:,} characters", None
+        why = f"its schema is not an object of at most {MAX_SCHEMA:,} characters"
+        return f"the tool '{said}' is not offered: {why}", None
     description = clean((tool.description or tool.title or "").strip())[:MAX_DESCRIPTION]
     hints = tool.annotations
     read_only = hints is not None and hints.read_only_hint is True
@@ -614,8 +615,8 @@ def _image(data: str) -> tuple[ToolImage | None, str]:
     try:
         decoded = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return None, "it is no base64"
+        return None, "it is not base64"
     kind = sniff(decoded)
     if kind is None:
-        return None, "it is no PNG, JPEG, GIF or WebP image"
+        return None, "it is not a PNG, JPEG, GIF or WebP image"
     return ToolImage(decoded, kind.media_type, kind.width, kind.height), ""

@@ -138,9 +138,9 @@ def register_tackle(name: str, function: Function, *, side_effects: bool = True)
     checked when the registry takes it.
     """
     if not callable(function):
-        raise TypeError(f"tool '{name}' is no function: {function!r}")
+        raise TypeError(f"tool '{name}' is not a function: {function!r}")
     if not name or not name.replace("_", "").replace("-", "").isalnum():
-        raise ValueError(f"'{name}' is no name for a tool: use letters, digits, '_' and '-'")
+        raise ValueError(f"'{name}' is not a name for a tool: use letters, digits, '_' and '-'")
     registration = Registration(name, function, side_effects, *origin_of(function))
     collected = _collecting.get()
     if collected is not None:

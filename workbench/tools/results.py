@@ -37,7 +37,7 @@ def read_image(path: Path, shown: str) -> ToolImage:
         raise ImageRefused(f"'{shown}' cannot be read: {fault.strerror}") from fault
     kind = sniff(data)
     if kind is None:
-        raise ImageRefused(f"'{shown}' is no PNG, JPEG, GIF or WebP image")
+        raise ImageRefused(f"'{shown}' is not a PNG, JPEG, GIF or WebP image")
     return ToolImage(data, kind.media_type, kind.width, kind.height, shown)
 
 

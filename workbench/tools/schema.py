@@ -203,7 +203,7 @@ def _default(tool: str, parameter: inspect.Parameter) -> Any:
     try:
         return json.loads(json.dumps(parameter.default, allow_nan=False))
     except (TypeError, ValueError) as fault:
-        raise SchemaError(f"tool '{tool}': the default of '{parameter.name}' is no JSON value") from fault
+        raise SchemaError(f"tool '{tool}': the default of '{parameter.name}' is not a JSON value") from fault
 
 
 def _schema(hint: Any, where: str) -> dict[str, Any]:

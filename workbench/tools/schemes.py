@@ -82,7 +82,7 @@ class Schemes:
             "shell": self._script,
         }
         if scheme not in makers or not rest:
-            raise LookupError(f"'{name}' is no tool; a phase may name {', '.join(f'{s}:…' for s in SCHEMES)}")
+            raise LookupError(f"'{name}' is not a tool; a phase may name {', '.join(f'{s}:…' for s in SCHEMES)}")
         return makers[scheme](name, rest)
 
     def _python(self, name: str, target: str) -> Tool:

@@ -219,9 +219,9 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     return body | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
 
 
-MOST_LINES = 4
+MOST_LINES = 3
 """Lines that a row may take to show its input and output."""
-NARROW = 12
+NARROW = 16
 """Cells of a column up to which its text is not wrapped."""
 
 

@@ -26,7 +26,7 @@ from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Form, Pie
 X_TITLE = "tokens sent, relative to snowball"
 Y_TITLE = "input cost, relative to snowball (predicted)"
 Y_DOLLARS = "US dollars for the input (predicted)"
-LEGEND = "S snowball  F the file  letters: the front  · others  x invalid"
+LEGEND = "S snowball  F the file  letters: best trade-offs  · others  x invalid"
 NAMED = 4
 """Strategies that a sentence names."""
 TOLD = 20

@@ -329,7 +329,7 @@ class Playground:
         """The edits that make a fork behind this call go on with an answer. Raises PlaygroundError where the answer is
         to another request than the run's."""
         if sample.status != "answered":
-            raise PlaygroundError("this is no answer")
+            raise PlaygroundError("this is not an answer")
         if self.draft.changes:
             raise PlaygroundError(
                 "the answer is to an edited request: fork with the request, which calls the model there"

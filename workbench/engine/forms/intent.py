@@ -82,7 +82,7 @@ def intent_of(asked: QuestionContent) -> Intent:
     if len(content) == 3:
         return Intent("high", "images, data and options together")
     if asked.data is not None and not _shown(asked.data, "data", chosen=False):
-        return Intent("high", "the data is no table, no text and no code")
+        return Intent("high", "the data is neither a table nor text nor code")
     rich = any(_is_rich(option) for option in asked.options)
     if asked.images or asked.data is not None or rich or len(asked.options) > 6 or asked.layout_hint:
         return Intent("medium", " and ".join(content) or f"layout_hint {asked.layout_hint}")

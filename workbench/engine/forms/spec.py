@@ -116,7 +116,7 @@ class Input(FieldSection):
         try:
             regex.compile(pattern)
         except regex.error as fault:
-            raise ValueError(f"'{pattern}' is no valid expression: {fault}") from fault
+            raise ValueError(f"'{pattern}' is not a valid expression: {fault}") from fault
         return pattern
 
 

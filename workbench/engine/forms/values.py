@@ -279,7 +279,7 @@ def _rows(section: DataTable, raw: Any) -> list[dict[str, str]]:
     for each in given:
         number = _row_number(section, each)
         if number is None:
-            raise ValueError(f"'{each}' is no row; rows count from 1 to {len(section.rows)}")
+            raise ValueError(f"'{each}' is not a row; rows count from 1 to {len(section.rows)}")
         if number not in numbers:
             numbers.append(number)
     if section.selectable == "one" and len(numbers) > 1:

@@ -141,7 +141,7 @@ async def make_form(conversation: Conversation, asked: QuestionContent) -> Gener
     """
     run, place = conversation.engine, conversation.place()
     if asked.layout_hint and not is_layout(asked.layout_hint):
-        run.warn("form", f"'{asked.layout_hint}' is no layout; the rules choose one", place=place)
+        run.warn("form", f"'{asked.layout_hint}' is not a layout; the rules choose one", place=place)
     intent = intent_of(asked)
     if intent.level != "high":
         return GeneratedForm(template(asked), intent.level, intent.why)
@@ -178,7 +178,7 @@ def _image(value: Any) -> Image:
     try:
         image = Image(path=value) if isinstance(value, str) else Image.model_validate(value)
     except ValueError as fault:
-        raise ValueError(f"'images': {value!r} is no path") from fault
+        raise ValueError(f"'images': {value!r} is not a path") from fault
     if not image.path.strip():
         raise ValueError("'images': an image needs a path")
     # A digest is the run's own to give: by one that a model writes, any stored picture could be asked for.

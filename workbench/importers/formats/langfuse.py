@@ -60,7 +60,7 @@ def _trace(trace: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]) 
     kept = {key: trace[key] for key in ("id", "name", "scores", "metadata", "tags", "userId") if trace.get(key)}
     others = [{k: v for k, v in one.items() if v is not None} for one in observations if _kind(one) != "GENERATION"]
     if others:
-        remarks.left_out("an observation that is no generation", count=len(others), kept=True)
+        remarks.left_out("an observation that is not a generation", count=len(others), kept=True)
     title = string(trace.get("name")) or string(mapping(observations[0]).get("traceName"))
     return Conversation(threads_of(calls, remarks), title, remarks=remarks.all, kept=kept | {"observations": others})
 

@@ -71,7 +71,7 @@ def _trace(trace: str, runs: Sequence[Mapping[str, Any]]) -> Conversation | None
     if not calls:
         return None
     if others:
-        remarks.left_out("a traced run that is no model call", count=len(others), kept=True)
+        remarks.left_out("a traced run that is not a model call", count=len(others), kept=True)
     error = as_text(mine[0].get("error"))
     kept = {"trace": trace, "runs": others}
     status = "failed" if error else "success"

@@ -172,7 +172,7 @@ def _said(event: Mapping[str, Any], history: _History) -> Iterator[ImportedMessa
         yield ImportedMessage("assistant", (text,), call=Call(at=moment(event.get("timestamp"))), command=text)
     else:
         history.remarks.left_out(
-            f"an event '{action[:40]}' of the {source[:40] or 'unknown source'}, which is no message,"
+            f"an event '{action[:40]}' of the {source[:40] or 'unknown source'}, which is not a message,"
         )
 
 
@@ -203,7 +203,7 @@ def _of_kind(event: Mapping[str, Any], history: _History) -> Iterator[ImportedMe
         for one in read_message({"role": "tool", "content": content, "tool_call_id": call_id}, history.remarks):
             yield replace(one, name=string(event.get("tool_name")), is_error=failed)
     else:
-        history.remarks.left_out(f"an event of kind {kind[:40]!r}, which is no message,")
+        history.remarks.left_out(f"an event of kind {kind[:40]!r}, which is not a message,")
 
 
 def _answered(event: Mapping[str, Any], told: Mapping[str, Any], history: _History) -> Iterator[ImportedMessage]:
@@ -235,4 +235,4 @@ def _observed(event: Mapping[str, Any], told: Mapping[str, Any], history: _Histo
         answered = history.said[-1].role == "assistant"
         yield ImportedMessage("user", (text,), name=kind, is_error=failed, observation=answered)
     else:
-        history.remarks.left_out(f"an observation '{kind[:40]}', which is no message,")
+        history.remarks.left_out(f"an observation '{kind[:40]}', which is not a message,")

@@ -253,7 +253,7 @@ def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
     if lost := _told_by_no_other(bare, [span.id for span, _ in found], parents):
         remarks.left_out("a model call whose messages the file does not hold", count=lost, kept=True)
     if len(others) > lost:
-        remarks.left_out("a span that is no model call", count=len(others) - lost, kept=True)
+        remarks.left_out("a span that is not a model call", count=len(others) - lost, kept=True)
     failed = mine[0].failed
     kept = {"trace": trace, "spans": others}
     reason = "the trace's first span failed" if failed else ""

@@ -162,7 +162,8 @@ def _bodies(lines: list[Mapping[str, Any]], remarks: Remarks) -> list[dict[str, 
             answer["usage"] = counts
         if not body:
             kind = " ".join(filter(None, (string(line.get("type")), string(payload.get("type")))))[:60]
-            remarks.left_out(f"a line of type {kind!r}, which is no message," if kind else "a line that is no message")
+            what = f"a line of type {kind!r}, which is not a message," if kind else "a line that is not a message"
+            remarks.left_out(what)
             continue
         beside = {key: line[key] for key in ("model", "usageMetadata") if line.get(key)}  # Qwen's, beside its message
         bodies.append({"timestamp": line.get("timestamp"), **beside, **body})

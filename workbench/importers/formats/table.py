@@ -116,7 +116,7 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("a recording of something else than requests with their responses", _has_interactions),
     ("a promptfoo result without cases", _has("evalId", "results")),
     ("a recording of HTTP requests (VCR) without interactions", _has("interactions")),
-    ("a spoken simulation of tau-bench, whose ticks are no messages", _has("task_id", "ticks")),
+    ("a spoken simulation of tau-bench, whose ticks are not messages", _has("task_id", "ticks")),
     ("a cascade, which `workbench run` runs", _has("cascade_id")),
     ("a run journal's line", _has("run_id", "seq", "kind")),
 )

@@ -47,7 +47,7 @@ def read_temporal(body: Any) -> list[Conversation]:
         raise Unreadable(f"no activity of it is an answered call of a model (activities: {told_names})")
     kept = {"activities": names}
     if names:
-        remarks.left_out("an activity that is no model call", count=len(names), kept=True)
+        remarks.left_out("an activity that is not a model call", count=len(names), kept=True)
     return [Conversation(threads_of(calls, remarks), title, remarks=remarks.all, kept=kept)]
 
 

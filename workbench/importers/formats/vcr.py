@@ -280,7 +280,7 @@ def read_vcr(body: Any) -> list[Conversation]:
     if failures:
         remarks.left_out("a request that failed", count=failures, kept=True)
     if len(others) > failures:
-        remarks.left_out("a request that is no model call", count=len(others) - failures, kept=True)
+        remarks.left_out("a request that is not a model call", count=len(others) - failures, kept=True)
     return [Conversation(threads_of(calls, remarks), remarks=remarks.all, kept={"requests": others})]
 
 

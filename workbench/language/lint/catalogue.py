@@ -378,7 +378,7 @@ _SETTINGS = (
     Lint(
         "L727",
         W,
-        "'{field}' has no effect for '{name}', which is no {kind}",
+        "'{field}' has no effect for '{name}', which is not a {kind}",
         "phase_overrides of a budget, tools of tool_caching",
         "write the name of a {kind}, or remove this key",
     ),

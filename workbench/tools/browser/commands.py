@@ -37,9 +37,9 @@ def read_command(text: str) -> Command:
     try:
         parts = json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise CommandError(f"{_cut(text)} is no JSON: {fault}. Write an array, as {EXAMPLES['click']}") from fault
+        raise CommandError(f"{_cut(text)} is not JSON: {fault}. Write an array, as {EXAMPLES['click']}") from fault
     if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
-        raise CommandError(f"{_cut(text)} is no array that begins with a command, as {EXAMPLES['click']}")
+        raise CommandError(f"{_cut(text)} is not an array that begins with a command, as {EXAMPLES['click']}")
     name = parts[0].removeprefix(":")
     row = _TABLE.get(name)
     if row is None:

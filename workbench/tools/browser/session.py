@@ -78,7 +78,7 @@ def allowed(url: str) -> str:
         parts = urlsplit(text)
         host = parts.hostname
     except ValueError as fault:
-        raise BrowserError(f"'{url[:200]}' is no address: {fault}") from fault
+        raise BrowserError(f"'{url[:200]}' is not an address: {fault}") from fault
     if parts.scheme.lower() not in _SCHEMES or not host:
         raise BrowserError(f"'{url[:200]}' cannot be opened: only http and https addresses can")
     return text

@@ -74,7 +74,7 @@ def _series(name: str, data: object, where: str) -> Series:
             raise PointsError(f"{len(data):,} points are more than a chart shows; at most {MAX_POINTS:,}")
         pairs = [_pair(point, index, f"{where}point {index}") for index, point in enumerate(data, 1)]
     else:
-        raise PointsError(f"{where}{_cut(data)} is no list of points")
+        raise PointsError(f"{where}{_cut(data)} is not a list of points")
     if not pairs:
         raise PointsError(f"{where}there are no points to draw" if where else "there are no points to draw")
     values = tuple(value for _, value in pairs)
@@ -122,10 +122,10 @@ def _place(value: object, where: str) -> str | float:
 
 def _number(value: object, where: str) -> float:
     if not _is_number(value):
-        raise PointsError(f"{where}: {_cut(value)} is no number")
+        raise PointsError(f"{where}: {_cut(value)} is not a number")
     assert isinstance(value, (int, float))
     if not abs(value) <= MAX_SIZE:
-        raise PointsError(f"{where}: {_cut(value)} is no number that can be drawn; at most {MAX_SIZE:g}")
+        raise PointsError(f"{where}: {_cut(value)} is not a number that can be drawn; at most {MAX_SIZE:g}")
     return float(value)
 
 

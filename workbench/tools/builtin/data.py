@@ -295,9 +295,9 @@ class DataTools:
         try:
             body = json.loads(answer)
         except (ValueError, RecursionError) as fault:
-            raise DataError("the answer of the code is no JSON") from fault
+            raise DataError("the answer of the code is not JSON") from fault
         if not isinstance(body, dict):
-            raise DataError("the answer of the code is no object")
+            raise DataError("the answer of the code is not an object")
         if "error" in body:
             raise DataError(bounded(str(body["error"]), 4000))
         return ProgramResult(body, finished, tuple(images))
@@ -480,7 +480,7 @@ def _parsed(text: str, wanted: Format) -> Any:
             return [json.loads(line) for line in lines]
         return _typed(list(csv.DictReader(lines, restkey="_more", restval="")))
     except (ValueError, RecursionError, csv.Error) as fault:
-        raise DataError(f"standard output is no {wanted}: {fault}; it begins: {text[:200]}") from fault
+        raise DataError(f"standard output is not {wanted}: {fault}; it begins: {text[:200]}") from fault
 
 
 def _typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

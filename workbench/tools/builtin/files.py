@@ -47,7 +47,7 @@ class FileTools:
             return {"content": f"{path}: {kind.media_type}, {size:,} bytes", "images": [path]}
         encoding = _encoding(head)
         if encoding is None:
-            raise PathRefused(f"'{path}' is no text: {_binary_kind(head)}, {size:,} bytes")
+            raise PathRefused(f"'{path}' is not text: {_binary_kind(head)}, {size:,} bytes")
         if start < 1 or lines < 1:
             raise ValueError("'start' and 'lines' count from 1")
         return _excerpt(real, encoding, start, min(lines, MAX_LINES))

@@ -58,7 +58,7 @@ class SearchTool:
             raise RuntimeError(f"the search failed: {ended.stderr.strip().splitlines()[-1:]}")
         found = json.loads(ended.stdout)
         if error := found.get("error"):
-            raise ValueError(f"'{pattern}' is no regular expression: {error}")
+            raise ValueError(f"'{pattern}' is not a regular expression: {error}")
         return _report(found, len(files), pattern)
 
     def _files(self, start: Path) -> list[tuple[str, str]]:

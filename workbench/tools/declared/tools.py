@@ -258,7 +258,7 @@ def _get(value: Any, key: str | int) -> Any:
 def _same_host(template: str, url: str) -> None:
     wanted, got = urlsplit(template), urlsplit(url)
     if got.scheme not in ("http", "https") or not got.hostname:
-        raise RequestRefused(f"'{url}' is no http address")
+        raise RequestRefused(f"'{url}' is not an http address")
     if _any_host(template):
         return
     if (wanted.netloc, wanted.scheme) != (got.netloc, got.scheme):
@@ -433,7 +433,7 @@ async def _judged(tool: Declared, result: ToolResult) -> ToolResult:
             lambda: regex.search(tool.error_pattern, result.text, timeout=PATTERN_S, concurrent=True), {}, 2 * PATTERN_S
         )
     except regex.error as fault:
-        raise ValueError(f"'error_pattern' of {tool.tool_id} is no expression: {fault}") from fault
+        raise ValueError(f"'error_pattern' of {tool.tool_id} is not an expression: {fault}") from fault
     return replace(result, is_error=matched is not None)
 
 

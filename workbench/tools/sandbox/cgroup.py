@@ -73,7 +73,7 @@ def end_group(folder: Path) -> None:
     """Kill what is in a cgroup of ours, new members included, and remove it. Raises NoCgroup when some do not end
     within five seconds, ValueError for a folder that is no cgroup of ours."""
     if not _NAME.fullmatch(folder.name):
-        raise ValueError(f"{folder} is no cgroup of a command")
+        raise ValueError(f"{folder} is not a cgroup of a command")
     until = time.monotonic() + 5.0
     everyone = folder / "cgroup.kill"
     while members := _members(folder):

@@ -61,7 +61,7 @@ def command(job: Job, program: str, image: str, name: str, stage: Path, user: in
 async def why_not(program: str, image: str) -> str:
     """Returns why no container can be started; empty when one can. Asks the daemon, downloads nothing."""
     if "," in image or image.startswith("-"):
-        return f"'{image}' is no image name"
+        return f"'{image}' is not an image name"
     version = await _ask([program, "version", "--format", "{{.Server.Version}}"])
     if version is None:
         return "the Docker daemon does not answer"

@@ -134,7 +134,7 @@ class Sandbox:
         readable: Sequence[Path] = (),
     ) -> None:
         if level not in SETTINGS:
-            raise ValueError(f"'{level}' is no sandbox level; they are {', '.join(SETTINGS)}")
+            raise ValueError(f"'{level}' is not a sandbox level; they are {', '.join(SETTINGS)}")
         self.workspace = workspace.resolve(strict=True)
         if self.workspace == Path("/"):
             raise ValueError("the root of the file system cannot be the workspace of tools")
