@@ -274,7 +274,7 @@ def test_messages_in_log_records_join_their_span_and_a_call_told_twice_is_one(pr
 JSON, PACKED = {"Content-Type": "application/json"}, {"Content-Type": "application/json", "Content-Encoding": "gzip"}
 REFUSED: Sequence[tuple[str, dict[str, str], bytes, int, str]] = (
     ("/v1/traces", JSON, b"{", 400, "the body is not JSON"),
-    ("/v1/traces", JSON, b"[]", 400, "no object of OTLP"),
+    ("/v1/traces", JSON, b"[]", 400, "not an object of OTLP"),
     ("/v1/traces", JSON, b"[" * 100_000, 400, "nested too deep"),
     ("/v1/traces", {"Content-Type": "application/x-protobuf"}, b"\xff\xff\xff", 400, "no ExportTraceServiceRequest"),
     ("/v1/traces", {"Content-Type": "text/plain"}, b"", 415, "application/x-protobuf or application/json"),

@@ -235,7 +235,7 @@ def test_edits_made_one_after_the_other_are_made_so_again(
         (BEFORE, 2, SetAnswer(Message("assistant", "x")), "at after call only"),
         (AFTER, 1, SetAnswer(user("x")), "an answer is an assistant's message"),
         (StopKind.BEFORE_TOOL, 1, SetArguments("{"), "not valid JSON"),
-        (StopKind.BEFORE_TOOL, 1, SetArguments("[]"), "no JSON object"),
+        (StopKind.BEFORE_TOOL, 1, SetArguments("[]"), "not a JSON object"),
         (BEFORE, 2, MoveMessage(1, 0), "can go to places 2 to 4"),
     ],
 )

@@ -66,7 +66,7 @@ def test_an_unknown_section_is_shown_as_its_json() -> None:
         ([{"type": "input"}], "id: Field required"),
         ([{"type": "input", "id": "x"}, {"type": "rating", "id": "x"}], "two sections have the id 'x'"),
         ([{"type": "input", "id": "comment"}], "no section may have the id 'comment'"),
-        ([{"type": "input", "id": "x", "pattern": "("}], "no valid expression"),
+        ([{"type": "input", "id": "x", "pattern": "("}], "not a valid expression"),
         ([{"type": "input", "id": "x"}] * 61, "at most 60"),
     ],
 )
@@ -118,7 +118,7 @@ def test_an_answer_is_read_by_the_section(field: dict[str, Any], text: str, valu
         ({"type": "input", "kind": "number", "min": 3}, "2", "at least 3"),
         ({"type": "input", "kind": "email"}, "me", "an address"),
         ({"type": "input", "pattern": "[a-z]+"}, "A1", "must match"),
-        ({"type": "data_table", **TABLE}, "3", "no row; rows count from 1 to 2"),
+        ({"type": "data_table", **TABLE}, "3", "not a row; rows count from 1 to 2"),
         ({"type": "data_table", **TABLE, "selectable": "one"}, "1,2", "choose one row"),
         ({"type": "input", "kind": "text"}, "  ", "an answer is needed"),
     ],

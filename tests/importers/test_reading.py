@@ -138,7 +138,7 @@ def test_a_rewritten_context_begins_a_thread_of_its_own() -> None:
 def test_what_cannot_be_mapped_is_kept_and_said() -> None:
     conversation = read(EXAMPLES["langfuse"])
     assert conversation.kept["scores"] == [{"name": "right", "value": 1}]
-    assert any("no generation" in note for note in conversation.notes)
+    assert any("not a generation" in note for note in conversation.notes)
     remarks = Remarks()
     (said,) = read_message({"role": "user", "content": [{"type": "video", "id": 7}]}, remarks)
     assert json.loads(said.text) == {"type": "video", "id": 7}
@@ -181,7 +181,7 @@ def test_times_are_read_in_every_unit(value: object) -> None:
         (b"", "is empty"),
         (b"\xff\xfe\x00", "binary data"),
         (b"SQLite format 3\x00rest", "SQLite database"),
-        (b"# A page\n", "no JSON"),
+        (b"# A page\n", "not JSON"),
         (b"interactions:\n- request: {}\n", "(VCR, HAR), but none of its 1 request"),
         (b"{}", "empty JSON object"),
         (b"[]", "looks like an empty JSON list; expected one of"),
@@ -191,7 +191,7 @@ def test_times_are_read_in_every_unit(value: object) -> None:
         (b'[{"role": "user", "content": "hi"}]', "no answer of a model"),
         (b'{"eval": {}, "plan": {}, "samples": []}', "looks like an Inspect log, but it has no samples"),
         (b'{"history": [{"role": "wizard"}], "trajectory": []}', "role that is known: 'wizard'"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[" * 100_000, "not JSON"),
         (b"PK\x03\x04 cut", "is cut off: the list of its members is missing"),
         (inspect_zip()[:-40], "is cut off: the list of its members is missing"),
         (inspect_zip(sample=b'{"id": '), "cannot be unpacked"),

@@ -281,7 +281,7 @@ def test_a_run_that_waits_for_a_person_is_told_from_one_that_runs(tmp_path: Path
 
 @pytest.mark.parametrize("width", [120, 200])
 def test_the_input_and_output_of_a_run_wrap_where_no_card_tells_them(tmp_path: Path, width: int) -> None:
-    given, said = "the log of the night before the queue drained", "The first failure is the queue, not the disk"
+    given, said = "the log of the night", "The first failure is the queue"
     run = replace(
         stored_runs(tmp_path).summary(FAILED), input=f"log: {given}", output=said, reason="", status="success"
     )
@@ -292,6 +292,18 @@ def test_the_input_and_output_of_a_run_wrap_where_no_card_tells_them(tmp_path: P
     assert all(shown.count(word) for word in (*given.split(), *said.split()))
     assert all(cell_len(line) <= width for line in lines)
     assert not RunRows(listing).whole(0, width), "a card tells it"
+
+
+def test_several_models_without_room_are_counted_and_one_is_cut_in_its_middle(tmp_path: Path) -> None:
+    run = stored_runs(tmp_path).summary(FAILED)
+    for model, shown in (
+        ("google/gemini-2.5-flash-lite, openai/gpt-4.1-mini, anthropic/claude-sonnet-4.5", "-lite +2"),
+        ("google/gemini-2.5-flash-lite-preview-09-2025", "-2025"),
+    ):
+        listing = Listing(RunsRequest(), members=(Member(replace(run, model=model)),), total=1)
+        text = RunRows(listing).row(0, 120).text
+        assert "gemini-" in text
+        assert f"{shown} " in text
 
 
 async def test_home_says_when_a_file_ran_last_and_for_how_much(tmp_path: Path) -> None:

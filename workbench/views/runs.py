@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.store.summary import WAITING, RunSummary
 from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
-from workbench.views.cells import Row, Span, Target, crop, fit, fit_ends, flat
+from workbench.views.cells import Row, Span, Target, crop, fit, fit_ends, flat, width_of
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -221,7 +221,7 @@ def found_json(found: RunMatch) -> dict[str, Any]:
 
 MOST_LINES = 3
 """Lines that a row may take to show its input and output."""
-NARROW = 16
+NARROW = 14
 """Cells of a column up to which its text is not wrapped."""
 
 
@@ -291,7 +291,7 @@ class RunRows(Rows):
             spans.append((_gap(column, texts), "plain"))
             texts = texts or column.title in _GAP_BEFORE
             if column.title in said:
-                spans.append((fit(said[column.title], column.size), "dim"))
+                spans.append((fit(said[column.title], column.size), _text_token(run, column.title)))
             else:
                 spans += self._cell(member, column, year=width >= WIDE)
         return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
@@ -319,10 +319,11 @@ class RunRows(Rows):
         first = self._row(index, width, {title: lines[0] for title, (_, lines) in found.items()})
         rows = [first]
         for number in range(1, count):
-            text = ""
-            for start, lines in found.values():
-                text += " " * (start - cell_len(text)) + (lines[number] if number < len(lines) else "")
-            rows.append(Row(crop(((text, "dim"),), width), first.tone))
+            spans: list[Span] = []
+            for title, (start, lines) in found.items():
+                spans.append((" " * (start - width_of(spans)), "plain"))
+                spans.append((lines[number] if number < len(lines) else "", _text_token(run, title)))
+            rows.append(Row(crop(spans, width), first.tone))
         return tuple(rows)
 
     def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
@@ -348,8 +349,8 @@ class RunRows(Rows):
                 text, token = who_words(run), "name"
             case "tags":
                 text, token = tag_words(run.labels), "accent"
-            case "model":  # What tells models apart stands at both ends.
-                text, token = fit_ends(model_words(run), column.size - 1).rstrip(), "dim"
+            case "model":
+                text, token = _models_in(run, column.size - 1), "dim"
             case "cascade":
                 text, token = cascade_name(run), "dim"
             case _:
@@ -405,6 +406,20 @@ def _said_at_last(member: Member, width: int) -> tuple[Span, ...]:
     if cell_len(note) > width - 8:
         return ((fit(note, width), _note_token(run)),)
     return ((f"{note} ", _note_token(run)), (fit(f"· {output}", max(0, width - cell_len(note) - 1)), "dim"))
+
+
+def _models_in(run: RunSummary, width: int) -> str:
+    """The models of a run; if they have no room, the first, cut in its middle, and how many there are besides."""
+    words = model_words(run)
+    if cell_len(words) <= width:
+        return words
+    first, *others = words.split(", ")
+    more = f" +{len(others)}" if others else ""
+    return fit_ends(first, width - len(more)).rstrip() + more
+
+
+def _text_token(run: RunSummary, title: str) -> str:
+    return _note_token(run) if title == "output" else "dim"
 
 
 def _output_words(member: Member) -> str:

@@ -182,7 +182,7 @@ class SettingRows(Rows):
             return NAMED, VALUED, FROM, max(8, width - 3 - NAMED - VALUED - FROM)
         named = (self._values.origins.get(setting.name, "default") for setting in self.settings)
         origins = (len(origin_text(place, *self._files)) for place in named)
-        origin = min(34, max(15, max(origins, default=0) + 2), max(15, width // 5))
+        origin = min(34, max(8, max(origins, default=0) + 2), max(15, width // 5))
         name = max(18, *(len(setting.name) for setting in self.settings), 0) + 2
         room = width - 3 - name - origin
         texts = (in_force_text(setting, self._values, self._in_force) for setting in self.settings)
