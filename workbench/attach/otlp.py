@@ -92,7 +92,7 @@ def _read(path: str, kind: str, body: bytes) -> Any:
     try:
         return _with_hex_ids(text.MessageToDict(getattr(messages, name).FromString(body)))
     except (decode_error, ValueError, RecursionError):
-        raise BadBody(400, f"the body is not {name} in protobuf") from None
+        raise BadBody(400, f"the body is not an {name} in protobuf") from None
 
 
 def can_read_protobuf() -> bool:
