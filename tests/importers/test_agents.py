@@ -85,7 +85,7 @@ def test_a_session_of_gemini_cli_by_lines_takes_the_last_state_of_each_message()
     (thread,) = conversation.threads
     assert [role for role, _ in spoken(thread.said)] == ["user", "assistant", "tool", "assistant"]
     assert thread.calls == 2
-    assert conversation.notes == ("a line of type '$set', which is no message, is left out",)
+    assert conversation.notes == ("a line of type '$set', which is not a message, is left out",)
 
 
 def test_a_session_of_gemini_cli_that_goes_back_has_a_context_for_each_way() -> None:

@@ -101,7 +101,7 @@ def _read_gemini(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
             continue
         if "content" not in one or "type" not in one:
             for kind in [key for key in one if key.startswith("$")]:
-                remarks.left_out(f"a line of type {kind[:40]!r}, which is no message,")
+                remarks.left_out(f"a line of type {kind[:40]!r}, which is not a message,")
             continue
         told = as_text(one.get("id")), list(_gemini(one, remarks))
         known = next((i for i, (name, _) in enumerate(records) if name and name == told[0]), None)
@@ -187,7 +187,7 @@ def _read_copilot(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
             beside = {"model": data.get("model") or model} if message["role"] == "assistant" else {}
             contexts.own.append({**message, **beside, "timestamp": line.get("timestamp")})
         else:
-            remarks.left_out(f"a line of type {kind[:60]!r}, which is no message,")
+            remarks.left_out(f"a line of type {kind[:60]!r}, which is not a message,")
     found: list[Thread] = []
     for contexts in agents.values():
         if any(one.get("role") == "assistant" for one in contexts.seen):
@@ -383,7 +383,7 @@ def _read_replay(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
             call = attempted(lambda log=log, asked=asked: _request(log, asked, remarks), remarks)  # type: ignore[misc]
             calls += [call] if call is not None else []
         elif log.get("kind") != "toolCall":
-            remarks.left_out(f"an entry of the kind {as_text(log.get('kind'))[:40]!r}, which is no call of a model,")
+            remarks.left_out(f"an entry of the kind {as_text(log.get('kind'))[:40]!r}, which is not a call of a model,")
     return threads_of(calls, remarks)
 
 
@@ -452,7 +452,7 @@ def _read_pi(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
             contexts.own.append(message)
             entries.append((own, message))
         elif kind not in ("session", "model_change", "thinking_level_change"):
-            remarks.left_out(f"a line of type {kind[:60]!r}, which is no message,")
+            remarks.left_out(f"a line of type {kind[:60]!r}, which is not a message,")
         last = own or last
         if own:
             paths[own] = contexts.seen
