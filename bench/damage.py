@@ -1,10 +1,10 @@
 """Damages a stored run, again and again, and looks whether each command tells it.
 
 ``python -m bench.damage [N] [SEED]`` flips a bit in the journal, in a body of its own file and in ``summary.json``,
-exchanges two lines, and gives a value another type behind a right checksum of its line: N times each, in a journal of
-today, whose lines hold the checksum of the one before, and in one of 0.1.0, whose lines do not. A command that shows a
-run must either show what it showed before or say that the run is damaged, with the place; an error that is not a
-sentence of ours counts as a fault of its own. It prints a line for each kind of damage, and exits 1 where something was
+exchanges two lines, takes the last lines away, and gives a value another type behind a right checksum of its line: N
+times each, in a journal of today, whose lines hold the checksum of the one before, and in one of 0.1.0, whose lines do
+not. A command that shows a run must either show what it showed before or say that the run is damaged, with the place;
+an error that is not a sentence of ours counts as a fault of its own. It prints a line for each kind of damage, and exits 1 where something was
 shown as true that was not.
 """
 
@@ -38,7 +38,10 @@ COMMANDS = (
     ("export", "s"),
     ("runs", "--json"),
 )
-TOLD = ("damaged", "missing", "altered", "its journal is empty", "does not hold", "cannot be read", "torn", "no run")
+TOLD = (
+    *("damaged", "missing", "altered", "its journal is empty", "does not hold", "cannot be read", "torn", "no run"),
+    "has lost",
+)
 VALUES: tuple[Any, ...] = (None, True, 7, -1, 1.5, "text", [], ["x"], {}, {"a": 1}, "\ud800", 10**30)
 FREE = "another type, as of 0.1.0"
 LONG = "a body that lies in a file of its own " * 2000
@@ -118,6 +121,12 @@ def exchange(path: Path, chance: random.Random) -> None:
     path.write_bytes(b"".join(lines))
 
 
+def shorten(path: Path, chance: random.Random) -> None:
+    """Take the last lines away."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: -chance.randrange(1, len(lines) - 1)]))
+
+
 def retype(path: Path, chance: random.Random, *, chained: bool) -> None:
     """Give one value another type behind a right checksum; the last line, which no other tells of, stays."""
     bodies = [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -158,6 +167,7 @@ def run(count: int, seed: int) -> int:
             "bit of a body in a file": lambda: flip(sorted((stored.folder / "blobs").iterdir())[0], chance),
             "bit of the summary": lambda: flip(stored.folder / "summary.json", chance),
             "two lines exchanged": lambda: exchange(segment, chance),
+            "last lines taken away": lambda: shorten(segment, chance),
             "another type": lambda: retype(segment, chance, chained=True),
             FREE: lambda: retype(segment, chance, chained=False),
         }
