@@ -4,8 +4,8 @@
 exchanges two lines, takes the last lines away, and gives a value another type behind a right checksum of its line: N
 times each, in a journal of today, whose lines hold the checksum of the one before, and in one of 0.1.0, whose lines do
 not. A command that shows a run must either show what it showed before or say that the run is damaged, with the place;
-an error that is not a sentence of ours counts as a fault of its own. It prints a line for each kind of damage, and exits
-1 where something was shown as true that was not.
+an error that is not a sentence of ours counts as a fault of its own. It prints a line for each kind of damage; it
+exits 1 where something was shown as true that was not.
 """
 
 from __future__ import annotations
