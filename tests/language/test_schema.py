@@ -12,6 +12,7 @@ from workbench.language.load import load
 from workbench.language.model.cascade import Cascade
 from workbench.language.model.schema import json_schema
 from workbench.language.model.shape import shape
+from workbench.language.words import LATER_NAMES
 
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -65,10 +66,19 @@ def test_a_mistake_is_invalid(phase: dict[str, Any]) -> None:
     assert wrong(phase)
 
 
+def test_the_names_of_later_editions_are_valid_and_one_of_two_names_of_the_phases_is_needed() -> None:
+    phase = {"name": "a", "instructions": "x", "skills": ["t"], "takes": {"factor": 2}}
+    phase["context"] = {"from": [{"cell": "b"}]}
+    assert VALIDATOR.is_valid({"cascade_id": "c", "cells": [phase]})
+    assert not VALIDATOR.is_valid({"cascade_id": "c", "cells": [{"name": "a", "cell": "b"}]})
+    assert not VALIDATOR.is_valid({"cascade_id": "c"})
+    assert not VALIDATOR.is_valid({"cells": [phase]})
+
+
 def test_every_field_is_described() -> None:
     for name, schema in SCHEMA["properties"].items():
         assert schema["description"], name
-    assert set(SCHEMA["properties"]) == set(shape(Cascade))
+    assert set(SCHEMA["properties"]) == {*shape(Cascade), *LATER_NAMES["Cascade"]}
     assert "not run yet" in SCHEMA["properties"]["triggers"]["description"]
 
 

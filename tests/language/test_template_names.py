@@ -86,4 +86,4 @@ def test_what_stands_beside_a_broken_tag_is_read() -> None:
 def test_a_broken_tag_that_gives_a_name_or_has_no_room_hides_the_rest(template: str) -> None:
     found = names_used(template)
     assert found.fault is not None
-    assert found.further == found.uses == ()
+    assert (found.further, found.uses) == ((), ())

@@ -232,7 +232,7 @@ async def test_a_click_on_the_title_of_a_column_orders_the_runs_by_it(tmp_path: 
         for title, order in (("cost", "cost"), ("tokens", "tokens"), ("started", "newest")):
             head = screen_text(it.app).splitlines()[1]
             await it.pilot.click(screen.list_pane, offset=(head.index(title) + 1, 1))
-            await it.until(lambda order=order: screen.listing.wanted.order == order, f"not by {order}")
+            await it.until(lambda order=order: screen.listing.wanted.order == order, f"not by {order}")  # type: ignore[misc]
 
 
 async def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:

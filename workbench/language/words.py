@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 SHELL = "linux_shell"
@@ -14,3 +15,11 @@ ROUTE_TO = "route_to"
 MarkPlace = Literal["tools", "system", "task", "last"]
 """Places that a mark can name: behind the tools, the system messages, the first user message, the last message."""
 MARK_PLACES: tuple[MarkPlace, ...] = get_args(MarkPlace)
+LATER_LIST = "cells"
+"""The key that tells a file of a later edition of the language."""
+LATER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "Cascade": {LATER_LIST: "phases", "takes": "soundings", "candidates": "soundings"},
+    "Phase": {"skills": "tackle", "traits": "tackle", "takes": "soundings", "candidates": "soundings"},
+    "ContextSource": {"cell": "phase"},
+}
+"""Names that such a file has for keys, by the mapping that has them."""

@@ -12,6 +12,7 @@ from pydantic_core.core_schema import PlainValidatorFunctionSchema
 from workbench.language.model.base import Tier
 from workbench.language.model.cascade import Cascade, Model
 from workbench.language.model.shape import shape
+from workbench.language.words import LATER_NAMES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODEL = "x-model"
@@ -99,10 +100,21 @@ def _object(model: type[Model]) -> dict[str, Any]:
         properties[key] = {**kept, "description": f"{field.description} {note}".rstrip()}
     for spelling, key in model.SPELLINGS.items():
         properties[spelling] = {**properties[key], "deprecated": True, "description": f"Read as '{key}'."}
+    later = LATER_NAMES.get(model.__name__, {})
+    for name, key in later.items():
+        properties[name] = {**properties[key], "description": f"Later editions have it for '{key}'."}
     required = [key for key in body.get("required", ()) if not (model.__name__ == "Phase" and key == "name")]
     schema = {"type": "object", "description": body.get("description", ""), "properties": properties}
     schema["additionalProperties"] = False  # Editors show what is not allowed as a warning, as `check` does.
+    either = [{"anyOf": [{"required": [one]}, *others]} for one in required if (others := _others(one, later))]
+    required = [key for key in required if not _others(key, later)]
+    schema |= {"allOf": either} if either else {}
     return {**schema, "required": required} if required else schema
+
+
+def _others(key: str, later: Mapping[str, str]) -> list[dict[str, list[str]]]:
+    """What satisfies a file that lacks a required key: each of its later names."""
+    return [{"required": [name]} for name, meant in later.items() if meant == key]
 
 
 def _described(model: type[Model], schema: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,9 @@ from msgspec.structs import replace
 
 from workbench.language.problem import Path
 from workbench.language.read.source import Layout, Source, Spot
+from workbench.language.words import LATER_LIST, LATER_NAMES
 
-_LIST = "cells"
-"""The key that tells such a file."""
-_TOP = {_LIST: "phases", "takes": "soundings", "candidates": "soundings"}
-_PHASE = {"skills": "tackle", "traits": "tackle", "takes": "soundings", "candidates": "soundings"}
-_SOURCE = {"cell": "phase"}
-"""Of an entry of ``context.from``."""
+_TOP, _PHASE, _SOURCE = (LATER_NAMES[model] for model in ("Cascade", "Phase", "ContextSource"))
 
 
 def by_names_used_here(source: Source) -> Source:
@@ -31,7 +27,7 @@ def by_names_used_here(source: Source) -> Source:
 def renamed(data: Any, written: dict[Path, str] | None = None) -> Any:
     """The data of a file by the names used here. ``written`` gets the key of the file for each path that it has not."""
     written = {} if written is None else written
-    if not isinstance(data, dict) or not isinstance(data.get(_LIST), list) or "phases" in data:
+    if not isinstance(data, dict) or not isinstance(data.get(LATER_LIST), list) or "phases" in data:
         return data
     found = _renamed(data, _TOP, (), written)
     phases = []
@@ -54,7 +50,7 @@ def renamed(data: Any, written: dict[Path, str] | None = None) -> Any:
 def path_used_here(path: Iterable[str]) -> tuple[str, ...]:
     """A path of keys in a text, by the names used here."""
     words = list(path)
-    if words[:1] == [_LIST]:
+    if words[:1] == [LATER_LIST]:
         for names, place in ((_TOP, 0), (_PHASE, 2), (_SOURCE, 5)):
             if len(words) > place and (place < 5 or words[2:4] == ["context", "from"]):
                 words[place] = names.get(words[place], words[place])
