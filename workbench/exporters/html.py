@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
+from typing import Any
 
 from workbench.analysis.prediction import CallInput
 from workbench.analysis.ways import ways_on
@@ -55,6 +56,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; max-heigh
 p, td:nth-child(n+3), .tree { overflow-wrap: anywhere; }
 @media (max-width: 700px) { th, td { padding: .2rem .25rem; } }
 summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: block; margin: .3rem 0; }
+:target { outline: 2px solid var(--link); outline-offset: .25rem; scroll-margin-top: 1rem; }
 ol.tree, ol.tree ol { list-style: none; padding-left: 1.2rem; } ol.tree { padding-left: 0; }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -146,12 +148,14 @@ class _Page:
             won = f" ★ {visit.branch.rpartition('/')[2]} won" if visit.branch in winners else ""
             mark = f'<span class="{text(visit.status)}">{text(visit.status + won)}</span>'
             yield f'<li><a href="#v{number}">{text(visit.phase)}</a>{where}{again} {mark}<ol>'
-            for call in visit.calls:
-                name = f"turn {call.place.turn}" if call.place.turn else call.purpose or "beside the turns"
+            judged = visit.judged if visit.failed_checks else {}
+            yield from (f"<li>{_check(*check, brief=True)}" for check in judged.get(0, ()))
+            for made, call in enumerate(visit.calls, 1):
                 tools = ", ".join(tool.tool for tool in call.tools)
-                link = f'<a href="#c{self.numbers[id(call)]}">{text(name)}</a>'
+                link = f'<a href="#c{self.numbers[id(call)]}">{text(call.name)}</a>'
                 edited = " · edited by hand" if call.place in self._edited else ""
-                yield f'<li>{link} <span class="dim">{text(tools)}{edited}</span>'
+                found = "".join(f" {_check(*check, brief=True)}" for check in judged.get(made, ()))
+                yield f'<li>{link} <span class="dim">{text(tools)}{edited}</span>{found}'
             yield "</ol></li>"
         yield "</ol>"
 
@@ -164,19 +168,20 @@ class _Page:
     def _visit(self, visit: VisitState) -> Iterator[str]:
         number = self.state.visits.index(visit)
         status = f'<span class="{text(visit.status)}">{text(visit.status)}</span>'
-        yield f'<h2 id="v{number}">{text(" · ".join(filter(None, (visit.phase, visit.branch))))} {status}</h2>'
+        again = f"visit {visit.visit}" if visit.visit > 1 else ""
+        name = " · ".join(filter(None, (visit.phase, again, visit.branch)))
+        yield f'<h2 id="v{number}">{text(name)} {status}</h2>'
         if visit.reason:
             yield f"<p>{text(visit.reason)}</p>"
         yield from self._ways(visit)
         yield from self._decided(Place(visit.branch, visit.phase, visit.visit))
         for tool in visit.tool_tries:
             yield from self._tool(tool)
-        for call in visit.calls:
+        judged = visit.judged
+        yield from (f"<p>{_check(*check)}</p>" for check in judged.get(0, ()))
+        for made, call in enumerate(visit.calls, 1):
             yield from self._call(call)
-        for check in visit.checks:
-            verdict = "passed" if check.get("valid") else "failed"
-            words = f"{check.get('name', '')} {verdict}: {check.get('reason', '')}".rstrip(": ")
-            yield f'<p class="{"dim" if check.get("valid") else "bad"}">{text(words)}</p>'
+            yield from (f"<p>{_check(*check)}</p>" for check in judged.get(made, ()))
 
     def _ways(self, visit: VisitState) -> Iterator[str]:
         """Yields the edge that was taken after a node of a pipeline, and each edge out of it with the reason."""
@@ -198,13 +203,8 @@ class _Page:
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, call: CallState) -> Iterator[str]:
-        name = (
-            f"{call.place.phase} · turn {call.place.turn}"
-            if call.place.turn
-            else f"{call.place.phase} · {call.purpose}"
-        )
-        if call.place.branch:
-            name += f" · {call.place.branch}"
+        again = f"visit {call.place.visit}" if call.place.visit > 1 else ""
+        name = " · ".join(filter(None, (call.place.phase, again, call.name, call.place.branch)))
         took = CallInput.of(call)
         facts = ["edited by hand"] if call.place in self._edited else []
         facts += [call.model, call.strategy, f"{_about(took.grade)}{took.sent:,} of {took.full:,} tokens sent"]
@@ -301,6 +301,14 @@ class _Page:
             return f'<p class="dim">[{label}: its bytes are gone]</p>'
         self._pictures.add(image.digest)
         return f'<img id="{name}" alt="{label}" title="{label}" src="data:{text(image.media_type)};base64,{data}">'
+
+
+def _check(name: str, check: Mapping[str, Any], *, brief: bool = False) -> str:
+    """A check in one line; ``brief``: without its reason."""
+    passed = check.get("valid", True)
+    words = f"{name} {'passed' if passed else 'failed'}"
+    words += "" if brief else f": {check.get('reason') or ''}".rstrip(": ")
+    return f'<span class="{"dim" if passed else "bad"}">{text(words)}</span>'
 
 
 def _verdicts(contest: CandidateRounds) -> Iterator[str]:

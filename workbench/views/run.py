@@ -277,7 +277,11 @@ def steps(state: RunState) -> Iterator[Table]:
 
     for visit in state.visits:
         rows.append(_visit_row(visit, state))
-        rows += [call_row(call, edited=call.place in edited) for call in visit.calls]
+        judged = visit.judged if visit.failed_checks else {}
+        rows += [_check_row(*check) for check in judged.get(0, ())]
+        for number, call in enumerate(visit.calls, 1):
+            rows.append(call_row(call, edited=call.place in edited))
+            rows += [_check_row(*check) for check in judged.get(number, ())]
     if beside := [call for call in state.calls if state.visit_of(call.place) is None]:
         rows.append(_beside_row(beside, state))
         rows += [call_row(call, edited=False) for call in beside]
@@ -330,26 +334,13 @@ def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
     ]
 
 
-def call_name(call: CallState) -> str:
-    """``turn 3``, with the attempt and the call if there are several."""
-    place = call.place
-    name = f"turn {place.turn}" if place.turn else call.purpose or "call"
-    if place.attempt > 1:
-        name += f" attempt {place.attempt}"
-    if place.call > 1:
-        name += f" call {place.call}"
-    return name
-
-
 def _call_row(call: CallState, said: str, *, edited: bool, over: bool) -> list[Piece]:
     """``said``: what people say of it. ``over``: the run is not running any more."""
     found = Residual.of(call)
     tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
     failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
     return [
-        Cell(f"  {call_name(call)} ✎", "changed", f"  {call_name(call)} (edited)")
-        if edited
-        else f"  {call_name(call)}",
+        Cell(f"  {call.name} ✎", "changed", f"  {call.name} (edited)") if edited else f"  {call.name}",
         status_cell("recorded" if call.recorded and call.status == "done" else ended(call.status, over=over)),
         count(call.tokens_in, call.grade_in),
         off_by(found.share) if found is not None and not call.beside else "",
@@ -359,6 +350,14 @@ def _call_row(call: CallState, said: str, *, edited: bool, over: bool) -> list[P
         seconds(call.duration_s),
         "   ".join(filter(None, (said, failure or tools))),
     ]
+
+
+def _check_row(name: str, check: Mapping[str, Any]) -> list[Piece]:
+    """A check below the attempt that it judged. Checks are shown of a phase where one failed."""
+    passed = check.get("valid", True)
+    token = "dim" if passed else "error"
+    word = Cell("passed", token) if passed else Cell("failed", token)
+    return [Cell(f"    {name}", token), word, "", "", "", "", "", "", Cell(str(check.get("reason", "")), token)]
 
 
 def _cached(call: CallState) -> str:

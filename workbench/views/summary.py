@@ -8,6 +8,7 @@ from functools import cached_property
 
 from rich.cells import cell_len
 
+from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.event import seconds_between
@@ -146,7 +147,7 @@ class SummaryRows(Rows):
         run = self.run
         checks = [check for visit in run.visits for check in visit.checks]
         if checks:
-            bad = [check for check in checks if not check.get("valid", True)]
+            bad = [check for visit in run.visits for check in visit.failed_checks]
             said: tuple[Span, ...] = ((f"{len(checks) - len(bad):,} passed", "ok" if not bad else "plain"),)
             if bad:
                 reason = flat(str(bad[-1].get("reason", "")))
@@ -158,10 +159,13 @@ class SummaryRows(Rows):
             yield "most expensive", ((words, "plain"),), call
         saved = sum(call.held_back for call in run.calls if call.answered)
         if saved:
+            grade = Grade.of_sum(call.grade for call in run.calls if call.answered and call.held_back)
             sent = sum(call.tokens_sent for call in run.calls if call.answered)
             share = f"{100 * saved / (saved + sent):.0f}% of the input"
             masked = max(call.shortened for call in run.calls)
-            words = f" {saved:,} tokens saved, {share}; at most {plural(masked, 'message')} masked in one call"
+            words = (
+                f" {count(saved, grade)} tokens saved, {share}; at most {plural(masked, 'message')} masked in one call"
+            )
             yield "masking", (sign("masked"), (words, "masked"), (told("   {view.strategies} compares"), "faint")), None
         if run.other_strategy:
             words = what_if_words(run.other_strategy)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
@@ -456,7 +457,7 @@ class Nodes:
         selected = self.view.selected if self._is_selected else None
         here = selected is not None and selected.visit_key == (visit.branch, visit.phase, visit.visit)
         here = here or self._holds_selected(visit)
-        below = bool(visit.calls or candidates or visit.tool_tries or visit.children)
+        below = bool(candidates) or _holds_more(visit)
         sums = self._sums([visit, *candidates])
         unfolded = below and self.view.unfolds(id, here)
         mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
@@ -483,7 +484,11 @@ class Nodes:
             yield from self._inside(visit, depth + 1)
 
     def _inside(self, visit: VisitState, depth: int) -> Iterator[Node]:
-        yield from self._calls(visit, depth)
+        judged = visit.judged if visit.failed_checks else {}
+        checks = {at: tuple(self._checks(visit, at, found, depth + bool(at))) for at, found in judged.items()}
+        if visit.calls:
+            yield from checks.get(0, ())
+        yield from self._calls(visit, checks, depth)
         for tool in visit.tool_tries:
             mark = self._mark({"failed": "failed", "running": "running"}.get(tool.status, "done"))
             where = (visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
@@ -494,19 +499,30 @@ class Nodes:
             yield Node(id, depth, left, took, phase=visit.phase, run=self._nested, took=tool.duration_s, ran=ran)
         for child in visit.children:
             yield from self._child(visit, child, depth)
-        for number, check in enumerate(visit.checks):
-            if not check.get("valid", True):
-                name = check.get("name") or check.get("check", "check")
-                text = f" {flat(str(name))}: {flat(str(check.get('reason', '')))}"
-                id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(number))
-                yield Node(id, depth, (sign("broken"), (text, "error")), phase=visit.phase, run=self._nested)
+        if not visit.calls:
+            yield from checks.get(0, ())
 
-    def _calls(self, visit: VisitState, depth: int) -> Iterator[Node]:
+    def _checks(
+        self, visit: VisitState, at: int, found: Sequence[tuple[str, Mapping[str, object]]], depth: int
+    ) -> Iterator[Node]:
+        """The checks that come after so many calls. Those of a visit are shown where one failed: of several attempts
+        they tell which was rejected, and which passed."""
+        for number, (name, check) in enumerate(found):
+            reason = flat(str(check.get("reason") or ""))
+            text = f" {flat(name)}: {reason}" if reason else f" {flat(name)}"
+            passed = check.get("valid", True)
+            left = (sign("done"), (text, "dim")) if passed else (sign("broken"), (text, "error"))
+            id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(at), str(number))
+            yield Node(id, depth, left, phase=visit.phase, run=self._nested)
+
+    def _calls(self, visit: VisitState, checks: Mapping[int, Sequence[Node]], depth: int) -> Iterator[Node]:
         """The calls of a visit; of many those at both ends and around the selected and the held one, and what is
-        between them as branches that unfold."""
+        between them as branches that unfold. ``checks``: their rows, by how many calls come before them."""
         many, calls = visit.attempts > 1, visit.calls
         if len(calls) < LONG:
-            yield from (self._call(visit.phase, call, depth, many=many) for call in calls)
+            for number, call in enumerate(calls, 1):
+                yield self._call(visit.phase, call, depth, many=many)
+                yield from checks.get(number, ())
             return
         shown = {*range(ENDS), *range(len(calls) - ENDS, len(calls))}
         marked = [self.view.selected if self._is_selected else None, self.view.held if self._is_held else None]
@@ -518,26 +534,39 @@ class Nodes:
             hidden = calls[at:stop]
             if len(hidden) == 1:
                 yield self._call(visit.phase, hidden[0], depth, many=many)
+                yield from checks.get(stop, ())
             elif hidden:
-                yield from self._between(visit, hidden, at, depth, many=many)
+                yield from self._between(visit, hidden, checks, at, depth, many=many)
             if stop < len(calls):
                 yield self._call(visit.phase, calls[stop], depth, many=many)
+                yield from checks.get(stop + 1, ())
             at = stop + 1
 
     def _between(
-        self, visit: VisitState, hidden: Sequence[CallState], at: int, depth: int, *, many: bool
+        self,
+        visit: VisitState,
+        hidden: Sequence[CallState],
+        checks: Mapping[int, Sequence[Node]],
+        at: int,
+        depth: int,
+        *,
+        many: bool,
     ) -> Iterator[Node]:
-        """Calls in the middle of a long list: ``… 3–7``, or all of them if unfolded."""
+        """Calls in the middle of a long list: ``… 3–7`` with how many checks failed there, or all of them if
+        unfolded."""
         id: NodeId = (*self._root(), "between", visit.branch, visit.phase, str(visit.visit), str(at))
         unfolded = self.view.unfolds(id, False)
         names = f"… {_turn_of(hidden[0], many=many)}–{_turn_of(hidden[-1], many=many)}"
         took = [call.duration_s for call in hidden if call.duration_s is not None]
         sums = self.run.figures_of_calls(hidden) if self.run is not None else None
+        inside = range(at + 1, at + len(hidden) + 1)
+        failed = sum(row.left[0] == sign("broken") for number in inside for row in checks.get(number, ()))
+        problems: tuple[Span, ...] = ((f"✗{failed} ", "error"),) if failed and not unfolded else ()
         yield Node(
             id,
             depth,
             ((names, "dim"),),
-            ((count(sums.tokens_in, sums.grade_in) if sums is not None else "", "faint"),),
+            (*problems, (count(sums.tokens_in, sums.grade_in) if sums is not None else "", "faint")),
             True,
             unfolded,
             phase=visit.phase,
@@ -547,8 +576,9 @@ class Nodes:
             took=sum(took) if took else None,
             ran=Stretch(hidden[0].started, hidden[-1].finished, *self._phase_ran, "between"),
         )
-        if unfolded:
-            yield from (self._call(visit.phase, call, depth + 1, many=many) for call in hidden)
+        for number, call in enumerate(hidden if unfolded else (), at + 1):
+            yield self._call(visit.phase, call, depth + 1, many=many)
+            yield from (replace(row, depth=row.depth + 1) for row in checks.get(number, ()))
 
     def _child(self, visit: VisitState, child: Mapping[str, object], depth: int) -> Iterator[Node]:
         """A nested run: a branch with its phases below it, once it is known."""
@@ -693,8 +723,7 @@ def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
 
 def _holds_more(visit: VisitState) -> bool:
     """Returns whether there are rows below it."""
-    failed = any(not check.get("valid", True) for check in visit.checks)
-    return bool(visit.calls or visit.tool_tries or visit.children or failed)
+    return bool(visit.calls or visit.tool_tries or visit.children or visit.failed_checks)
 
 
 def _visit_label(visit: VisitState) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2s
 from itertools import islice
+from sys import maxsize
 from typing import Any, NamedTuple, overload
 
 from msgspec import Struct, field
@@ -327,6 +329,15 @@ class CallState(Struct):
             tool.put_near(told)
 
     @property
+    def name(self) -> str:
+        """``turn 3``, with the attempt and the call if they are not the first; beside the turns, the purpose."""
+        place = self.place
+        name = f"turn {place.turn}" if place.turn else self.purpose or "call"
+        if place.attempt > 1:
+            name += f" attempt {place.attempt}"
+        return name + (f" call {place.call}" if place.call > 1 else "")
+
+    @property
     def expected(self) -> int:
         """Input tokens as predicted: as the provider was expected to count them."""
         stated = None if self.forecast is None else self.forecast.tokens
@@ -425,6 +436,27 @@ class VisitState(Struct):
     """The verdict on each edge out of it, if a pipeline chose among them (``EdgeVerdict.to_json``)."""
     route_edge: int | None = None
     """Index of the graph's edge that was taken from it; None if none was."""
+
+    @property
+    def failed_checks(self) -> list[Mapping[str, Any]]:
+        """Those of its checks that did not pass."""
+        return [check for check in self.checks if not check.get("valid", True)]
+
+    @property
+    def judged(self) -> dict[int, list[tuple[str, Mapping[str, Any]]]]:
+        """Its checks with their names, by how many of its calls come before them: a check follows the attempt, or the
+        turn, that it judged; one of the input comes before all calls."""
+        made: list[tuple[int, int]] = []
+        for call in self.calls:
+            at = call.place.attempt, call.place.turn
+            # A call beside the turns stands where it was made.
+            made.append(max(at, made[-1]) if made else at)
+        found: dict[int, list[tuple[str, Mapping[str, Any]]]] = {}
+        for check in self.checks:
+            attempt, turn = int(check.get("attempt") or 0), int(check.get("turn") or 0)
+            before = bisect_right(made, (attempt, turn or maxsize)) if attempt else 0
+            found.setdefault(before, []).append((str(check.get("name") or check.get("check") or "check"), check))
+        return found
 
     @property
     def items(self) -> list[Item]:
