@@ -16,6 +16,9 @@ from tests.attach.support import session as attached
 from tests.support.command import Cli, run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import until
+from workbench.analysis.prediction import CallInput
+from workbench.context.assembly import Kind
+from workbench.context.place import Place
 from workbench.dollars import recorded_words
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.journal.state import RunState
@@ -32,6 +35,7 @@ from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.comparing import recorded
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
+from workbench.workspace.sql_queries import EXAMPLES
 
 INNER = "cascade_id: inner\nphases:\n  - {name: deep, instructions: Deep.}\n"
 OUTER = """\
@@ -60,7 +64,7 @@ phases:
     instructions: Look around.
     tackle: [list_files]
     use_native_tools: true
-    rules: {max_turns: 4}
+    rules: {max_turns: 5}
     intra_context: {mask_observations_after: 1, min_masked_size: 20}
 """
 STATED_IN_PART = """\
@@ -324,6 +328,10 @@ def test_every_place_says_the_same_tokens_of_a_call(work: Path, cli: Cli, kind: 
     rows = {one["at"]: [entry["tokens_sent"] for entry in one["entries"] if entry["sent"]] for one in looked}
     rest = {one["at"]: one["tools_tokens"] + one["overhead"]["sent"] for one in looked}
     assert {place: sum(row) + rest[place] for place, row in rows.items()} == want, "the rows add up to the input"
+    assert all(one["overhead"]["full"] == one["overhead"]["sent"] for one in looked), "overhead has one size"
+    held = {place: CallInput.of(call) for place, call in calls.items()}
+    saved = {place: call.tokens_full - call.tokens_sent for place, call in calls.items()}
+    assert {place: took.full - took.sent for place, took in held.items()} == saved, "what rows, log and SQL say"
     shown = cli("show", kind, "--json").json
     told = [call for visit in (*shown["phases"], {"calls": shown["beside_phases"]}) for call in visit["calls"]]
     told = [call for call in told if call["answer"] is not None]
@@ -349,6 +357,48 @@ def test_every_place_says_the_same_tokens_of_a_call(work: Path, cli: Cli, kind: 
     named = [{one["key"]: next(iter(one["value"].values())) for one in span["attributes"]} for span in spans]
     sent = {one["workbench.place"]: int(one[name]) for one in named if (name := "gen_ai.usage.input_tokens") in one}
     assert sent == {place: tokens for place, tokens in want.items() if calls[place].usage.input is not None}
+
+
+def test_the_example_of_masking_lists_what_masking_saved_of_each_call(work: Path, cli: Cli) -> None:
+    """What a context drops is no part of it; a message that stays masked counts in every later call."""
+    rows = cli("sql", dict(EXAMPLES)["what masking saved, by call"], "--format", "json").json
+    store = Project.at(work).store
+    want = {
+        (state.session_id, call.place): (call.tokens_in, call.held_back)
+        for state in map(store.state, store.run_ids())
+        for call in state.calls
+        if call.held_back > 0
+    }
+    assert want
+    place = ("branch", "phase_name", "visit", "attempt_number", "turn_number", "call")
+    found = {(row["session_id"], Place(*(row[name] for name in place))): (row["sent"], row["saved"]) for row in rows}
+    assert found == want
+    for (session, at), (_, saved) in want.items():
+        (looked,) = cli("context", session, "--at", str(at), "--json").json
+        told = [entry for entry in looked["entries"] if entry["sent"]]
+        assert sum(entry["tokens_full"] - entry["tokens_sent"] for entry in told) == saved
+
+
+def test_the_example_of_the_newest_runs_lists_what_lists_show(work: Path, cli: Cli) -> None:
+    rows = cli("sql", dict(EXAMPLES)["the newest runs"], "--format", "json").json
+    listed = {row["session_id"]: row for row in rows}
+    for kind in MODES:
+        took = state_of(work, kind).figures()
+        row = listed[kind]
+        assert [row["calls"], row["tokens_in"], row["tokens_out"]] == [took.calls, took.tokens_in, took.told_out], kind
+        assert isclose(row["spent"] or 0.0, took.spent.billed + took.spent.predicted, abs_tol=1e-12)
+
+
+def test_the_example_of_tools_counts_the_characters_that_models_saw(work: Path, cli: Cli) -> None:
+    rows = cli("sql", dict(EXAMPLES)["tools by how much they return"], "--format", "json").json
+    store = Project.at(work).store
+    sizes: dict[str, list[int]] = {}
+    for state in map(store.state, store.run_ids()):
+        for item in (item for visit in state.visits for item in visit.items if item.kind is Kind.RESULT):
+            sizes.setdefault(item.tool, []).append(len(item.message.text))
+    assert sizes
+    want = {tool: (len(all), round(sum(all) / len(all))) for tool, all in sizes.items()}
+    assert {row["tool"]: (row["calls"], row["characters"]) for row in rows} == want
 
 
 @pytest.mark.parametrize("kind", MODES)

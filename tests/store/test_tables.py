@@ -17,7 +17,7 @@ mutation_template
 """
 OURS = """
 content_hash message_id branch visit call semantic_actor semantic_purpose context_hashes estimated_tokens tokens_cached
-tokens_written is_callout callout_name full_history_size context_size tokens_saved
+tokens_written is_callout callout_name full_history_size context_size tokens_saved tokens_masked
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from workbench.context.align import Change, ChangeKind, changes
-from workbench.context.assembly import Action, Assembly, Entry, Kind, Rule
+from workbench.context.assembly import Action, Assembly, Entry, Grade, Kind, Rule
 from workbench.context.place import Place
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.gate import Stop
@@ -31,26 +31,36 @@ class AssembledRequest(Struct, frozen=True):
     parameters: Mapping[str, Any]
     tools: Sequence[Mapping[str, Any]]
     tokens: int
+    grade: Grade
     digest: str
 
     @classmethod
-    def of_call(cls, call: CallState, run: RunState) -> AssembledRequest:
-        """That of a call of a run."""
-        tools = run.tool_schemas.get(call.tools_hash, [])
-        return cls(call.entries, call.model, call.parameters, tools, call.tokens_sent, call.digest)
+    def of_call(cls, call: CallState, run: RunState, like: CallState | None = None) -> AssembledRequest:
+        """That of a call of a run; counted on the scale of ``like``, if that is given."""
+        tools, size = run.tool_schemas.get(call.tools_hash, []), (call.tokens_in, call.grade_in)
+        size = size if like is None else _counted_like(like, call.tokens_sent, call.grade)
+        return cls(call.entries, call.model, call.parameters, tools, *size, call.digest)
 
     @classmethod
-    def of_assembly(cls, assembly: Assembly) -> AssembledRequest:
-        """One that has not been sent yet."""
+    def of_assembly(cls, assembly: Assembly, call: CallState) -> AssembledRequest:
+        """One that has not been sent yet, in the place of a call: counted on the scale of that one."""
         request = assembly.request
         return cls(
             assembly.entries,
             request.model,
             request.parameters,
             request.tools,
-            assembly.tokens_sent,
+            *_counted_like(call, assembly.tokens_sent, assembly.grade),
             request.digest,
         )
+
+
+def _counted_like(call: CallState, tokens: int, grade: Grade) -> tuple[int, Grade]:
+    """Our own count of a request, as the input of a call is counted: by its provider, or as it was predicted."""
+    if call.tokens_in == call.tokens_sent:
+        return tokens, grade
+    scale = call.tokens_in / call.tokens_sent if call.tokens_sent else 1.0
+    return round(tokens * scale), Grade.of_sum([grade, Grade.CALIBRATED])
 
 
 class ChangedPart(Struct, frozen=True):
@@ -141,7 +151,7 @@ def changed_call(recording: Recording, definition: Definition, stop: Stop) -> Ch
     call, assembly = recording.state.call_at(stop.place), stop.assembly
     if call is None or assembly is None:
         return None
-    old, new = AssembledRequest.of_call(call, recording.state), AssembledRequest.of_assembly(assembly)
+    old, new = AssembledRequest.of_call(call, recording.state), AssembledRequest.of_assembly(assembly, call)
     return compared(stop.place, old, new, definition, recorded_definition(recording.state))
 
 
@@ -337,7 +347,8 @@ def _state(entry: Entry | None) -> str:
         return "dropped"
     is_full = entry.sent == entry.item.message
     state = "in full" if is_full else _STATES.get(entry.action, "in less")
-    return f"{state}, {entry.tokens_sent:,} tokens"
+    sign = "" if entry.grade is Grade.EXACT else "~"
+    return f"{state}, {sign}{entry.tokens_sent:,} tokens"
 
 
 def around(old: str, new: str, width: int = WINDOW) -> tuple[str, str]:

@@ -54,7 +54,7 @@ class CallInput(NamedTuple):
 
     sent: int
     full: int
-    """Of the whole history, sent or not, on the same scale."""
+    """Of the whole history, sent or not: ``sent`` with what masking and dropping saved, as every place counts that."""
     grade: Grade
     cached: int | None
     """None if nothing is known of a cache."""
@@ -66,8 +66,7 @@ class CallInput(NamedTuple):
     @classmethod
     def of(cls, call: CallState) -> CallInput:
         sent, usage = call.tokens_in, call.usage
-        factor = sent / call.tokens_sent if call.tokens_sent else 1.0
-        full = sent + max(round((call.tokens_full - call.tokens_sent) * factor), 0)
+        full = sent + max(call.tokens_full - call.tokens_sent, 0)
         if usage.cached is not None:
             fresh = max(sent - usage.cached - (usage.written or 0), 0)
             return cls(sent, full, call.grade_in, usage.cached, fresh, Grade.EXACT)

@@ -200,7 +200,9 @@ class _Comparison:
         old, new = self.old_state.call_at(place), self.new_state.call_at(place)
         if old is None or new is None:
             return Difference(Kinds.REQUEST, f"{where}: the request is not the frozen one", at=str(place))
-        before, after = AssembledRequest.of_call(old, self.old_state), AssembledRequest.of_call(new, self.new_state)
+        # A frozen call has no prediction of its own.
+        before = AssembledRequest.of_call(old, self.old_state, like=new)
+        after = AssembledRequest.of_call(new, self.new_state)
         changed = compared(place, before, after, self.definition, self.frozen, self.sole)
         if not changed.parts:
             words = f"{where}: the digest of the request is {new.digest[:12]}, not the frozen one"

@@ -332,7 +332,9 @@ class RequestRows(Rows):
     def heads(self, width: int) -> Sequence[Row]:
         half = (width - 1) // 2
         sides = zip(self._labels, (self.changed.old, self.changed.new), strict=True)
-        old, new = (f"{label} · {count(asked.tokens)} tokens · {asked.digest[:8]}" for label, asked in sides)
+        old, new = (
+            f"{label} · {count(asked.tokens, asked.grade)} tokens · {asked.digest[:8]}" for label, asked in sides
+        )
         left, right = fit(old, half - 1), fit(new, width - half - 2)
         return (Row(((" ", "plain"), (left, "head"), ("│ ", "rule"), (right, "head"))),)
 

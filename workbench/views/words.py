@@ -83,7 +83,7 @@ def _context(it: AppliedEvent) -> Words:
     grade = it.data.get("grade", "")
     text = f"sends {count(expected_of(it.data), grade)} tokens"
     if call is not None and call.shortened:
-        text += f"; {plural(call.shortened, 'message')} masked, {call.held_back:,} tokens saved"
+        text += f"; {plural(call.shortened, 'message')} masked, {count(call.held_back, call.grade)} tokens saved"
     forecast = it.data.get("forecast") or {}
     if forecast.get("cached") and forecast.get("reason"):
         text += f"; {forecast['reason']}"

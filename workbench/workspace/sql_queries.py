@@ -393,25 +393,32 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ),
     (
         "the newest runs",
-        "SELECT session_id, cascade_id, status, calls, tokens_in, tokens_out, spent, started\n"
+        # As lists show a run: with the runs inside it, as `spent` is.
+        "SELECT session_id, cascade_id, status, runs.calls + inside_calls AS calls,\n"
+        "       runs.tokens_in + inside_tokens_in AS tokens_in,\n"
+        "       coalesce(runs.tokens_out + inside_tokens_out, runs.tokens_out,\n"
+        "                nullIf(inside_tokens_out, 0)) AS tokens_out,\n"
+        "       spent, started\n"
         "FROM runs\nORDER BY started DESC\nLIMIT 50",
     ),
     (
         "what masking saved, by call",
-        "SELECT session_id, phase_name, turn_number,\n"
-        "       arraySum(tokens_full) AS full, arraySum(tokens_sent) AS sent, full - sent AS saved\n"
-        "FROM contexts\nORDER BY saved DESC\nLIMIT 100",
+        "SELECT session_id, phase_name, turn_number, max(tokens_in) AS sent, max(tokens_masked) AS saved,\n"
+        "       branch, visit, attempt_number, call\n"
+        "FROM all_data\nWHERE node_type = 'context_selection' OR response_hash != ''\n"
+        "GROUP BY ALL\nHAVING saved > 0\nORDER BY saved DESC\nLIMIT 100",
     ),
     (
         "tools by how much they return",
         "SELECT JSONExtractString(metadata_json, 'tool') AS tool, count() AS calls,\n"
-        "       round(avg(length(content_json))) AS characters\n"
+        "       round(avg(lengthUTF8(JSONExtractString(content_json)))) AS characters\n"
         "FROM all_data\nWHERE node_type = 'tool_result'\nGROUP BY tool\nORDER BY characters DESC",
     ),
     (
         "who won, and why",
-        "SELECT session_id, phase_name, sounding_index, score, preferred, notes\n"
-        "FROM all_evals\nORDER BY session_id, phase_name, sounding_index",
+        # A candidate that wins a round stands in the next one again, and `sounding_index` begins anew in each.
+        "SELECT session_id, phase_name, branch, score, preferred, rater, verdict, notes\n"
+        "FROM all_evals\nWHERE verdict NOT IN ('valid', 'invalid')\nORDER BY session_id, seq, branch",
     ),
 )
 """Title and statement."""

@@ -144,6 +144,7 @@ def selection(call: CallState, parts: Sequence[_Part], visit: VisitState | None)
         "tokens_full": call.tokens_full,
         "tokens_sent": call.tokens_sent,
         "tokens_saved": call.tokens_full - call.tokens_sent,
+        "tokens_masked": call.held_back,
         "problems": [problem.message for problem in call.problems],
         "notes": list(call.notes),
     }
