@@ -274,7 +274,12 @@ def test_a_link_shows_its_run_and_nothing_else_until_it_is_revoked(server: Serve
         assert run_cli("link", "--revoke", made["id"]).code == 0
         assert run_cli("link", "--revoke", made["id"]).code == 2
         assert "made no call" in run_cli("link", "first-run", "--call", "look/1/1/1/1").err
-    assert server.get(there)[0] == 403
+    ended = server.get(there)
+    assert ended[0] == 403
+    assert "it has ended" in ended[1]
+    assert "ask the person who sent it" in ended[1]
+    assert server.get(f"{there[:-3]}abc")[:2] == ended[:2], "one that never was is answered alike"
+    assert "open the address that 'workbench serve' printed" in server.get("/runs")[1]
 
 
 @pytest.mark.parametrize(

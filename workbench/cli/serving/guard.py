@@ -31,6 +31,13 @@ HEADERS: Mapping[str, str] = {
 """Sent with every answer: the page loads nothing from elsewhere, and no other page may frame or read it."""
 
 
+NO_TOKEN = "the token is missing or wrong; open the address that 'workbench serve' printed"
+CLOSED = (
+    "this link does not open this page: it has ended, or was not copied whole; ask the person who sent it for a new one"
+)
+"""The same for a link that ended and for one that never was: a guess learns nothing."""
+
+
 class Request(Struct, frozen=True):
     """The parts of a request that decide about access."""
 
@@ -48,6 +55,8 @@ class Request(Struct, frozen=True):
     """A web socket is asked for."""
     shared: bool = False
     """A valid read-only link allows the request."""
+    link: bool = False
+    """The address holds what stands in a read-only link, valid or not."""
 
 
 class Refusal(Struct, frozen=True):
@@ -95,7 +104,7 @@ class Guard:
         if request.shared and not request.upgrade:
             return None
         if not any(self.is_token(given) for given in (request.cookie, request.bearer, request.query)):
-            return Refusal(403, "the token is missing or wrong; open the address that 'workbench serve' printed")
+            return Refusal(403, CLOSED if request.link else NO_TOKEN)
         return None
 
     def is_token(self, given: str) -> bool:

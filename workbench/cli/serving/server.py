@@ -331,6 +331,7 @@ def _asked(request: web.Request, cookie: str, *, shared: bool) -> Request:
         bearer=_bearer(request),
         upgrade="websocket" in request.headers.get("Upgrade", "").lower(),
         shared=shared,
+        link=bool(request.query.get("link")),
     )
 
 
