@@ -24,11 +24,14 @@ from workbench.analysis.batch.grid import GridError, setting_of, variants_of
 from workbench.analysis.batch.paired import paired
 from workbench.analysis.batch.rows import row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
-from workbench.store.batches import batch_names
-from workbench.views.numbers import spent_cell
+from workbench.cli.batch_progress import progress_words
+from workbench.store.batches import BatchFolder, BatchWriter, batch_names
+from workbench.views.numbers import money, spent_cell
 from workbench.workspace.batch.cells import MayCost
 from workbench.workspace.batch.inputs import InputsError, read_inputs
-from workbench.workspace.batch.running import Budget
+from workbench.workspace.batch.planning import BatchRequest, prepared
+from workbench.workspace.batch.results import stored_matrix
+from workbench.workspace.batch.running import BatchLimits, BatchRun, Budget, redacted
 from workbench.workspace.project import Project
 
 FLOW = """\
@@ -205,6 +208,27 @@ def test_a_predicted_cost_is_marked_as_in_the_list_of_runs(folder: Path) -> None
     told = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--repeat", "2").err
     assert "1 run ended" in told or "2 runs ended" in told, told
     assert "without a known price" not in told, "an offline batch has no bill that could be missing"
+
+
+async def test_the_line_of_progress_says_the_sum_that_the_table_shows(folder: Path) -> None:
+    """After each run, and when runs of an earlier command are part of it."""
+    project = Project.at(folder)
+    request = BatchRequest((Path("flow.yaml"),), "rows.jsonl", name="told", repeat=2)
+    said: list[str] = []
+    for limit in (1, None):
+        ready = prepared(project, request, read_inputs(folder / "rows.jsonl", "rows.jsonl", limit))
+        with BatchWriter(BatchFolder(project.store.root, "told")) as writer:
+            writer.write_plan(redacted(ready.plan, str))
+            limits = BatchLimits(concurrency=1, processes=1)
+            run = BatchRun(project, ready, writer, limits, lambda now: said.append(progress_words(now)))
+            with run.started():
+                await run.run()
+    said = [words for words in said if "6/6 runs" in words]
+    matrix = stored_matrix(project.store, "told")
+    total = sum(one.predicted for _, _, _, one in matrix.all())
+    assert total > 0
+    assert f" · {money(total)}" in said[-1], said
+    assert money(total) in run_cli("batches", "--plain").out
 
 
 def test_a_row_that_was_edited_runs_and_the_others_stay(folder: Path) -> None:

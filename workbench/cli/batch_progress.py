@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from workbench.cli.printer import talk
-from workbench.views.numbers import money, plural, seconds
+from workbench.views.batch import spent_sum
+from workbench.views.numbers import seconds
 
 if TYPE_CHECKING:
     from workbench.workspace.batch.running import BatchProgress
@@ -68,14 +69,13 @@ class BatchLine(ProgressLine["BatchProgress"]):
 
 
 def progress_words(progress: BatchProgress) -> str:
-    """``312/1,000 runs · 2 failed · 41.2/s · $0.12 · 17s left``."""
+    """``312/1,000 runs · 2 failed · 41.2/s · $0.12 · 17s left``, with the sum of money that the table shows."""
     parts = [f"{progress.done:,}/{progress.total:,} runs"]
     if progress.failed:
         parts.append(f"{progress.failed:,} failed")
     if progress.rate is not None:
         parts.append(f"{progress.rate:.1f}/s")
-    spent = money(progress.spent)
-    parts.append(f"{spent}, {plural(progress.unknown_costs, 'call')} unpriced" if progress.unknown_costs else spent)
+    parts.append(spent_sum(progress.spent, progress.predicted, progress.unpriced, estimated=progress.estimated))
     if progress.remaining is not None and progress.done < progress.total:
         parts.append(f"{seconds(progress.remaining)} left")
     return " · ".join(parts)

@@ -148,7 +148,7 @@ class BatchView(View):
                     f"{one.cells - one.left:,}/{one.cells:,}",
                     Cell(f"{one.failed:,}", "error") if one.failed else "",
                     *(UNKNOWN if mean is None else score_text(mean[0]) for mean in means),
-                    _spent(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
+                    spent_sum(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
                     count(one.tokens_in + one.tokens_out),
                     seconds(one.seconds),
                 )
@@ -419,7 +419,7 @@ def _overview(one: Matrix) -> Sequence[Piece]:
     )
 
 
-def _spent(known: float, predicted: float, unpriced: int, *, estimated: bool) -> str:
+def spent_sum(known: float, predicted: float, unpriced: int, *, estimated: bool) -> str:
     """A sum of money as lists of runs say it: ``~`` where a part is not a bill, ``≥`` where one has no price."""
     if unpriced and not known + predicted:
         return UNPRICED
@@ -429,7 +429,7 @@ def _spent(known: float, predicted: float, unpriced: int, *, estimated: bool) ->
 
 def _took(one: CellResult) -> str:
     """Cost, tokens and time of a run."""
-    cost = _spent(one.spent, one.predicted, one.without_price, estimated=one.estimated)
+    cost = spent_sum(one.spent, one.predicted, one.without_price, estimated=one.estimated)
     return f"{cost} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
 
 
@@ -438,7 +438,7 @@ def _spent_of(matrix: Matrix) -> str:
     ended = [one for _, _, _, one in matrix.all() if one.status in DONE]
     unpriced = sum(one.without_price for one in ended)
     estimated = any(one.estimated for one in ended)
-    return _spent(matrix.spent, sum(one.predicted for one in ended), unpriced, estimated=estimated)
+    return spent_sum(matrix.spent, sum(one.predicted for one in ended), unpriced, estimated=estimated)
 
 
 def _failed(counts: Mapping[str, int]) -> int:
@@ -557,7 +557,7 @@ class BatchRows(Rows):
                 [
                     *means,
                     *failed,
-                    _spent(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
+                    spent_sum(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
                     seconds(one.seconds),
                 ]
             )

@@ -58,6 +58,12 @@ class BatchProgress(WorkProgress):
     """Answered for this command."""
     spent: float = 0.0
     """US dollars that are known, with those of earlier commands, of runs that were repeated and of scores."""
+    predicted: float = 0.0
+    """US dollars that are predicted for calls without a bill, of the runs that ended."""
+    estimated: bool = False
+    """Whether a bill of theirs uses another price list than the provider's."""
+    unpriced: int = 0
+    """Those of these runs of which a call has neither a bill nor a prediction."""
     unknown_costs: int = 0
     """Answers of this command whose cost is not known."""
     lost: str = ""
@@ -164,6 +170,8 @@ class BatchRun:
         self._done = {key for key in batch.plan.cells if self._is_done(self.results.get(key))}
         self.progress = BatchProgress(len(batch.plan.cells), len(self._done), len(self._done))
         self.progress.failed = sum(self.results[key].status != "success" for key in self._done)
+        for key in self._done:
+            self._counts(self.results[key])
         self.progress.spent = math.fsum(one.all_spent for one in ours)
         self._told: dict[str, float] = {}
         """US dollars that calls of a cell cost which no record tells yet."""
@@ -338,6 +346,7 @@ class BatchRun:
         if key in self._done and record["kind"] == "begun":
             self._done.discard(key)
             self.progress.failed -= self.results[key].status != "success"
+            self._counts(self.results[key], -1)
         self.results |= folded([record], self.results)
         result = self.results[key]
         self._told.pop(key, None)
@@ -346,11 +355,18 @@ class BatchRun:
         self._done.add(key)
         self.progress.done = len(self._done)
         self.progress.failed += result.status != "success"
+        self._counts(result)
         self._succeeded = self._succeeded or result.status == "success"
         if key in self._begun:
             self._reasons[key] = result.reason
             self._fails_alike()
         self._observe(self.progress)
+
+    def _counts(self, result: CellResult, times: int = 1) -> None:
+        """Take what an ended run adds to the sum of the table, so that the line of progress says the same sum."""
+        self.progress.predicted += times * result.predicted
+        self.progress.unpriced += times * result.without_price
+        self.progress.estimated = self.progress.estimated or result.estimated
 
     def _fails_alike(self) -> None:
         """Stop where the first cells all failed for one reason: the others would only fail, and cost, as well."""
