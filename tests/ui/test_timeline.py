@@ -124,6 +124,14 @@ def test_the_axis_leaves_out_what_nothing_ran_in() -> None:
     assert [timeline.axis(second) for second in (0.5, 1.0, 30.0, 61.0, 62.0)] == [0.5, 1.0, 1.0, 1.0, 2.0]
 
 
+def test_the_axis_ends_with_the_time_in_which_something_ran_and_that_of_the_run() -> None:
+    ended: Record = (4.0, "run_finished", Place(), {"status": "success"})
+    run = timed(START, PHASE, *one_call(1, 2.0, 2.0, 3.0), ended)
+    assert run.seconds == 4.0
+    (head,) = TimelineRows(Timeline.of(run)).heads(100)
+    assert head.text.rstrip().endswith("2.0s busy of 4.0s")
+
+
 def test_two_calls_at_the_same_time_overlap() -> None:
     first, second = placed(0, 6, 0, 10, 10, "x", ""), placed(4, 10, 0, 10, 10, "x", "")
     assert ["".join(text for text, _ in spans) for spans in (first, second)] == ["xxxxxx    ", "    xxxxxx"]

@@ -146,6 +146,11 @@ class Timeline:
         """Seconds for which the run was paused, as its journal says; an old journal does not."""
         return self._run.paused if self._run is not None else 0.0
 
+    @property
+    def took(self) -> float | None:
+        """Seconds of the run without pauses; None while it runs."""
+        return self._run.seconds if self._run is not None else None
+
     def seconds_at(self, time: str) -> float | None:
         """The second of the run at which an event happened."""
         return self._clock.at(time)
@@ -332,6 +337,8 @@ class TimelineRows(Rows):
         cells = [(fit(name, names[name], "right"), "head") for name in columns]
         busy = self.timeline.axis(self.timeline.end)
         end = seconds(busy) + (" busy" if busy < self.timeline.end - 0.05 else "")
+        if (took := self.timeline.took) is not None and took >= busy + 0.05:
+            end += f" of {seconds(took)}"  # As lists and summaries state the run, with the engine's own work.
         axis = _axis(end, width - what - 4 - sum(names[name] for name in columns))
         return (Row(crop(((" " + fit("what", what + 2), "head"), *cells, ("  ", "head"), (axis, "head")), width)),)
 
