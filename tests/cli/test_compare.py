@@ -206,6 +206,22 @@ def test_applied_the_file_says_what_was_chosen_and_nothing_else_changes(workspac
     assert file.read_text() == after
 
 
+def test_a_file_that_was_edited_since_is_what_the_change_is_compared_with(workspace: Path, cli: Cli) -> None:
+    """The numbers and the diff that stand below each other are of one text: the one that would be written."""
+    prepare(workspace)
+    file = workspace / "dig.yaml"
+    assert cli("run", file.name, "--session", "one").code == 0
+    first, last = "mask(after=1,min_masked_size=1)", "mask(after=3,min_masked_size=1)"
+    assert cli("diff", "one", "--strategies", "file", first, "--apply", "B", "--yes").code == 0
+    of_the_run = cli("diff", "one", "--strategies", "file", last, "--json").json
+    told = cli("diff", "one", "--strategies", "file", last, "--apply", "B", "--json")
+    assert "'file' and the change below are of the file as it is now" in told.err
+    by_hand = cli("diff", "one", "--strategies", first, last, "--json").json
+    assert told.json["a"]["totals"] == by_hand["a"]["totals"] != of_the_run["a"]["totals"]
+    assert told.json["b"]["totals"] == by_hand["b"]["totals"]
+    assert told.json["apply"]["phases"] == ["dig"]
+
+
 def test_without_consent_nothing_is_written(dug: Cli, workspace: Path) -> None:
     refused = dug("diff", "--strategies", "whole", "masked", "--apply", "B")
     assert refused.code == 1

@@ -27,7 +27,8 @@ def apply_change(
     """
     try:
         if change.is_stale:
-            talk(f"{change.shown} has changed since this run; the strategy goes into the file as it is now", "warning")
+            now = "'file' and the change below are of the file as it is now"
+            talk(f"{change.shown} has changed since this run: {now}", "warning")
         if change.lines and body is None:
             _print_change(change.lines, printer)
         written = bool(change.lines) and (yes or (body is None and _agreed(strategy, change.shown)))

@@ -26,6 +26,7 @@ from workbench.store.faults import StoreError
 from workbench.store.run_filter import find_runs, parse_filter
 from workbench.store.store import added
 from workbench.store.text_search import TextSearch
+from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.opened_cascade import read_bytes
 from workbench.workspace.recorded_runs import StoredImages
 
@@ -101,12 +102,27 @@ def strategy_of(definition: Definition, spec: str) -> Strategy | None:
     return None if spec.strip() == FILE else with_named(definition.cascade.strategies)(spec)
 
 
-def compare_strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comparison:
-    """One run under two strategies. Raises SpecError, DefinitionError."""
-    definition = definition_of(state)
+def compare_strategies(
+    state: RunState, specs: tuple[str, str], prices: Prices, today: Definition | None = None
+) -> Comparison:
+    """One run under two strategies. ``today``: the cascade that ``file`` stands for in the place of the one that ran.
+    Raises SpecError, DefinitionError."""
+    definition = definition_of(state) if today is None else today
     chosen = [(spec, strategy_of(definition, spec)) for spec in specs]
     a, b = (under(spec, state, definition, strategy, encodings(), prices) for spec, strategy in chosen)
     return compare(a, b)
+
+
+def changed_since(project: Project, state: RunState) -> Definition | None:
+    """The cascade in a run's file as it is now, if that is another text than the run is pinned to; None also where it
+    cannot be read or loaded."""
+    if "imported" in state.ports or not state.cascade_file:
+        return None
+    try:
+        text = read_bytes(project.root / state.cascade_file, state.cascade_file).decode("utf-8")
+        return None if project.is_pinned(text, state.cascade_text) else Definition.of(text, state.cascade_file)
+    except (CannotOpen, UnicodeDecodeError, DefinitionError):
+        return None
 
 
 class ComparedRun(Struct, frozen=True):
@@ -303,7 +319,7 @@ def change_for(project: Project, state: RunState, spec: str, prices: Prices, int
         text = read_bytes(file, state.cascade_file).decode("utf-8")
     except UnicodeDecodeError:
         raise ApplyError(f"{state.cascade_file} is not UTF-8") from None
-    own = compare_strategies(state, (FILE, spec), prices)
+    own = compare_strategies(state, (FILE, spec), prices, changed_since(project, state))
     phases = tuple(dict.fromkeys(pair.place.phase for pair in own.differing))
     after = apply(text, state.cascade_file, strategy, phases).text
     stale = not project.is_pinned(text, state.cascade_text)

@@ -19,11 +19,12 @@ from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
 from workbench.views.figure import lines_picture
-from workbench.workspace.comparing import change_for, compare_strategies, images_of, recorded
+from workbench.workspace.comparing import change_for, changed_since, compare_strategies, images_of, recorded
 
 if TYPE_CHECKING:
     from workbench.analysis.compare import CallPair, Comparison
     from workbench.context.cache import Prices
+    from workbench.engine.definition import Definition
     from workbench.engine.journal.state import RunState
     from workbench.workspace.project import Project
 
@@ -94,7 +95,9 @@ def command(
         if len(sessions) > 1:
             raise Failure(Exit.USAGE, "with --strategies, name one run", hint="or leave it out for the newest")
         state = read_run(project, sessions[0] if sessions else None, defined=True)
-        comparison = _strategies(state, strategies, prices)
+        # The change goes into the file as it is now, so this is what it is compared with.
+        today = changed_since(project, state) if applied is not None and into is None else None
+        comparison = _strategies(state, strategies, prices, today)
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
         raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
@@ -122,9 +125,9 @@ def command(
         _apply(project, state, comparison, spec, prices, into, yes=yes, json=json, printer=Printer(plain))
 
 
-def _strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comparison:
+def _strategies(state: RunState, specs: tuple[str, str], prices: Prices, today: Definition | None = None) -> Comparison:
     try:
-        return compare_strategies(state, specs, prices)
+        return compare_strategies(state, specs, prices, today)
     except SpecError as fault:
         raise spec_failure(fault.spec, fault) from None
 

@@ -327,7 +327,11 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.services.say(f"{change.shown} says so already in every phase of this run.")
             return
         more = [f"… {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
-        note = ["The file has changed since this run.", ""] if change.is_stale else []
+        note = (
+            ["The file has changed since this run: the numbers are of the text that ran.", ""]
+            if change.is_stale
+            else []
+        )
         shown = [*note, *lines[:SHOWN], *more]
         text = [("\n" * bool(at) + line, DIFFERS.get(line[:1], "")) for at, line in enumerate(shown)]
         answers = [("keep", "k", "Keep the file as it is"), ("write", "w", "Write it")]
