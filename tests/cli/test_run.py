@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -157,8 +158,10 @@ def test_a_question_without_a_person_stops_the_run_and_answers_let_it_go_on(cli:
     assert "May I?" in stopped.err
     assert "phase  stopped\n" in stopped.err
     assert "resume it: workbench resume s\n" in stopped.err
-    (workspace / "answers.json").write_text('{"p": "yes"}')
-    resumed = cli("resume", "s", "--answers", "answers.json")
+    offered = stopped.err.partition("with an answer: ")[2].partition("\n")[0]
+    command = shlex.split(offered)
+    assert command == ["workbench", "resume", "s", "--answers", '{"p": "ANSWER"}']
+    resumed = cli(*command[1:-1], command[-1].replace("ANSWER", "yes"))
     assert (resumed.code, resumed.out) == (0, "Done.\n")
     tools = cli("show", "s", "--json").json["phases"][0]["calls"][0]["tools"]
     assert [tool["result"].splitlines()[-1] for tool in tools] == ["yes"]

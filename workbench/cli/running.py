@@ -167,6 +167,8 @@ class Verdict(Struct):
     cascade_file: str = ""
     has_calls: bool = False
     """Whether a model was asked in this run itself; what only its children asked counts for them."""
+    asked: Event | None = None
+    """The question that waits for its answer."""
     json: bool = False
     stop: Callable[[int], None] = field(default=lambda number: None)
     """Stops the run as a signal of this number does."""
@@ -183,6 +185,10 @@ class Verdict(Struct):
                 self.fault = event.data.get("error") or {"kind": ""}
             case "call_finished":
                 self.fault = {}
+            case "human_asked":
+                self.asked = event
+            case "human_answered":
+                self.asked = self.asked if event.data.get("refused") else None
             case "phase_finished":
                 self.needs_trust = event.data.get("check") == "trust"
         if self.json:
@@ -352,6 +358,8 @@ def _driven(
             look=look,
             totals=_totals(project, verdict.run_id),
         )
+        if outcome.status == "stopped" and verdict.asked is not None and not verdict.signal:
+            talk(_answer_line(way_on, verdict.asked), "dim")
         if str(besides):
             talk(str(besides), "warning")
     elif code:
@@ -386,6 +394,14 @@ def _way_on(project: Project, way: RunOptions, verdict: Verdict, status: str, fa
     if status == "stopped" or fault:
         return f"resume it: {shlex.join(['workbench', 'resume', verdict.session, *flags])}"
     return ""
+
+
+def _answer_line(way_on: str, asked: Event) -> str:
+    """The command that goes on with the answer to a question that nobody was there for: with its first choice, else
+    with a word in the place of the answer."""
+    options = asked.data.get("options") or ()
+    answer = json.dumps({asked.place.phase: str(options[0]) if options else "ANSWER"}, ensure_ascii=False)
+    return f"with an answer: {way_on.partition(': ')[2]} {shlex.join(['--answers', answer])}"
 
 
 def _name_the_largest(project: Project, run_id: str) -> None:
