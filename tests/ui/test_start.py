@@ -84,6 +84,7 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
     assert heavy == "[]"
     small = (
         "workbench.dollars",
+        "workbench.durations",
         "workbench.files",
         "workbench.language",
         "workbench.language.clean",

@@ -15,11 +15,11 @@ from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.dollars import money, recorded_words
+from workbench.durations import took_with_pauses
 from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
 from workbench.engine.journal.candidate_rounds import CandidateRounds, candidate_name
 from workbench.engine.journal.costs import CostSum
-from workbench.engine.journal.elapsed import took_with_pauses
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean

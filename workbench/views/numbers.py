@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from workbench.dollars import UNPRICED, money, recorded_words
-from workbench.engine.journal.elapsed import duration_words, took_with_pauses
+from workbench.durations import duration_words, took_with_pauses
 from workbench.views.signs import sign
 
 if TYPE_CHECKING:

@@ -110,21 +110,3 @@ class Elapsed:
     def whole(self, *, finished: bool, imported: bool) -> float | None:
         """Seconds of the run; None until it has ended, and if an imported file names no times."""
         return self.seconds if finished and (self.seconds or not imported) else None
-
-
-def duration_words(value: float) -> str:
-    """Seconds as all that shows a run writes them: ``1.9s``; below a tenth of a second ``38 ms``; from one minute
-    on ``2m 05s``."""
-    if value < 0.0005:
-        return "<1 ms"
-    if value < 0.0995:
-        return f"{value * 1000:.0f} ms"
-    if value < 59.95:
-        return f"{value:.1f}s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes}m {rest:02}s"
-
-
-def took_with_pauses(took: float, paused: float = 0.0) -> str:
-    """Seconds of a run and of its pauses: ``4.2s + 2m 00s paused``."""
-    return duration_words(took) + (f" + {duration_words(paused)} paused" if paused >= 0.0005 else "")
