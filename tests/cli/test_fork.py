@@ -131,7 +131,8 @@ def test_a_damaged_journal_is_not_forked_and_its_place_is_named(stored: Cli, wor
 def test_a_record_that_makes_no_sense_is_named_and_the_rest_of_the_run_is_shown(stored: Cli) -> None:
     store = Project.at().store
     path = next(iter(sorted(store.folder(store.find("a")).glob("*.jsonl"))))
-    events = [record.decoded(line) for line in path.read_bytes().splitlines()]
+    written = path.read_bytes()
+    events = [record.decoded(line) for line in written.splitlines()]
     answered = next(number for number, event in enumerate(events) if event.kind == "call_finished")
     events[answered] = replace(events[answered], data={"message": 12, "added": 7})
     lines = [record.encoded(event) for event in events]
@@ -143,7 +144,9 @@ def test_a_record_that_makes_no_sense_is_named_and_the_rest_of_the_run_is_shown(
         ended = stored(*command)
         assert (ended.code, ended.err.splitlines()[-1]) == (5, f"error: a cannot be started from: {reason}")
     frozen = stored("test", "freeze", "a", "--name", "x")
-    assert (frozen.code, frozen.err) == (2, f"error: this run cannot be frozen: {reason}\n")
+    lost = len(written) - len(b"".join(lines))
+    assert frozen.err == f"error: this run cannot be frozen: {reason}; {path.name} has lost its end ({lost} bytes)\n"
+    assert frozen.code == 2
     shown = stored("show", "a")
     assert shown.code == 0
     assert "answer" in shown.out
@@ -178,7 +181,7 @@ def test_a_run_that_was_cut_off_is_forked_as_far_as_it_came(stored: Cli) -> None
     assert (ended.code, ended.err) == (2, "error: a: phase 'answer' made no call in this run; look did\n")
     frozen = stored("test", "freeze", "a", "--name", "half")
     assert (frozen.code, frozen.out) == (2, "")
-    assert "this run has not ended: it cannot be frozen (workbench resume continues it)" in frozen.err
+    assert frozen.err.startswith(f"error: this run cannot be frozen: {path.name} has lost its end (")
 
 
 def test_a_run_whose_cascade_is_gone_is_forked_with_its_recorded_text(stored: Cli, workspace: Path) -> None:
