@@ -133,7 +133,7 @@ def test_a_missing_interpreter_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatc
         (phase("a", "bash_data", script="echo oh >&2; exit 3"), "exit code 3: oh"),
         (phase("a", "bash_data", script="true\nnope || exit 4"), "exit code 4: line 2: nope: command not found"),
         (phase("a", "python_data", code="x = 1\nreturn {'n': 1 / 0}"), "line 2: ZeroDivisionError"),
-        (phase("a", "bash_data", script="echo '{'", output_format="json"), "standard output is no json"),
+        (phase("a", "bash_data", script="echo '{'", output_format="json"), "standard output is not json"),
         (phase("a", "bash_data", script="cat", input_table="_x"), "no table is called '_x'; there are: none"),
     ],
 )

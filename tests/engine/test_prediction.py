@@ -31,11 +31,11 @@ def test_an_estimate_is_scaled_by_what_the_call_before_was_off() -> None:
     assert predicted.cost == pytest.approx(1.1 * (1024 * 1e-7 + 976 * 1e-6))
 
 
-def test_what_there_is_in_all_is_scaled_with_what_is_sent_of_it() -> None:
+def test_what_there_is_in_all_is_what_is_sent_with_what_was_saved() -> None:
     one = call(grade=Grade.CALIBRATED, scale=1.1, tokens_full=2500)
-    assert CallInput.of(one) == (2200, 2750, Grade.CALIBRATED, 1126, 2200 - 1126, Grade.ESTIMATE)
+    assert CallInput.of(one) == (2200, 2700, Grade.CALIBRATED, 1126, 2200 - 1126, Grade.ESTIMATE)
     one.usage = Usage(2400, 10, 1024)
-    assert CallInput.of(one) == (2400, 3000, Grade.EXACT, 1024, 2400 - 1024, Grade.EXACT)
+    assert CallInput.of(one) == (2400, 2900, Grade.EXACT, 1024, 2400 - 1024, Grade.EXACT)
 
 
 def test_an_exact_count_is_never_scaled() -> None:

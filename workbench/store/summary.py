@@ -350,11 +350,9 @@ def fault_of(fold: Summarizer, health: Health) -> str:
 def fault_in(health: Health, *, started: bool) -> str:
     """Describes the faults that reading found, the worst first; ``started``: the record was read with which a run
     begins."""
-    if health.problems:
-        return health.problems[0]
-    if not started:
+    if not started and health.whole:
         return "its beginning is missing" if health.last_seq else "its journal is empty"
-    return ""
+    return health.problems[0] if health.problems else ""
 
 
 def unreadable(run_id: str, error: OSError) -> RunSummary:
