@@ -14,7 +14,7 @@ from workbench.context.message import canonical, sha256
 from workbench.context.scope import StateWrite, VisitRecord
 from workbench.engine.contracts import ToolResult
 from workbench.engine.journal.event import Event
-from workbench.language.model.candidates import LATER_NAMES, REFINEMENT
+from workbench.language.model.candidates import LATER_TEMPLATE_NAMES, REFINEMENT
 from workbench.language.model.cascade import LAST_ERROR, CachedTool, ToolCaching
 
 
@@ -196,7 +196,7 @@ class World(Struct):
             "sounding_factor": self.sounding.factor,
             "is_sounding": self.sounding.inside,
         }
-        names |= {later: names[name] for later, name in LATER_NAMES.items()}
+        names |= {later: names[name] for later, name in LATER_TEMPLATE_NAMES.items()}
         # Building the history costs O(messages); most templates never look at it.
         if "history" in template:
             past = [item for record in self.records for item in record.items]

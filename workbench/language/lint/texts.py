@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from workbench.language.lint.place import PhaseAt, Places
-from workbench.language.model.candidates import LATER_NAMES
+from workbench.language.model.candidates import LATER_TEMPLATE_NAMES
 from workbench.language.model.cascade import (
     AsyncCascade,
     Callouts,
@@ -37,7 +37,7 @@ COMMON = frozenset(
         "sounding_index",
         "sounding_factor",
         "is_sounding",
-        *LATER_NAMES,
+        *LATER_TEMPLATE_NAMES,
     ]
 )
 """The names that every template is given."""

@@ -24,7 +24,7 @@ from workbench.language.model.base import (
 from workbench.language.model.parameters import Parameters
 from workbench.language.tables import BASH, CLOJURE, JAVASCRIPT, PYTHON, SQL
 
-LATER_NAMES = {
+LATER_TEMPLATE_NAMES = {
     "take_index": "sounding_index",
     "take_factor": "sounding_factor",
     "is_take": "is_sounding",
