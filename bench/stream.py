@@ -13,7 +13,7 @@ FRAMES_PER_SECOND = 60
 PIECES = 40_000
 """Chunks of an answer: some seconds of stream at the pace at which they can be read."""
 KEYS = 30
-TABS = ((b"2", b"No problems."), (b"3", b"The state is empty."))
+TABS = ((b"2", b"The file has no problems"), (b"3", b"The state is empty."))
 """Keys that show another tab, and a text that only this tab has."""
 SYNC_ASKED, SYNC_TAKEN, BEGIN = b"\x1b[?2026$p", b"\x1b[?2026;1$y", b"\x1b[?2026h"
 """Whether the terminal takes synchronized output, its yes, and what a repaint then begins with."""
