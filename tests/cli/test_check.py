@@ -392,3 +392,10 @@ def test_a_tool_is_checked_as_a_tool(cli: Cli, workspace: Path) -> None:
     assert cli("check", "find.tool.json").out.startswith("find.tool.json:1:")
     (workspace / "find.tool.json").write_text('{"tool_id": "x", "type": "shell", "command": "ls"}')
     assert cli("check", "find.tool.json").code == 0
+
+
+def test_each_broken_expression_of_a_template_is_named(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("cascade_id: c\nphases:\n  - name: a\n    instructions: '{{ input. }} and {{ input.b | }}'\n")
+    told = cli("check", str(file))
+    assert told.out.count("[L601]") == 2, told.out
