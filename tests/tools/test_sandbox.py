@@ -444,7 +444,7 @@ tried('all priorities', lambda: os.setpriority(os.PRIO_USER, 0, 0))
 tried('processors', lambda: os.sched_setaffinity({os.getpid()}, range(os.cpu_count())))
 tried('scheduling', lambda: os.sched_setscheduler({os.getpid()}, os.SCHED_BATCH, os.sched_param(0)))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); resource.prlimit(os.getpid(), resource.RLIMIT_CORE)
-os.setpriority(os.PRIO_PROCESS, 0, 1); os.sched_setaffinity(0, os.sched_getaffinity(0))
+os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1); os.sched_setaffinity(0, os.sched_getaffinity(0))
 one, other = socket.socketpair(); one.send(b'still ') ; print(other.recv(9).decode() + 'here')
 begun = threading.Thread(target=lambda: print('thread')); begun.start(); begun.join()
 """,
