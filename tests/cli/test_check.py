@@ -55,6 +55,24 @@ def test_warnings_alone_are_no_failure(cli: Cli, workspace: Path) -> None:
     assert "unknown key 'tackel' in phase" in ended.out
 
 
+def test_a_sandbox_is_tried_only_for_tools_that_need_one(
+    cli: Cli, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, tried = tmp_path / "programs", tmp_path / "tried"
+    programs.mkdir()
+    for name in ("docker", "bwrap"):
+        (programs / name).write_text(f"#!/bin/sh\necho {name} >> {tried}\nexit 1\n")
+        (programs / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    text = "cascade_id: one\nphases: [{name: p, instructions: Look., tackle: [TOOL]}]\n"
+    (workspace / "reads.yaml").write_text(text.replace("TOOL", "read_file"))
+    (workspace / "runs.yaml").write_text(text.replace("TOOL", "linux_shell"))
+    assert cli("check", "reads.yaml", "greet.yaml").code == 0
+    assert not tried.exists()
+    cli("check", "runs.yaml")
+    assert tried.read_text().startswith("docker\n")
+
+
 def test_what_lies_around_a_file_is_looked_at(cli: Cli, workspace: Path) -> None:
     (workspace / "painter.tool.json").write_text('{"tool_id": "painter", "type": "gradio", "space": "a/b"}')
     (workspace / "around.yaml").write_text(

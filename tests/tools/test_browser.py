@@ -112,7 +112,7 @@ def test_untrusted_folders_and_a_missing_extra_are_refused_with_what_to_do(
     box = Toolbox.of(workspace, Sandbox(workspace.root), browser=True)
     refused = asyncio.run(box.call("take_screenshot", {"url": "http://127.0.0.1"}, Place(), 1))
     assert refused.text == f"PermissionError: take_screenshot may not run: {extras.missing('browser')}"
-    facts = asyncio.run(box.facts())
+    facts = box.facts()
     assert facts["rabbitize_extract"].needs == "the browser extra: pip install 'cascade-workbench[browser]'"
 
 

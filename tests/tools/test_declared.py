@@ -295,7 +295,7 @@ def test_without_trust_a_declared_tool_is_announced_and_refused(workspace: Works
     result = call(tools, "run", value="x")
     assert result.text.startswith("PermissionError: run may not run: this folder is not trusted")
     assert not (workspace.root / "made").exists()
-    facts = asyncio.run(tools.facts())["run"]
+    facts = tools.facts()["run"]
     assert facts.kind == "declarative"
     assert facts.needs.startswith("trust: ")
     assert facts.text is not None

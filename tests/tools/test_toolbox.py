@@ -220,7 +220,7 @@ def test_a_tool_of_the_workspace_may_hide_a_built_in_and_that_is_said(workspace:
     box = Toolbox.of(workspace, Sandbox(root), [PythonFolder.read(root / "tools")], trusted=True)
     assert call(box, "read_file", path="notes.txt").text == "mine"
     assert [problem.code for problem in box.problems] == ["L504"]
-    assert asyncio.run(box.facts())["read_file"].hides_builtin
+    assert box.facts()["read_file"].hides_builtin
 
 
 def test_the_facts_say_what_every_tool_needs(
@@ -228,14 +228,16 @@ def test_the_facts_say_what_every_tool_needs(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     box = Toolbox.of(workspace, Sandbox(workspace.root, level="bwrap"), [folder], trusted=False)
-    facts = asyncio.run(box.facts())
-    assert facts["linux_shell"].needs.startswith("a sandbox: no sandbox here (bwrap: not installed); install")
+    facts = box.facts()
+    no_sandbox = asyncio.run(box.no_sandbox())
+    assert no_sandbox.startswith("a sandbox: no sandbox here (bwrap: not installed); install")
+    assert (facts["linux_shell"].needs_sandbox, facts["read_file"].needs_sandbox) == (True, False)
     assert facts["add"].needs.startswith("trust: this folder is not trusted")
     assert facts["add"].kind == "function"
     assert [name for name in ("read_file", "smart_sql_run", "route_to", "spawn_cascade") if facts[name].needs] == []
-    assert asyncio.run(box.validator_facts())["length_check"].description.startswith("Checks the length")
-    refused = asyncio.run(box.refused_schemes())
-    assert refused["shell"].startswith("a sandbox: ")
+    assert box.validator_facts()["length_check"].description.startswith("Checks the length")
+    refused = box.refused_schemes(lambda: no_sandbox)
+    assert refused["shell"] == no_sandbox
     assert refused["python:mine.add"].startswith("trust: this folder is not trusted")
     assert refused["python:os.system"].startswith("trust: a cascade of this folder is not allowed to call")
 

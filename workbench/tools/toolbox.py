@@ -360,12 +360,8 @@ class Toolbox:
         if run_id is None:
             await self.servers.aclose()
 
-    async def facts(self) -> dict[str, ToolFacts]:
-        """Returns the facts that a check needs of every tool that can be listed, those of the engine included.
-
-        ``needs`` says why a call would be refused as things are: trust, or a sandbox.
-        """
-        missing = await self._missing_sandbox()
+    def facts(self) -> dict[str, ToolFacts]:
+        """Returns the facts that a check needs of every tool that can be listed, those of the engine included."""
         facts = {
             name: ToolFacts("builtin", description=spec.description, parameters=_parameters(spec))
             for name, spec in ENGINE_SPECS.items()
@@ -373,7 +369,7 @@ class Toolbox:
         absent, browser = cannot_run(), is_installed("browser")
         for tool in self.registry:
             hides = tool.kind is not Kind.BUILTIN and tool.name in self._builtin
-            needs = _needs(tool, missing, browser) or (absent.get(tool.name, "") if tool.kind is Kind.BUILTIN else "")
+            needs = _needs(tool, browser) or (absent.get(tool.name, "") if tool.kind is Kind.BUILTIN else "")
             spec, own = tool.spec, tool.kind is not Kind.BUILTIN
             facts[tool.name] = ToolFacts(
                 _KINDS[tool.kind],
@@ -384,10 +380,11 @@ class Toolbox:
                 _parameters(spec),
                 tool.file if own else "",
                 tool.line if own else 0,
+                tool.needs_sandbox,
             )
         return facts
 
-    async def validator_facts(self) -> dict[str, ValidatorFacts]:
+    def validator_facts(self) -> dict[str, ValidatorFacts]:
         """The same for the function validators."""
         return {
             name: ValidatorFacts(
@@ -400,12 +397,13 @@ class Toolbox:
             if (tool := self.registry.get(name))
         }
 
-    async def refused_schemes(self) -> Mapping[str, str]:
-        """Scheme of ``tool:``, or a whole ``python:`` name, to why it would be refused as things are, for checks."""
-        missing = await self._missing_sandbox()
-        return _Refused(self.schemes, {"shell": missing} if missing else {})
+    def refused_schemes(self, no_sandbox: Callable[[], str]) -> Mapping[str, str]:
+        """Scheme of ``tool:``, or a whole ``python:`` name, to why it would be refused as things are, for checks.
+        ``no_sandbox`` says why there is no sandbox."""
+        return _Refused(self.schemes, {"shell": no_sandbox})
 
-    async def _missing_sandbox(self) -> str:
+    async def no_sandbox(self) -> str:
+        """Returns why there is no sandbox, in the words of checks; empty if there is one."""
         probe = await self.sandbox.probe()
         return "" if probe.usable else f"a sandbox: {probe}"
 
@@ -413,13 +411,13 @@ class Toolbox:
 class _Refused(Mapping[str, str]):
     """Why tools named in place would be refused: by scheme, and for each Python function by its name."""
 
-    def __init__(self, schemes: Schemes, by_scheme: Mapping[str, str]) -> None:
+    def __init__(self, schemes: Schemes, by_scheme: Mapping[str, Callable[[], str]]) -> None:
         self._schemes = schemes
         self._by_scheme = by_scheme
 
     def __getitem__(self, name: str) -> str:
         if not name.startswith("python:"):
-            return self._by_scheme[name]
+            return self._by_scheme[name]()
         refusal = self._schemes.refusal(name)
         return f"trust: {refusal}" if refusal else ""
 
@@ -466,11 +464,12 @@ class ChildTools:
             self._leaving = asyncio.ensure_future(self._toolbox.aclose(self._run_id))
 
 
-def _needs(tool: Tool, missing_sandbox: str, browser: bool) -> str:
-    """Returns what a tool lacks; ``browser``: whether the extra of the tools that can be refused is installed."""
-    if tool.refusal:
-        return f"trust: {tool.refusal}" if browser else f"the browser extra: {install_line('browser')}"
-    return missing_sandbox if tool.needs_sandbox else ""
+def _needs(tool: Tool, browser: bool) -> str:
+    """Returns what a tool lacks, a sandbox aside; ``browser``: whether the extra of the tools that can be refused is
+    installed."""
+    if not tool.refusal:
+        return ""
+    return f"trust: {tool.refusal}" if browser else f"the browser extra: {install_line('browser')}"
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:

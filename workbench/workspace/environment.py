@@ -275,7 +275,8 @@ class Environment:
         """Returns the facts about the outside of one file that the pure checks need."""
         folder = file.parent
         toolbox = self.toolbox(folder)
-        tools, validators, refused = _run(_facts(toolbox))
+        tools, validators = toolbox.facts(), toolbox.validator_facts()
+        no_sandbox = cache(lambda: _run(toolbox.no_sandbox()))
         for name, text in toolbox.registry.not_offered.items():
             tools.setdefault(name, ToolFacts("declarative", text=text))
         own = file.resolve()
@@ -307,12 +308,13 @@ class Environment:
             self.prices.known,
             _bad_strategy,
             lambda directory: self._bad_folder(folder, directory),
-            refused,
+            toolbox.refused_schemes(no_sandbox),
             toolbox.schemes.absent,
             lambda name: self.unusable(folder, name),
             strategy_facts,
             self.prices.cached_from,
             servers=tuple(self.servers),
+            no_sandbox=no_sandbox,
         )
 
     def _bad_folder(self, folder: Path, directory: str) -> str:
@@ -336,12 +338,6 @@ def _bad_strategy(spec: str) -> tuple[str, int] | None:
     except SpecError as fault:
         return fault.message, fault.column
     return None
-
-
-async def _facts(
-    toolbox: Toolbox,
-) -> tuple[dict[str, ToolFacts], dict[str, ValidatorFacts], Mapping[str, str]]:
-    return await toolbox.facts(), await toolbox.validator_facts(), await toolbox.refused_schemes()
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -77,7 +77,7 @@ def names_of(loaded: Loaded, around: LintEnvironment) -> Names:
     """Returns the names that a file offers; of a file with errors, those that could be read."""
     cascade = loaded.cascade or loaded.draft
     phases = {name: f"line {line}" for name, line in loaded.outline}
-    tools = {name: facts.needs or facts.kind for name, facts in (around.tools or {}).items()}
+    tools = {name: around.needs(name) or facts.kind for name, facts in (around.tools or {}).items()}
     validators = {name: facts.description or facts.kind for name, facts in (around.validators or {}).items()}
     if cascade is None:
         return Names(phases, tools, validators)

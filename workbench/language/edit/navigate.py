@@ -98,7 +98,7 @@ def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
             tuple(
                 filter(
                     None,
-                    (_signature(name, facts.parameters), facts.description, facts.needs and f"Needs {facts.needs}."),
+                    (_signature(name, facts.parameters), facts.description, needs and f"Needs {needs}."),
                 )
             )
             or (f"{facts.kind} tool",),
@@ -106,6 +106,7 @@ def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
             facts.line,
         )
         for name, facts in (around.tools or {}).items()
+        for needs in (around.needs(name),)
     }
     validators = {
         name: Definition((facts.description or f"{facts.kind} validator",), facts.file, facts.line)

@@ -17,7 +17,8 @@ class ToolFacts(Struct, frozen=True):
     hides_builtin: bool = False
     """It was registered under the name of a built-in, which is thereby out of reach."""
     needs: str = ""
-    """Why calls of it are refused as things are ("a sandbox: bwrap is not installed"); empty: it can be called."""
+    """Why calls of it are refused as things are ("trust: the folder is not trusted"), a missing sandbox aside; see
+    ``LintEnvironment.needs``."""
     text: str | None = None
     """The text of the file that defines it (``.tool.json``, cascade), if there is one."""
     description: str = ""
@@ -27,6 +28,8 @@ class ToolFacts(Struct, frozen=True):
     file: str = ""
     """The defining file, if it belongs to the workspace."""
     line: int = 0
+    needs_sandbox: bool = False
+    """It runs commands, or code of a model."""
 
 
 class ValidatorFacts(Struct, frozen=True):
@@ -93,6 +96,16 @@ class LintEnvironment(Struct, frozen=True):
     """Errors of a pipeline that a person lets pass as warnings."""
     servers: Collection[str] = ()
     """The MCP servers of the settings."""
+    no_sandbox: Callable[[], str] = lambda: ""
+    """Why there is no sandbox here ("a sandbox: bwrap is not installed"); empty if there is one. To find out, a command
+    is run in one: asked only about what needs it."""
+
+    def needs(self, name: str) -> str:
+        """Returns why calls of a tool are refused as things are; empty if it can be called, or is not known."""
+        tool = self.tool(name)
+        if tool is None:
+            return ""
+        return tool.needs or (self.no_sandbox() if tool.needs_sandbox else "")
 
     def tool(self, name: str) -> ToolFacts | None:
         """Facts about a tool."""

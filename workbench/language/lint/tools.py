@@ -82,20 +82,20 @@ def refused_tools(facts: Facts) -> Iterator[Finding]:
         told.add(name)
         if tool.hides_builtin:
             yield facts.report("L504", path, name=name)
-        if tool.needs:
-            yield facts.report("L507", path, name=name, needs=tool.needs)
+        if needs := facts.around.needs(name):
+            yield facts.report("L507", path, name=name, needs=needs)
         yield from _tool_file(facts, path, name, tool)
     for path, written in _named_validators(facts):
         name = written.removeprefix("validator:")
-        tool = None if name in facts.cascade.validators else facts.around.tool(name)
-        if tool is not None and tool.needs and name not in told:
+        needs = "" if name in told or name in facts.cascade.validators else facts.around.needs(name)
+        if needs:
             told.add(name)
-            yield facts.report("L507", path, name=name, needs=tool.needs, hint=_ASKED)
+            yield facts.report("L507", path, name=name, needs=needs, hint=_ASKED)
     for path, validator in _validators(facts):
         name = "" if isinstance(validator, str) else validator.data_tool
-        if (tool := facts.around.tool(name)) is not None and tool.needs and name not in told:
+        if name not in told and (needs := facts.around.needs(name)):
             told.add(name)
-            yield facts.report("L507", path, name=name, needs=tool.needs, hint=_ASKED)
+            yield facts.report("L507", path, name=name, needs=needs, hint=_ASKED)
     for at in facts.all_phases:
         tool_name = at.phase.tool or ""
         scheme, named, _ = tool_name.partition(":")
