@@ -19,7 +19,8 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[1]
-WORKBENCH = [sys.executable, "-c", "from workbench.cli.main import main; main()"]
+WORKBENCH = [sys.executable, "-c", "from workbench.__main__ import main; main()"]
+"""As it is installed, whatever is on the path."""
 PATIENCE = 60.0
 """Seconds until something must show."""
 QUIET = 0.04

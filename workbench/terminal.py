@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import io
 import os
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from _typeshed import ReadableBuffer
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -131,11 +132,10 @@ def _hung_up(descriptor: int) -> bool:
     return False
 
 
-def watch(gone: Callable[[], object], stop: threading.Event) -> None:
+def watch(loop: AbstractEventLoop, gone: Callable[[], object], stop: threading.Event) -> None:
     """Look every second whether the terminal has vanished, in a thread of its own: an app that waits for a dead one to
     take its output looks at nothing. Then ``gone`` is called, in the app's loop if that still runs, and the process
     ends soon in any case."""
-    loop = asyncio.get_running_loop()
 
     def look() -> None:
         while not stop.wait(1.0):
@@ -155,15 +155,13 @@ def _end_soon() -> None:
     timer.start()
 
 
-def on_signals(handler: Callable[[int], None]) -> None:
+def on_signals(loop: AbstractEventLoop, handler: Callable[[int], None]) -> None:
     """Call ``handler`` with the number when the process should end: Textual would leave the terminal broken."""
-    loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, handler, int(number))
 
 
-def off_signals() -> None:
+def off_signals(loop: AbstractEventLoop) -> None:
     """Take the handlers away again."""
-    loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.remove_signal_handler(number)

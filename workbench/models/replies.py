@@ -8,13 +8,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from msgspec import Struct, field
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.language.clean import clean_line
 from workbench.language.diagnose import mistyped, name_of
+from workbench.language.model.base import DeferredModel
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
@@ -43,7 +44,7 @@ replies:
 """A file that uses every kind of entry; the reference shows it."""
 
 
-class _Strict(BaseModel):
+class _Strict(DeferredModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 

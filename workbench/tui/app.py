@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -125,9 +126,10 @@ class WorkbenchApp(ThemedApp):
         return screen
 
     def on_mount(self) -> None:
-        terminal.on_signals(self._signalled)
+        loop = asyncio.get_running_loop()
+        terminal.on_signals(loop, self._signalled)
         if not (self.is_headless or self.is_web):
-            terminal.watch(lambda: self._signalled(signal.SIGHUP), self._left)
+            terminal.watch(loop, lambda: self._signalled(signal.SIGHUP), self._left)
         self.set_interval(KEEP_EVERY, self._keep_view_soon)
         self.set_interval(DRAIN_EVERY, self._drain_hidden)
         self._after_frame(self._begin)
@@ -176,7 +178,7 @@ class WorkbenchApp(ThemedApp):
     def on_unmount(self) -> None:
         self._left.set()
         take_keys(KEYS)
-        terminal.off_signals()
+        terminal.off_signals(asyncio.get_running_loop())
         if self._navigation is not None:
             self._navigation.sessions.close()
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 import regex
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from workbench.language.model.base import DeferredModel
 
 Layout = Literal["vertical", "horizontal", "two-column", "three-column", "grid", "sidebar-left", "sidebar-right"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -16,7 +18,7 @@ MAX_OPTIONS = 200
 MAX_ROWS = 2000
 
 
-class _Value(BaseModel):
+class _Value(DeferredModel):
     """Frozen; unknown keys are left out, because a model may write more than a form can show."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, str_strip_whitespace=False)
@@ -373,7 +375,7 @@ def fields_of(form: Form) -> tuple[FieldSection, ...]:
 
 def _typed(value: Any, body: Any) -> Any:
     """A section's type is its default, so that leaving defaults out takes it away: put it back."""
-    if isinstance(value, BaseModel) and isinstance(body, dict):
+    if isinstance(value, _Value) and isinstance(body, dict):
         for name in body:
             body[name] = _typed(getattr(value, name), body[name])
         if isinstance(value, Section):
@@ -394,9 +396,3 @@ def _text(value: Any) -> str:
 def _keys(rows: Any) -> list[str]:
     """The columns of rows that are objects, in the order in which they come up."""
     return list(dict.fromkeys(str(key) for row in rows if isinstance(row, Mapping) for key in row))
-
-
-Panel.model_rebuild()
-Accordion.model_rebuild()
-Tabs.model_rebuild()
-Form.model_rebuild()

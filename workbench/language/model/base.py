@@ -65,15 +65,26 @@ def _serialized(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
 _WITH_SERIALIZER = wrap_serializer_function_ser_schema(_serialized)
 
 
-class Model(BaseModel):
+class DeferredModel(BaseModel):
+    """A class whose validator is made at its first use: most commands use few of those that they import, and all of
+    them take 50 ms."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        """Make the validator, with those of the classes of its fields."""
+        with _no_plugins():
+            return super().model_rebuild(**options)
+
+
+class Model(DeferredModel):
     """One mapping of a cascade file. A key whose value is null counts as not written.
 
     A default that is such a mapping is made with ``model_construct``: no validator has to be made for it.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="allow", serialize_by_alias=True, protected_namespaces=(), defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="allow", serialize_by_alias=True, protected_namespaces=())
 
     SHORT: ClassVar[str] = ""
     """The field that a bare text stands for; none if empty."""
@@ -92,8 +103,7 @@ class Model(BaseModel):
         most of them never are."""
         token = _built.set(cls)
         try:
-            with _no_plugins():
-                return super().model_rebuild(**options)
+            return super().model_rebuild(**options)
         finally:
             _built.reset(token)
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from workbench.engine.contracts import Parameter, ToolSpec
 from workbench.language.diagnose import mistyped
+from workbench.language.model.base import DeferredModel
 from workbench.language.problem import Problem
 from workbench.tools.registry import tool_problem
 from workbench.tools.schema import object_schema, shown_type
@@ -20,7 +21,7 @@ NOT_RUN = frozenset({"gradio"})
 _OPTIONAL = re.compile(r"\b(optional|default)\b", re.IGNORECASE)
 
 
-class _Common(BaseModel):
+class _Common(DeferredModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     tool_id: Annotated[str, Field(min_length=1, pattern=r"^[\w.-]+$")]
@@ -60,7 +61,7 @@ class PythonTool(_Common):
     import_path: str
 
 
-class Step(BaseModel):
+class Step(DeferredModel):
     """One step of a chain."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -78,7 +79,9 @@ class CompositeTool(_Common):
 
 
 Declared = ShellTool | HttpTool | PythonTool | CompositeTool
-_ADAPTER: TypeAdapter[Declared] = TypeAdapter(Annotated[Declared, Field(discriminator="type")])
+_ADAPTER: TypeAdapter[Declared] = TypeAdapter(
+    Annotated[Declared, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+)
 
 
 def read_declared(text: str, file: str) -> Declared | Problem | str:
