@@ -22,6 +22,7 @@ from tests.support.waiting import PATIENCE
 from workbench.context.assembly import Request
 from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
+from workbench.context.wire import wire_bytes
 from workbench.engine.contracts import Answer, ModelFault
 from workbench.engine.journal.usage import Usage
 from workbench.models import calls
@@ -31,7 +32,6 @@ from workbench.models.names import NO_KEY, NoKey, Resolved, resolve
 from workbench.models.outgoing import messages_for, parameters_for
 from workbench.models.prices import PriceTable
 from workbench.models.providers import BY_ID, named
-from workbench.models.tape import wire_bytes
 
 KEY = "sk-" + "loop-0123456789abcdef"
 TOOL: Mapping[str, Any] = {

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.support.dialects import Reply, anthropic, gemini
 from tests.support.loopback import chunks
+from workbench.context.wire import wire_bytes, wire_style
 from workbench.engine.contracts import ModelFault
 from workbench.models.faults import build, fault_of, retry_after
 from workbench.models.names import resolve
-from workbench.models.tape import Tape, wire_bytes, wire_style
+from workbench.models.tape import Tape
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10),

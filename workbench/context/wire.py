@@ -1,8 +1,9 @@
-"""A message as it stands in the JSON body of an OpenAI chat call."""
+"""A message as it stands in the JSON body of an OpenAI chat call, and the bytes of such a body."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -103,3 +104,24 @@ def _call(call: ToolCall) -> dict[str, Any]:
 def _with_extra(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """The body with more keys, which never replace its own."""
     return body | {key: value for key, value in extra.items() if key not in body and not key.startswith("_")}
+
+
+# The bytes of a body.
+
+_STYLES: Mapping[str, Mapping[str, Any]] = {"compact": {"ensure_ascii": False, "separators": (",", ":")}, "spaced": {}}
+
+
+def wire_bytes(body: Mapping[str, Any], style: str) -> bytes:
+    """The bytes of a request body in one of the styles that occur: httpx's ``compact``, or json's own ``spaced``."""
+    return json.dumps(body, **_STYLES[style]).encode("utf-8")
+
+
+def wire_style(raw: bytes, body: Mapping[str, Any]) -> str:
+    """The style that reproduces these bytes exactly; empty if neither does."""
+    for style in ("compact" if raw[:2] == b'{"' and b'": ' not in raw[:200] else "spaced", "compact", "spaced"):
+        try:
+            if wire_bytes(body, style) == raw:
+                return style
+        except UnicodeEncodeError:
+            continue
+    return ""

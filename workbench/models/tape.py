@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from workbench.context.wire import wire_style
+
 HEAD = 4096
 """Bytes kept of the beginning of a response."""
 _OVERLAP = 64
@@ -24,24 +26,6 @@ _MARKS: Mapping[str, re.Pattern[bytes]] = {
 }
 """The marks of values that the provider itself stated: litellm makes up a finish reason, usage, reasoning tokens and a
 cost where it did not. Text in a JSON string cannot look like these: its quotes and line ends are escaped."""
-_STYLES: Mapping[str, Mapping[str, Any]] = {"compact": {"ensure_ascii": False, "separators": (",", ":")}, "spaced": {}}
-
-
-def wire_bytes(body: Mapping[str, Any], style: str) -> bytes:
-    """The bytes of a request body in one of the styles that occur: httpx's ``compact``, or json's own ``spaced``."""
-    return json.dumps(body, **_STYLES[style]).encode("utf-8")
-
-
-def wire_style(raw: bytes, body: Mapping[str, Any]) -> str:
-    """The style that reproduces these bytes exactly; empty if neither does."""
-    for style in ("compact" if raw[:2] == b'{"' and b'": ' not in raw[:200] else "spaced", "compact", "spaced"):
-        try:
-            if wire_bytes(body, style) == raw:
-                return style
-        except UnicodeEncodeError:
-            continue
-    return ""
-
 
 _MESSAGES = b'"messages": '
 

@@ -10,11 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from workbench.context.message import Message
-from workbench.context.wire import to_wire
+from workbench.context.wire import to_wire, wire_bytes
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import wire_body
-from workbench.models.tape import wire_bytes
 from workbench.views import syntax
 from workbench.views.cells import Span
 from workbench.views.documents import pretty

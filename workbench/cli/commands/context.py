@@ -13,8 +13,8 @@ from workbench.cli.options import as_json, plain, project_here, read_run, sessio
 from workbench.cli.printer import Printer, talk, write_json_list
 from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
 from workbench.context.place import Place, visit_named
+from workbench.context.wire import wire_bytes
 from workbench.engine.journal.parts import CallState
-from workbench.models.tape import wire_bytes
 from workbench.views.call import CallView
 from workbench.views.numbers import count, money, plural
 
