@@ -114,6 +114,23 @@ def test_a_server_that_cannot_start_fails_the_phase_and_the_run_goes_on_when_it_
     assert "Asia/Tokyo" in resumed.out
 
 
+def test_servers_are_asked_at_once_and_each_that_fails_has_its_sentence(cli: Cli, workspace: Path) -> None:
+    script = "touch $0; until test -e $1; do sleep 0.02; done; echo no licence for $0 >&2; exit 1"
+    (workspace / "two.yaml").write_text(
+        "cascade_id: two\nmcp:\n"
+        f"  one: {{command: [sh, -c, '{script}', one, two]}}\n"
+        f"  two: {{command: [sh, -c, '{script}', two, one]}}\n"
+        'phases: [{name: p, instructions: x, tackle: ["one__*", "two__*"]}]\n'
+    )
+    assert cli("trust", "two.yaml", "--yes").code == 0
+    ended = cli("run", "two.yaml", "-m", "offline", "--unscripted", "ok")
+    assert ended.code != 0
+    for name in ("one", "two"):
+        assert f"MCP server '{name}': it ended before it had answered; its stderr ends: no licence for {name}" in (
+            ended.err
+        )
+
+
 def test_a_phase_may_have_a_server_of_its_own(cli: Cli, workspace: Path) -> None:
     text = (
         "cascade_id: own\nphases:\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,14 +34,19 @@ class ServedTools:
         """Why the phase cannot run: a server that it needs is not there."""
 
     async def ask(self, place: Place) -> None:
-        """Ask the servers that the phase names for their tools; all servers, if the Quartermaster chooses."""
+        """Ask the servers that the phase names for their tools, all at once; all servers, if the Quartermaster
+        chooses."""
         phase = self._phase
         listed = (*phase.tools, *((phase.tool,) if phase.tool else ()))
         wanted = [name for name in servers_named(listed) if self._known(name)]
         if phase.manifest:
             wanted = sorted({*self._defined, *self._servers.names()})
-        for server in wanted:
-            listing = await self._servers.listing(server, self._defined.get(server), place)
+        asked = (self._servers.listing(server, self._defined.get(server), place) for server in wanted)
+        # All have ended before one is told, so that none still starts when a recording has diverged.
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for server, listing in zip(wanted, answers, strict=True):
+            if isinstance(listing, BaseException):
+                raise listing
             self._take(server, listing, place)
 
     def _known(self, server: str) -> bool:
@@ -65,7 +71,10 @@ class ServedTools:
             services.warn("mcp", f"MCP server '{server}': {reason}", place=place)
         if listing.fault:
             reason = f"MCP server '{server}': {listing.fault}"
-            self.fault = self.fault or PhaseFailed(reason, TRUST if listing.needs_trust else "mcp")
+            check = TRUST if listing.needs_trust else "mcp"
+            if self.fault is not None:  # Trust alone does not help where another server fails for another reason.
+                reason, check = f"{self.fault.reason}; {reason}", check if check == self.fault.check else "mcp"
+            self.fault = PhaseFailed(reason, check)
         self._tools |= {tool.spec.name: tool for tool in listing.tools}
 
     def specs(self, name: str) -> list[ToolSpec]:

@@ -306,14 +306,14 @@ class _Connection:
                 self._ready.set_exception(ServerFault(f"{_words(fault)}{await self._last_words()}"))
 
     async def _open(self) -> None:
-        if self._settled.url:
-            await self._settled.admit(self._settled.url)
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         logging.getLogger("mcp").propagate = False
         limit = self._settled.start_timeout
         deadline = asyncio.timeout(limit)
         try:
             async with deadline:
+                if self._settled.url:
+                    await self._settled.admit(self._settled.url)
                 client = _sdk().Client(self._transport(), message_handler=self._heard, cache=None)
                 await client.__aenter__()
                 try:
