@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from msgspec.structs import replace
 
 from workbench.engine.contracts import EmbeddedTexts, FolderSource, ModelFault
 from workbench.language.model.context import Rag
+from workbench.tools.calling import STOP, Stopped
 from workbench.tools.paths import PathRefused, Workspace
 from workbench.tools.rag.answers import RagTools
 from workbench.tools.rag.folder import passages_of
@@ -141,6 +144,31 @@ def test_a_huge_file_is_left_out_with_its_size(root: Path) -> None:
     huge.touch()
     os.truncate(huge, 5_000_000)
     assert "flows/docs/huge.log (5.0 MB; the limit is 4)" in answer(tools(root), "rag_list_sources")
+
+
+def test_a_folder_of_too_many_passages_is_searched_as_far_as_they_go(root: Path) -> None:
+    """The rest is named and not read: passages of gigabytes of text were kept before they were counted."""
+    docs = root / "flows" / "docs"
+    for name in ("a.md", "b.md", "c.md"):
+        (docs / name).write_text("x " * 40_000)
+    rule = {"chunk_chars": 2, "chunk_overlap": 0}
+    listed = answer(tools(root), "rag_list_sources", rule)
+    assert "1 files, 40,000 passages" in listed
+    for name in ("b.md", "c.md", "faq.md"):
+        assert f"flows/docs/{name} (more than 50,000 passages or 100 MB of text in all)" in listed
+    (docs / "a.md").write_text("x " * 60_000)
+    assert "flows/docs/a.md (more than 50,000 passages of 2 characters)" in answer(
+        tools(root), "rag_list_sources", rule
+    )
+
+
+def test_reading_a_folder_ends_when_its_call_is_over() -> None:
+    """A thread that goes on holds up the end of the program."""
+    over, context = threading.Event(), contextvars.copy_context()
+    over.set()
+    context.run(STOP.set, over)
+    with pytest.raises(Stopped):
+        context.run(passages_of, "f", "f", "text", 2, 0)
 
 
 def test_embeddings_rank_where_a_model_is_named_and_are_made_once(root: Path) -> None:

@@ -28,6 +28,7 @@ from workbench.engine.contracts import ToolResult, Tools, Validators
 from workbench.engine.engine_tools import ENGINE_SPECS
 from workbench.language.graph import COMMAND
 from workbench.tools import builtin
+from workbench.tools.calling import check, finished
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
 from workbench.tools.registry import Registry
@@ -131,6 +132,29 @@ def test_whatever_goes_wrong_is_a_result_without_traceback(
 
 def test_a_plain_function_runs_in_a_thread_of_its_own(box: Toolbox) -> None:
     assert call(box, "thread").text == "tool thread"
+
+
+def test_work_over_files_is_told_to_stop_and_waited_for() -> None:
+    """Copying a workspace for a command went on beside the next command, which had been given the same copy."""
+    begun, ended = threading.Event(), list[str]()
+
+    def copying() -> None:
+        try:
+            while True:
+                begun.set()
+                check()
+        finally:
+            ended.append("copying")
+
+    async def cancelled() -> None:
+        work = asyncio.ensure_future(finished(copying))
+        await asyncio.to_thread(begun.wait)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert ended == ["copying"]
+
+    asyncio.run(cancelled())
 
 
 def test_a_tool_that_does_not_return_is_given_up_and_holds_nothing_up(box: Toolbox) -> None:

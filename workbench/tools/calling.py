@@ -13,13 +13,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.tools.registry import Function
+
+Result = TypeVar("Result")
 
 STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 """Set for the work of one call; the event is set when the call is over."""
@@ -38,6 +40,24 @@ def check() -> None:
 
 class TimedOut(TimeoutError):
     """A function that did not return in time. A thread cannot be ended: what it does may go on."""
+
+
+async def finished(work: Callable[..., Result], *arguments: Any) -> Result:
+    """Returns the result of work over files that must not go on by itself: if this is cancelled, the work is told to
+    stop (``check``) and waited for."""
+    over, context = threading.Event(), contextvars.copy_context()
+    context.run(STOP.set, over)
+    running = asyncio.ensure_future(asyncio.to_thread(context.run, work, *arguments))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        over.set()
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({running})
+        if not running.cancelled():
+            running.exception()  # Read, so that asyncio does not log it.
+        raise
 
 
 async def call_function(

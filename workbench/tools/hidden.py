@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from workbench.tools.calling import check
+
 STORE = ".workbench"
 _EXAMPLES = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 _GIT_HIDDEN = frozenset({"config", "config.worktree", "hooks"})
@@ -81,6 +83,7 @@ def _visible(top: str, more: frozenset[str], hidden: list[str]) -> Iterator[os.D
     pending = [(top, _PLAIN)]
     while pending:
         folder, where = pending.pop()
+        check()
         try:
             entries = _seen(folder)
         except OSError:

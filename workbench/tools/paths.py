@@ -106,7 +106,6 @@ class Workspace(Struct, frozen=True):
         twins: frozenset[str] | None = None
         while pending:
             folder = pending.pop()
-            check()
             try:
                 with os.scandir(folder) as found:
                     entries = sorted(found, key=lambda entry: entry.name)
@@ -114,6 +113,7 @@ class Workspace(Struct, frozen=True):
                 continue
             inner: list[Path] = []
             for entry in entries:
+                check()
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if is_hidden(entry.name) or self._in_store(Path(entry.path)) or self._in_git(entry.path):
                     continue

@@ -15,12 +15,11 @@ from workbench.engine.contracts import Embedder, FolderSource, Memory, Retrieval
 from workbench.engine.engine_tools import asked
 from workbench.store.banks import Bank, Banks, MemoryHit
 from workbench.store.faults import StoreError
+from workbench.tools.calling import call_function
 from workbench.tools.paths import Workspace
-from workbench.tools.rag.answers import RagAnswer, RagTools
+from workbench.tools.rag.answers import TIMEOUT_S, RagAnswer, RagTools
 from workbench.tools.results import cut, error_of
 
-TIMEOUT_S = 300.0
-"""Of one search; the first one of a large folder may have to embed all of it."""
 SHOWN_CHARS = 2000
 """Of one message of a bank."""
 
@@ -62,7 +61,7 @@ class WorkspaceRetrieval:
             return await self._rag.call(source, name, arguments)
         query, limit = asked(arguments)
         bank = self._banks.bank(source.name)
-        found, total = await asyncio.to_thread(bank.search, query, limit)
+        found, total = await call_function(lambda: bank.search(query, limit), {}, TIMEOUT_S)
         return RagAnswer(_recalled(bank, found, total, query))
 
 

@@ -137,6 +137,7 @@ def _cut(line: str, more: Callable[[int], str]) -> tuple[str, int]:
     """A line whose end has not been read yet: its beginning, and how many characters were read beyond it."""
     rest = 0
     while piece := more(1 << 16):
+        check()
         rest += len(piece)
         if piece.endswith("\n"):
             rest -= 1

@@ -8,6 +8,8 @@ from enum import Enum
 
 from msgspec import Struct, field
 
+from workbench.tools.calling import check
+
 # Splits SQL into tokens by the rules of the engine that will read it, so that words in strings are not mistaken.
 
 
@@ -47,6 +49,8 @@ class SqlError(ValueError):
     """SQL that is refused, or that cannot be read; the message is for the model."""
 
 
+MAX_SQL = 200_000
+"""Characters of a statement; the engine takes 262,144 bytes."""
 _SPACE = re.compile(r"\s+|--[^\n]*|#(?:[ !][^\n]*|(?=\n|$))")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"\d[A-Za-z0-9_]*(?:\.\d+(?:[eE][+-]?\d+)?)?")
@@ -57,9 +61,12 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "a
 
 def tokens(sql: str) -> list[Token]:
     """All tokens; their texts joined give the SQL back. Raises SqlError where it cannot be split with certainty."""
+    if len(sql) > MAX_SQL:
+        raise SqlError(f"the statement has {len(sql):,} characters; it may have {MAX_SQL:,}")
     found: list[Token] = []
     position = 0
     while position < len(sql):
+        check()
         kind, end = _next(sql, position)
         found.append(Token(kind, sql[position:end]))
         position = end
@@ -172,8 +179,13 @@ def guard(sql: str, find: Find) -> GuardedSql:
 
 
 def _one_statement(found: list[Token]) -> list[Token]:
-    """The tokens without comments (one space stands for each) and without a last semicolon."""
-    words = [Token(Lexeme.SPACE, " ") if token.kind is Lexeme.SPACE else token for token in found]
+    """The tokens without comments (one space stands for all in a row) and without a last semicolon."""
+    words: list[Token] = []
+    for token in found:
+        if token.kind is not Lexeme.SPACE:
+            words.append(token)
+        elif not words or words[-1].kind is not Lexeme.SPACE:
+            words.append(Token(Lexeme.SPACE, " "))
     while words and (words[-1].kind is Lexeme.SPACE or words[-1].text == ";"):
         words.pop()
     if any(token.text == ";" and token.kind is Lexeme.SIGN for token in words):

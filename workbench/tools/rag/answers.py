@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import hashlib
 import json
@@ -18,6 +17,7 @@ from workbench.engine.contracts import EmbeddedTexts, Embedder, FolderSource, Mo
 from workbench.engine.engine_tools import RAG_LIST, RAG_READ, RAG_SEARCH, BadArguments, asked
 from workbench.engine.journal.event import packed, unpacked
 from workbench.language.model.context import Rag
+from workbench.tools.calling import call_function
 from workbench.tools.paths import Workspace
 from workbench.tools.rag.folder import Folder, IndexedFolder, Passage, folder_of
 
@@ -120,6 +120,8 @@ def _read(line: bytes) -> tuple[str, Vector] | None:
         return None
 
 
+TIMEOUT_S = 300.0
+"""Seconds of one search; the first one of a large folder may have to embed all of it."""
 _NAMED = 5
 """Files left out that a notice names."""
 _LISTED = 500
@@ -163,7 +165,7 @@ class RagTools:
         path = folder_of(self._workspace, rule.directory, source.file)
         key = (path, rule.model_dump_json())
         folder = self._folders.setdefault(key, Folder(self._workspace, path, rule))
-        indexed = await asyncio.to_thread(folder.indexed)
+        indexed = await call_function(folder.indexed, {}, TIMEOUT_S)
         if name == RAG_SEARCH:
             return await self._search(indexed, rule, *asked(arguments, "k"))
         if name == RAG_READ:
@@ -183,7 +185,9 @@ class RagTools:
             except ModelFault as fault:
                 notice = f"[{rule.model} gave no embeddings, so words decide: {fault.kind}: {fault.message}]"
         by = f"by likeness ({rule.model})" if best else "by words"
-        best = best or [index for index, _ in indexed.ranking.best(query, most)]
+        if not best:  # Of many passages a ranking takes seconds to make.
+            ranked = await call_function(lambda: indexed.ranking.best(query, most), {}, TIMEOUT_S)
+            best = [index for index, _ in ranked]
         if not best:
             text = f"None of {len(indexed.passages):,} passages in {indexed.folder} shares a word with '{query}'."
         else:
@@ -200,7 +204,7 @@ class RagTools:
         vectors = self._vectors.setdefault(model, Vectors(self._cache, model))
         own, made = await vectors.of([self._redact(passage.text) for passage in indexed.passages], self._embedder)
         asked_for = await self._embedder.embed([query], model)
-        best = await asyncio.to_thread(_ranked, asked_for.vectors[0], own, most)
+        best = await call_function(lambda: _ranked(asked_for.vectors[0], own, most), {}, TIMEOUT_S)
         return best, made, made.with_batch(1, asked_for)
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from workbench.context.scoring import Ranking
 from workbench.language.model.context import Rag
+from workbench.tools.calling import check
 from workbench.tools.globs import Glob
 from workbench.tools.paths import PathRefused, Workspace
 
@@ -51,6 +52,7 @@ def passages_of(file: str, name: str, text: str, size: int, overlap: int) -> lis
     found: list[Passage] = []
     start = 0
     while start < len(text):
+        check()
         end = _end(text, start, size)
         body = text[start:end]
         if body.strip():
@@ -87,6 +89,8 @@ def _back(text: str, end: int, overlap: int) -> int:
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 4_000_000
 MAX_PASSAGES = 50_000
+MAX_CHARS = 100_000_000
+"""Characters of all passages together."""
 
 
 class IndexedFolder(Struct, frozen=True, dict=True):
@@ -126,6 +130,7 @@ class Folder:
     """Resolved, and inside the workspace."""
     rule: Rag
     _read: dict[str, _ReadFile] = field(default_factory=dict)
+    _problems: list[tuple[str, str]] = field(default_factory=list)
     _indexed: IndexedFolder | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -135,12 +140,25 @@ class Folder:
         with self._lock:
             before, problems = self._read, list[tuple[str, str]]()
             now: dict[str, _ReadFile] = {}
+            room, chars = MAX_PASSAGES, MAX_CHARS
+            full = ""
             for entry in self._entries(problems):
+                check()
                 shown = self.workspace.shown(Path(entry.path))
-                now[shown] = self._looked(entry, shown, before.get(shown))
-            if self._indexed is None or now != before:
+                if full:
+                    problems.append((shown, full))
+                    continue
+                one = self._looked(entry, shown, before.get(shown))
+                room -= len(one.passages)
+                chars -= sum(len(passage.text) for passage in one.passages)
+                if room < 0 or chars < 0:  # Neither this file nor those behind it are kept, or read again and again.
+                    full = f"more than {MAX_PASSAGES:,} passages or {MAX_CHARS / 1e6:g} MB of text in all"
+                    problems.append((shown, full))
+                else:
+                    now[shown] = one
+            if self._indexed is None or (now, problems) != (before, self._problems):
                 self._indexed = self._collected(now, problems)
-            self._read = now
+            self._read, self._problems = now, problems
             return self._indexed
 
     def _entries(self, problems: list[tuple[str, str]]) -> list[os.DirEntry[str]]:
@@ -179,7 +197,10 @@ class Folder:
         except UnicodeDecodeError as fault:
             return _ReadFile(seen, problem=f"not UTF-8 at byte {fault.start:,}")
         name = Path(entry.path).relative_to(self.path).as_posix()
-        return _ReadFile(seen, tuple(passages_of(shown, name, text, self.rule.chunk_chars, self.rule.chunk_overlap)))
+        size, overlap = self.rule.chunk_chars, self.rule.chunk_overlap
+        if len(text) // size > MAX_PASSAGES:
+            return _ReadFile(seen, problem=f"more than {MAX_PASSAGES:,} passages of {size:,} characters")
+        return _ReadFile(seen, tuple(passages_of(shown, name, text, size, overlap)))
 
     def _collected(self, read: dict[str, _ReadFile], problems: list[tuple[str, str]]) -> IndexedFolder:
         passages: list[Passage] = []
@@ -188,8 +209,6 @@ class Folder:
         for shown, one in sorted(read.items()):
             if one.problem:
                 left_out.append((shown, one.problem))
-            elif len(passages) + len(one.passages) > MAX_PASSAGES:
-                left_out.append((shown, f"more than {MAX_PASSAGES:,} passages"))
             elif one.passages:
                 passages += one.passages
                 files.append(shown)

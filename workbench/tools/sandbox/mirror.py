@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workbench.tools.calling import check
 from workbench.tools.sandbox.merging import Entry, Parts, kind_of
 
 _State = tuple[int, ...]
@@ -52,6 +53,7 @@ class Mirror:
             # Folders are opened step by step: another command's changes could make one of them a link meanwhile.
             with _folder(self.workspace, folder) as opened:
                 for base in _names(opened):
+                    check()
                     name = f"{folder}/{base}" if folder else base
                     if name in hidden:
                         continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from workbench.tools.calling import finished
 from workbench.tools.hidden import hidden_below
 from workbench.tools.sandbox import bwrap, docker, landlock
 from workbench.tools.sandbox.bwrap import Job
@@ -185,7 +185,7 @@ class Sandbox:
         folder = (cwd or self.workspace).resolve()
         if not folder.is_relative_to(self.workspace):
             raise ValueError(f"{folder} is outside the workspace")
-        hidden, below = await asyncio.to_thread(self._hidden, level, folders)
+        hidden, below = await finished(self._hidden, level, folders)
         job = Job(
             argv=tuple(argv),
             workspace=self.workspace,
