@@ -7,6 +7,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -247,6 +248,28 @@ def test_a_protected_file_that_is_written_is_put_beside_and_named(walled: Sandbo
     assert not (root / ".vscode").exists()
     assert (root / ".npmrc").read_text() == "one"
     assert (root / ".vscode.from-sandbox-1" / "tasks.json").exists()
+
+
+def test_hooks_and_programs_that_settings_of_git_name_are_not_changed(walled: Sandbox, root: Path) -> None:
+    settings = {
+        root: ("core.hooksPath .githooks", "include.path ../shared.inc", "filter.n.clean 'sh tools/clean.sh %f'"),
+        root / "sub": ("core.hooksPath not/yet",),
+    }
+    for folder, lines in settings.items():
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        for line in lines:
+            subprocess.run(["git", "-C", folder, "config", *shlex.split(line)], check=True)
+    (root / "tools").mkdir()
+    for name in ("shared.inc", "tools/clean.sh", "tools/other.sh"):
+        (root / name).write_text("")
+    evil = (".githooks/pre-commit", "shared.inc", "tools/clean.sh", "sub/not/yet/post-merge", "tools/other.sh")
+    script = "for name in $@; do mkdir -p $(dirname $name); echo evil > $name; done; mv tools moved; mkdir tools"
+    finished = sh(walled, f"{script}; cp moved/* tools; rm -r sub/not; ln -s ../data sub/not", arguments=evil)
+    assert [name for name in evil if (root / name).exists() and "evil" in (root / name).read_text()] == [
+        "tools/other.sh"
+    ]
+    assert not (root / "sub" / "not").is_symlink()
+    assert ".githooks may not be made by a tool, it can make other programs run something" in " ".join(finished.notes)
 
 
 def test_what_was_made_changed_moved_and_removed_is_so_afterwards(walled: Sandbox, root: Path) -> None:
@@ -634,8 +657,15 @@ def test_the_disk_is_limited_for_all_places_and_processes_together(walled: Sandb
     assert int(finished.stdout.split()[0]) <= 40 << 20 if finished.stdout else "all that it wrote together" in said
 
 
+def test_no_file_is_larger_than_all_that_may_be_written(landlock: Sandbox, root: Path) -> None:
+    """Between two looks at what is written a fast command is ahead of the limit; one file never is."""
+    finished = sh(landlock, "head -c 20000000 /dev/zero > big; echo $?", limits=Limits(disk_bytes=8 << 20))
+    assert (finished.stdout, (root / "big").stat().st_size) == (f"{128 + signal.SIGXFSZ}\n", 8 << 20)
+
+
 def test_files_without_a_name_count_for_the_disk(walled: Sandbox) -> None:
-    holds = "exec 3> $TMPDIR/held; rm $TMPDIR/held; head -c 30000000 /dev/zero >&3 && sleep 20"
+    one = "exec {n}> $TMPDIR/held; rm $TMPDIR/held; head -c 15000000 /dev/zero >&{n} && "
+    holds = one.format(n=3) + one.format(n=4) + "sleep 20"
     finished = sh(walled, holds, limits=Limits(disk_bytes=20 << 20))
     assert "No space left" in finished.stderr or "all that it wrote together" in finished.stderr
 

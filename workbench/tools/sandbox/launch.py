@@ -39,9 +39,9 @@ CANNOT_START = 126
 NO_STAGE = 125
 OVER_LIMIT = 137
 GRACE_S = 5.0
-WATCH_S, SHORT_S = 0.05, 0.005
+WATCH_S, SHORT_S, GLANCE_S = 0.05, 0.005, 0.003
 """Shortest pauses between two looks at what is used: ever, after a look that takes longer ten times as long; and where
-a limit would be reached within two pauses, at the speed since the last look."""
+a limit would be reached within two pauses, at the speed since the last look; between two glances at the free space."""
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
@@ -446,18 +446,21 @@ def watched(child: int, watch: dict[str, Any]) -> tuple[int, str]:
     if not memory and not disk:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ""
     before = used_on_disk(folders) if disk else 0
-    in_memory, on_disk = Growth(memory), Growth(disk)
+    in_memory, on_disk, shrinking = Growth(memory), Growth(disk), FreeSpace(folders if disk else [])
     pause = SHORT_S
     while True:
-        ended = waited(child, pause)
+        ended = waited(child, pause, shrinking, max(on_disk.left() // 4, 1 << 20))
         if ended is not None:
             return ended, ""
         started = time.monotonic()
+        shrinking.measure()
         if memory and in_memory.exceeds(used_in_memory(os.getpid())):
             return 0, f"all its processes together used more than {memory // (1 << 20):,} MB of memory"
         if disk and on_disk.exceeds(used_on_disk(folders) + held_without_name(os.getpid(), folders) - before):
             return 0, f"all that it wrote together is more than {disk // (1 << 20):,} MB"
-        pause = max(WATCH_S, 10 * (time.monotonic() - started))
+        took = time.monotonic() - started
+        shrinking.rest(took)  # Others write to the disk as well: they shall not have us look all the time.
+        pause = max(WATCH_S, 10 * took)
         pause = max(SHORT_S, min(pause, in_memory.seconds_left() / 2, on_disk.seconds_left() / 2))
 
 
@@ -475,12 +478,48 @@ class Growth:
         self.used, self.seen = used, now
         return used > self.most
 
+    def left(self) -> int:
+        return max(self.most - self.used, 0)
+
     def seconds_left(self) -> float:
         return (self.most - self.used) / self.speed if self.most and self.speed > 0 else float("inf")
 
 
-def waited(child: int, seconds: float) -> "int | None":
-    """The exit code of a child that ends within so many seconds."""
+class FreeSpace:
+    """The free space of the disks of folders: one system call says that something was written, though not by whom. A
+    look at all files takes as long as there are many."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self.places: dict[int, str] = {}
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                self.places.setdefault(Path(folder).stat().st_dev, folder)
+        self.asked_from = 0.0
+        self.measure()
+
+    def free(self) -> int:
+        total = 0
+        for folder in self.places.values():
+            with contextlib.suppress(OSError):
+                found = os.statvfs(folder)
+                total += found.f_bfree * found.f_frsize
+        return total
+
+    def measure(self) -> None:
+        """Count from now on."""
+        self.before = self.free()
+
+    def rest(self, seconds: float) -> None:
+        """Tell nothing for so long."""
+        self.asked_from = time.monotonic() + seconds
+
+    def shrank_by(self, size: int) -> bool:
+        return bool(self.places) and time.monotonic() >= self.asked_from and self.before - self.free() > size
+
+
+def waited(child: int, seconds: float, shrinking: FreeSpace, size: int) -> "int | None":
+    """The exit code of a child that ends within so many seconds, and before the free space has shrunk by ``size``
+    bytes."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     until = time.monotonic() + seconds
     while True:
@@ -488,8 +527,10 @@ def waited(child: int, seconds: float) -> "int | None":
         if pid:
             return os.waitstatus_to_exitcode(status)
         left = until - time.monotonic()
-        if left <= 0:
+        if left <= 0 or shrinking.shrank_by(size):
             return None
+        if shrinking.places:
+            left = min(left, GLANCE_S)
         if LINUX:
             signal.sigtimedwait([signal.SIGCHLD], left)
         else:

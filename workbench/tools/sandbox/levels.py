@@ -13,17 +13,19 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from workbench.tools.calling import finished
 from workbench.tools.sandbox import bwrap, calls, cgroup, docker, landlock
 from workbench.tools.sandbox.bwrap import Job
 from workbench.tools.sandbox.cgroup import Groups
 from workbench.tools.sandbox.limits import DEFAULT_IMAGE, PATH, Level, Limits
-from workbench.tools.sandbox.merging import Listing, Merge, everything, overlaid
+from workbench.tools.sandbox.merging import Listing, Merge, everything, named_by_git, overlaid
 from workbench.tools.sandbox.mirror import Mirror
 from workbench.tools.sandbox.process import ProcessEnd, run_process
 from workbench.tools.sandbox.scratch import SCRATCH
@@ -53,7 +55,7 @@ def resources(limits: Limits, *, count_processes: bool, user: int | None) -> dic
         "RLIMIT_CORE": 0,
         "RLIMIT_CPU": limits.cpu_s,
         "RLIMIT_AS": limits.memory_bytes,
-        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_FSIZE": min(limits.file_bytes, limits.disk_bytes),
         "RLIMIT_NOFILE": limits.open_files,
     }
     if not count_processes or sys.platform != "linux":
@@ -142,7 +144,12 @@ class _Copies(Struct):
             folder.chmod(0o711)
             mirror = Mirror(job.workspace, folder / "files", unprivileged())
         try:
-            await asyncio.to_thread(mirror.align, frozenset(job.hidden))
+            await finished(mirror.align, frozenset(job.hidden))
+        except BaseException:  # A copy that is not whole is given to no other command.
+            remove = partial(shutil.rmtree, mirror.folder.parent, ignore_errors=True)
+            asyncio.get_running_loop().run_in_executor(None, remove)
+            raise
+        try:
             yield mirror
         finally:
             waiting.append(mirror)
@@ -433,7 +440,7 @@ async def _merged(task: Task, ended: ProcessEnd, *written: Written) -> ProcessEn
     if ended.forced:
         note = "its changes were left out: it could not be ended in time"
         return replace(ended, notes=(*ended.notes, note))
-    notes = await asyncio.to_thread(_merge, task, written)
+    notes = await finished(_merge, task, written)
     return replace(ended, notes=(*ended.notes, *notes))
 
 
@@ -448,6 +455,7 @@ def _merge(task: Task, written: Sequence[Written]) -> tuple[str, ...]:
         merge = Merge(one.listing, room, guarded=not one.is_outbox)
         if not one.is_outbox:
             merge.hidden = frozenset(task.job.hidden)
+            merge.named = named_by_git(target, task.job.hidden)
         notes += _into(merge, one.source, target)
         room = merge.room
     return tuple(notes)

@@ -7,10 +7,12 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+import subprocess
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -78,6 +80,66 @@ def kept(parts: Sequence[str], *, is_folder: bool) -> NotMerged | None:
     if not PROTECTED_FOLDERS.isdisjoint(folders) or names[-1] in PROTECTED_FILES | PROTECTED_FOLDERS:
         return NotMerged.PROTECTED
     return None
+
+
+_GIT_HOOKS = frozenset(
+    {
+        *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "commit-msg"),
+        *("prepare-commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc"),
+        *("post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change", "reference-transaction"),
+    }
+)
+_GIT_S = 5.0
+"""Seconds that git has for listing its settings."""
+
+
+def named_by_git(root: Path, hidden: Iterable[str]) -> frozenset[str]:
+    """Returns the paths below a folder that the settings of its repositories lead to, in lower case: a folder of hooks
+    (``core.hooksPath``), further files of settings, and files that a setting names as a program or its argument.
+
+    ``hidden`` are the paths in it that tools do not see, settings of repositories among them. Where git is not
+    installed there is nothing.
+    """
+    git = shutil.which("git")
+    own = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    inner = [root / path for path in hidden if path.casefold().endswith("/.git/config")]
+    tops = [*([own] if own else []), *(path.parent.parent for path in inner if _leads_on(path))]
+    found = {path for top in tops for path in _leads(git, top)} if git else set()
+    inside = {path.relative_to(root) for path in found if path.is_relative_to(root)}
+    names = {path.as_posix() for path in inside if path.parts}
+    return frozenset(name.casefold() for name in names | (_GIT_HOOKS if Path() in inside else frozenset()))
+
+
+def _leads_on(config: Path) -> bool:
+    """Returns whether settings of a repository may name anything beside it: git is asked about few of a thousand."""
+    with contextlib.suppress(OSError):
+        return any(word in config.read_bytes().lower() for word in (b"hookspath", b"include", b"/"))
+    return False
+
+
+def _leads(git: str, top: Path) -> Iterator[Path]:
+    """All that the settings of a repository name, through links as well."""
+    command = [git, "-C", str(top), "config", "--list", "--null", "--show-origin"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=False).stdout
+        fields = os.fsdecode(listed).split("\0")
+        for origin, setting in zip(fields[::2], fields[1::2], strict=False):
+            key, _, value = setting.partition("\n")
+            for name in _names_in(key, value, Path(origin.removeprefix("file:")).parent, top):
+                yield from {Path(os.path.normpath(top / name)), (top / name).resolve()}
+
+
+def _names_in(key: str, value: str, beside: Path, top: Path) -> list[Path]:
+    """What one setting leads to, in a file in the folder ``beside``: the words of a command are files if there are
+    such."""
+    try:
+        if key == "core.hookspath":
+            return [Path(value).expanduser()]
+        if key.startswith("include") and key.endswith(".path"):
+            return [beside / Path(value).expanduser()]
+        return [Path(word) for one in value.split() if (top / (word := one.strip("!'\""))).is_file()]
+    except (OSError, RuntimeError, ValueError):
+        return []  # A name that is too long, or of a user that there is not.
 
 
 def makes_repository(name: str, beside: Collection[str]) -> bool:
@@ -160,6 +222,9 @@ class Merge:
     hidden: frozenset[str] = frozenset()
     """More names, with ``/``, that the command did not see: what it puts in their place is left out."""
 
+    named: frozenset[str] = frozenset()
+    """What settings of git lead to (``named_by_git``)."""
+
     def __post_init__(self) -> None:
         self._notes: list[str] = []
 
@@ -196,7 +261,16 @@ class Merge:
     def _kept(self, path: Parts, *, is_folder: bool) -> NotMerged | None:
         if self.hidden and "/".join(path) in self.hidden:
             return NotMerged.HIDDEN
-        return kept(path, is_folder=is_folder)
+        return kept(path, is_folder=is_folder) or self._is_named(path, is_folder=is_folder)
+
+    def _is_named(self, path: Parts, *, is_folder: bool) -> NotMerged | None:
+        if not self.named:
+            return None
+        folded = "/".join(path).casefold()
+        # A link in the place of a folder above would put something else there.
+        below = not is_folder and any(name.startswith(f"{folded}/") for name in self.named)
+        within = folded in self.named or any(folded.startswith(f"{name}/") for name in self.named)
+        return NotMerged.PROTECTED if below or within else None
 
     # -- what passes -------------------------------------------------------------------------------------------------
 
