@@ -357,6 +357,29 @@ def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project
     ]
 
 
+def test_tokens_of_a_breakpoint_are_those_that_are_shown(project: Project) -> None:
+    """The provider counted twice what is counted here: what is predicted of the next call pauses it."""
+    person = Person(Mode.CONTINUE, Breakpoint(condition="tokens > 1300 and full == tokens"))
+    said = [
+        {"role": "user", "content": "long " * 700},
+        {"role": "assistant", "content": "fine"},
+        {"role": "user", "content": "more"},
+    ]
+    usage = {"prompt_tokens": 1_400, "completion_tokens": 1, "total_tokens": 1_401}
+    with (
+        Loopback([Reply("fine", usage=usage)]) as provider,
+        session(project, provider.url, stepper=person.stepper) as attached,
+    ):
+        assert attached.chat(said[0]["content"], model="m").status_code == 200
+        asked = person.start(attached, "openai", "/chat/completions", {"model": "m", "messages": said})
+        stop = person.held()
+        person.stepper.go(Mode.CONTINUE)
+        assert asked.result(60).status_code == 200
+    assert stop.assembly is not None
+    assert stop.assembly.tokens_sent < 1_300
+    assert attached.state().calls[1].expected > 1_300
+
+
 def test_a_client_that_gives_up_is_said_and_nothing_is_sent(project: Project) -> None:
     person, said = Person(Mode.OVER), list[str]()
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}

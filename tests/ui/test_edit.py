@@ -246,6 +246,18 @@ async def test_what_can_be_edited_follows_the_stop(tmp_path: Path) -> None:
             await step(it, "i")
 
 
+async def test_a_pane_shows_the_answer_as_it_was_edited(tmp_path: Path) -> None:
+    async with paused(tmp_path, "n", "n", "i") as it:
+        for word in ("one", "two"):
+            screen = await editing(it)
+            await it.press("enter")
+            screen.area.load_text(f"By hand: {word}.")
+            await it.press("escape")
+            await agree(it)
+            await it.press("G")
+            await it.until(lambda word=word: f"By hand: {word}." in it.pane("detail"), "the answer before is shown")
+
+
 async def test_a_state_value_is_written_under_a_new_name_and_journaled_once(tmp_path: Path) -> None:
     async with paused(tmp_path) as it:
         await editing(it)

@@ -143,9 +143,12 @@ def names_at(stop: Stop) -> dict[str, Any]:
     assembly = stop.assembly
     names: dict[str, Any] = stop.place._asdict() | {"tool": stop.tool, "state": stop.state, "problems": stop.problems}
     if assembly is not None:
+        # As every place shows them: as the provider is expected to count them, by what it counted before.
+        predicted = stop.forecast.tokens if stop.forecast is not None else None
+        tokens = assembly.tokens_sent if predicted is None else predicted
         names |= {
-            "tokens": assembly.tokens_sent,
-            "full": assembly.tokens_full,
+            "tokens": tokens,
+            "full": tokens + max(assembly.tokens_full - assembly.tokens_sent, 0),
             "masked": assembly.masked,
             "messages": len(assembly.request.messages),
         }

@@ -383,10 +383,11 @@ class Presenter:
         """Values that the detail depends on; as long as it is equal, the pane stays as it is."""
         state, call = self.state, self.state.call
         wait = state.waiting.get(call.place) if call else None
-        ended = sum(tool.status != "running" for tool in call.tools) if call else 0
+        results = tuple((tool.status, hash(tool.text)) for tool in call.tools) if call else ()
+        answer = call.answer.body_hash if call is not None and call.answer is not None else ""
         return (
             id(call),
-            (call.seq, call.status, len(call.tools), ended) if call else (self.phase, id(self._visit()), state.run.seq),
+            (call.seq, call.status, answer, results) if call else (self.phase, id(self._visit()), state.run.seq),
             row,
             self.shows_summary,
             self.detail_mode,
