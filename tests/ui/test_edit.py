@@ -254,7 +254,6 @@ async def test_a_pane_shows_the_answer_as_it_was_edited(tmp_path: Path) -> None:
             screen.area.load_text(f"By hand: {word}.")
             await it.press("escape")
             await agree(it)
-            await it.press("G")
             await it.until(lambda word=word: f"By hand: {word}." in it.pane("detail"), "the answer before is shown")
 
 

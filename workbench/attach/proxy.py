@@ -59,11 +59,15 @@ TELL_SECONDS = 0.01
 record of a call that is answered sooner is made when its client has got the answer."""
 TELL_LARGE_SECONDS = 1.0
 """The same for a large one, after its provider has it: 10 MB take 40 ms to read, in which nothing else passes."""
-IDLE_SECONDS = 0.04
-"""How long nothing is on its way before a large one is read for the record whose client has its answer."""
-LATEST_SECONDS = 0.25
-"""How long its record waits at most for a moment in which nothing is: it takes 0.2 s for 10 MB, in which the next
-request would wait. A kill within that time takes the call from the record."""
+IDLE_A_MB, LATEST_A_MB = 0.015, 0.1
+"""Seconds for each megabyte of a large request whose client has its answer: how long nothing is on its way before it is
+read for the record, and how long that waits at most for such a moment. The record of 10 MB takes 0.2 s, in which the
+next request would wait; a client needs 0.05 s to write it. A kill within that time takes the call from the record."""
+MOST_IDLE, MOST_LATEST = 0.25, 1.0
+"""Seconds: both at most."""
+LOOKS, RECORD_A_MB = 0.02, 0.03
+"""Seconds between two looks for such a moment; and those for each megabyte of a request that is read, before the next
+one is."""
 CROWD, CROWD_SWITCH_SECONDS = 16, 0.0001
 """From so many requests at once on, and while a large one comes, the recorder gives the interpreter's lock back so
 soon: each read and write of a stream gives it away, and waits for it. With few, the changes cost more than they
@@ -332,21 +336,31 @@ class Proxy:
         return await self._passed(request, provider, rest, pieces(), arrived, began, whole)
 
     def _tell_when_idle(self) -> None:
-        """Tell the witness of large requests that were answered when nothing is on its way, or if that does not come,
-        soon."""
+        """Tell the witness of large requests that were answered, one after the other, when nothing is on its way, or
+        if that does not come, soon."""
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(IDLE_SECONDS, self._look, loop.time() + LATEST_SECONDS)
+            self._look_again(LOOKS)
+
+    def _look_again(self, seconds: float) -> None:
+        """Look after so many seconds, from when on the oldest request waits."""
+        loop = asyncio.get_running_loop()
+        latest = min(self._put_off[0][0] / 1e6 * LATEST_A_MB, MOST_LATEST)
+        self._timer = loop.call_later(seconds, self._look, loop.time() + seconds + latest)
 
     def _look(self, latest: float) -> None:
-        """Tell the witness now, or look again, but not after the time ``latest``."""
+        """Tell the witness of the oldest request now, or look again, but not after the time ``latest``."""
+        self._timer = None
+        if not self._put_off:
+            return
         loop, waiting = asyncio.get_running_loop(), sum(size for size, _ in self._put_off)
-        busy = self._on_the_way or loop.time() - self._left < IDLE_SECONDS
-        if self._put_off and busy and waiting < MOST_KEPT and loop.time() < latest:
-            self._timer = loop.call_later(IDLE_SECONDS, self._look, latest)
-        else:
-            self._timer = None
-            self._tell()
+        busy = self._on_the_way or loop.time() - self._left < min(waiting / 1e6 * IDLE_A_MB, MOST_IDLE)
+        if busy and waiting < MOST_KEPT and loop.time() < latest:
+            self._timer = loop.call_later(LOOKS, self._look, latest)
+            return
+        size, tell = self._put_off.popleft()
+        tell()
+        if self._put_off:
+            self._look_again(size / 1e6 * RECORD_A_MB)
 
     def _tell(self) -> None:
         """Tell the witness of the requests that it does not know yet, in the order in which they came."""

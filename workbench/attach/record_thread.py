@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -18,8 +19,11 @@ class RecordThread:
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, name)
         self._closed = False
-        self._given = self._done = 0
-        """Bytes of work, each number written by one thread."""
+        self._lock = threading.Lock()
+        self._behind = 0
+        """Bytes of work that is not done."""
+        self._late: list[Future[None]] = []
+        """Done when less waits than memory should hold."""
         self.fault = ""
         """Why nothing is recorded any more; empty while all is well."""
 
@@ -27,12 +31,17 @@ class RecordThread:
         """Do a piece of work, unless an earlier one has failed. The future gives its result, or None. ``size``: bytes
         that wait with it."""
         size = max(size, LEAST)
-        self._given += size
+        with self._lock:
+            self._behind += size
         return self._pool.submit(self._guarded, size, work, *arguments)
 
     def caught_up(self) -> Future[Any] | None:
-        """When all work that came so far is done, if more waits than memory should hold; None if not."""
-        return self._pool.submit(int) if self._given - self._done > MOST_BEHIND else None
+        """Done when no more work waits than memory should hold; None if that is so now."""
+        with self._lock:
+            if self._behind <= MOST_BEHIND:
+                return None
+            self._late.append(late := Future())
+            return late
 
     def ask(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Do a piece of work whose faults are for the caller: the future raises them."""
@@ -53,4 +62,9 @@ class RecordThread:
             self.fault = clean_line(f"{type(fault).__name__}: {fault}", 300)
             return None
         finally:
-            self._done += size
+            with self._lock:
+                self._behind -= size
+                late, self._late = (self._late, []) if self._behind <= MOST_BEHIND else ([], self._late)
+            for one in late:
+                if one.set_running_or_notify_cancel():
+                    one.set_result(None)

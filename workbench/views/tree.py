@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -270,12 +271,58 @@ class Node(Struct, frozen=True):
         return (key[0], key[1], int(key[2])) if kind == "visit" else None
 
 
+class SettledNodes:
+    """Nodes of folded visits that are not running, which are made once, and their widths: a watched program has
+    thousands, and calls that come in are shown while somebody presses keys."""
+
+    def __init__(self) -> None:
+        self._run: RunState | None = None
+        self._nodes: dict[NodeId, tuple[object, bool, Node]] = {}
+        self._widths: dict[int, tuple[int, int]] = {}
+        """By the identity of nodes in ``_nodes``."""
+
+    def of(self, run: RunState | None) -> SettledNodes:
+        """Returns itself, for a run; what is known of another one is forgotten."""
+        if run is not self._run:
+            self._run = run
+            self._nodes.clear()
+            self._widths.clear()
+        return self
+
+    def get(self, id: NodeId, since: object, over: bool) -> Node | None:
+        """The node of a visit; None if it is not known, or was made before the visit changed. ``since``: what
+        ``answered_in`` gives now."""
+        known = self._nodes.get(id)
+        return known[2] if known is not None and known[0] is since and known[1] == over else None
+
+    def keep(self, node: Node, since: object, over: bool) -> None:
+        """Keep the node of a visit."""
+        if (before := self._nodes.get(node.id)) is not None:
+            self._widths.pop(builtins.id(before[2]), None)
+        self._nodes[node.id] = since, over, node
+        self._widths[builtins.id(node)] = _widths(node)
+
+    def widths(self, node: Node) -> tuple[int, int]:
+        """Cells of the name of a node with its remark, long and brief."""
+        return self._widths.get(builtins.id(node)) or _widths(node)
+
+
 class Nodes:
     """Makes the nodes that show, top to bottom."""
 
-    def __init__(self, run: RunState | None, view: TreeView, nested: str = "", *, over: bool = False) -> None:
-        """``over``: the run that a nested one is in has ended, and it with it, whatever its journal says."""
+    def __init__(
+        self,
+        run: RunState | None,
+        view: TreeView,
+        nested: str = "",
+        *,
+        over: bool = False,
+        settled: SettledNodes | None = None,
+    ) -> None:
+        """``over``: the run that a nested one is in has ended, and it with it, whatever its journal says. ``settled``:
+        nodes that were made for this run before."""
         self.run = run
+        self._settled = settled if settled is not None else SettledNodes()
         self._over = over or (run is not None and run.status != "running")
         self._watched = run is not None and "imported" in run.ports
         self.view = view
@@ -458,12 +505,17 @@ class Nodes:
         here = selected is not None and selected.visit_key == (visit.branch, visit.phase, visit.visit)
         here = here or self._holds_selected(visit)
         below = bool(candidates) or _holds_more(visit)
-        sums = self._sums([visit, *candidates])
         unfolded = below and self.view.unfolds(id, here)
+        status = watched_status(visit) if self._watched else visit.status
+        alone = not (unfolded or candidates or winners or visit.children or status == "running" or self.run is None)
+        since = self.run.answered_in(visit) if alone and self.run is not None else None
+        if since is not None and (known := self._settled.get(id, since, self._over)) is not None:
+            yield known
+            return
+        sums = self._sums([visit, *candidates])
         mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
         won: tuple[Span, ...] = ((" ", "plain"), sign(mark)) if mark else ()
-        status = watched_status(visit) if self._watched else visit.status
-        yield Node(
+        node = Node(
             id,
             depth,
             (self._mark(status), (f" {flat(label)}", "plain"), *won),
@@ -478,6 +530,9 @@ class Nodes:
             took=visit.seconds,
             brief=(self._mark(status), (f" {_told_apart(flat(label))}", "plain"), *won),
         )
+        if since is not None:
+            self._settled.keep(node, since, self._over)
+        yield node
         if unfolded:
             for candidate in candidates:
                 yield from self._folded(candidate, f"candidate {candidate.branch}", depth + 1, self._winners([visit]))
@@ -758,12 +813,15 @@ class TreeRows(Rows):
 
     empty = ("No cascade is open.",)
 
-    def __init__(self, run: RunState | None, view: TreeView) -> None:
+    def __init__(self, run: RunState | None, view: TreeView, settled: SettledNodes | None = None) -> None:
+        """``settled``: what earlier trees made of the same run."""
         self.view = view
-        self.nodes = tuple(Nodes(run, view))
+        settled = (settled if settled is not None else SettledNodes()).of(run)
+        self.nodes = tuple(Nodes(run, view, settled=settled))
         self.title = (("Cascade", "title"),)
-        self._longest = max((width_of((*_left(node), *_noted(node))) for node in self.nodes if node.right), default=0)
-        self._briefest = max((width_of((*_brief(node), *_noted(node))) for node in self.nodes if node.right), default=0)
+        widths = [settled.widths(node) for node in self.nodes if node.right]
+        self._longest = max((longest for longest, _ in widths), default=0)
+        self._briefest = max((briefest for _, briefest in widths), default=0)
         self._drawn: dict[tuple[int, int], Row] = {}
 
     @property
@@ -876,6 +934,11 @@ def _brief(node: Node) -> tuple[Span, ...]:
 def _noted(node: Node) -> tuple[Span, ...]:
     """Returns the remark of a narrow tree before the number at its edge: visits, broken rules."""
     return ((" ", "plain"), *node.right[:-1]) if any(text for text, _ in node.right[:-1]) else ()
+
+
+def _widths(node: Node) -> tuple[int, int]:
+    noted = width_of(_noted(node))
+    return width_of(_left(node)) + noted, width_of(_brief(node)) + noted
 
 
 def watched_status(visit: VisitState) -> str:

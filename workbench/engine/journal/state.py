@@ -258,7 +258,11 @@ class RunState:
         else:
             total = Figures.sum((one for calls, _ in known_of for one in calls), tools=tools)
         inside = [str(child.get("run_id", "")) for visit in visits for child in visit.children]
-        return total + self.children.figures(known, inside)
+        return total + self.children.figures(known, inside) if inside else total
+
+    def answered_in(self, visit: VisitState) -> Figures:
+        """Returns the sums of the calls of a visit: the same object until an event of the visit changes anything."""
+        return self._answered_of(visit)[1]
 
     def _answered_of(self, visit: VisitState) -> tuple[list[CallFigures], Figures]:
         """Returns the figures of the calls of a visit, and their sums."""

@@ -32,7 +32,16 @@ from workbench.views.sides import SideRows
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
 from workbench.views.timeline import Timeline, TimelineRows, place_words
-from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title, watched_status
+from workbench.views.tree import (
+    PhaseOutline,
+    SettledNodes,
+    TreeRows,
+    TreeView,
+    breadcrumb,
+    inside_it,
+    nested_title,
+    watched_status,
+)
 from workbench.views.ways import ways_doc
 from workbench.views.what_if import WhatIfRows
 
@@ -78,6 +87,7 @@ class Presenter:
     _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
     _problems: tuple[object, tuple[Problem, ...]] | None = None
     _timeline: Timeline = field(default_factory=Timeline)
+    _settled: SettledNodes = field(default_factory=SettledNodes)
     _what_if: WhatIfRows = field(default_factory=WhatIfRows)
     _summary: tuple[object, SummaryRows] | None = None
     _definition: tuple[str, Definition | None] | None = None
@@ -126,7 +136,7 @@ class Presenter:
     def tree(self, *, unfold: bool = False) -> TreeRows:
         """The left pane; with ``unfold`` all of it, whatever is folded."""
         view = replace(self.tree_view(), unfolded=unfold)
-        rows = TreeRows(self.state.run if self.state.started else None, view)
+        rows = TreeRows(self.state.run if self.state.started else None, view, self._settled)
         cascade = self.file.cascade if self.file else None
         name = cascade.cascade_id if cascade else self.state.run.cascade_id
         rows.title_right = ((flat(name, 40), "dim"),) if name else ()

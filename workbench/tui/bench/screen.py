@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -38,6 +39,9 @@ COMMANDS = frozenset(key.action.partition("(")[0] for key in KEYS if key.context
 """The names of the actions of the Bench."""
 FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
+LONG_FRAME, RESTS, LONGEST_REST = 0.03, 3.0, 0.5
+"""Seconds of a frame from which on keys come first: the next one waits for so many times as long, and at most so many
+seconds. With 200 streams on their way each frame had work to do, and a key waited for several of them."""
 FOLLOW = 0.5
 """Seconds between two looks at the journal of a run that another process writes."""
 SOON = (0.008, 0.025)
@@ -82,6 +86,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.dock_height: int | None = None
         self._settled_at: tuple[Region, ...] | None = None
         """Where the panes were when their lines were joined."""
+        self._rests_until = 0.0
+        """By the monotonic clock: until when no frame is taken."""
         self._dock_at: dict[Tab, tuple[int, float]] = {}
         """Where each tab of the lower pane was left: the row and the line on top."""
 
@@ -230,8 +236,12 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def take_frame(self) -> None:
         """Take what the engine sent since the last frame."""
-        if self._controllers is not None:
-            self._controllers.take_frame(self.app.screen)
+        if self._controllers is None or (began := monotonic()) < self._rests_until:
+            return
+        self._controllers.take_frame(self.app.screen)
+        took = monotonic() - began
+        if took > LONG_FRAME:
+            self._rests_until = began + took + min(RESTS * took, LONGEST_REST)
 
     def _follow_journal(self) -> None:
         if self._controllers is not None:
