@@ -38,6 +38,8 @@ from workbench.engine.contracts import Answer, Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.views.call import CallView
+from workbench.views.context import ContextRows, View
 from workbench.views.tree import PhaseOutline, SettledNodes, TreeRows, TreeView
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
 from workbench.workspace.attached import AttachPlan
@@ -312,6 +314,16 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
     running = RunState.of(e for e in attached.events() if e.kind not in ("phase_finished", "run_finished"))
     rows = TreeRows(running, TreeView((PhaseOutline("agent"),)))
     assert [rows.row(i, 60).text.split()[1:4] for i in range(1, 3)] == [["✓", "visit", "1"], ["✓", "visit", "2"]]
+
+    for strategy, filed, words in (
+        ("selective", False, "as the program made it"),
+        ("selective+mask(after=1)", False, "mask(after=1)"),
+        ("selective", True, "selective"),
+    ):
+        running.calls[0].strategy = strategy
+        assert ContextRows(running.calls[0], View(filed=filed)).title_right == ((words, "dim"),)
+        told = [str(block) for block in CallView(running.calls[0], filed=filed).blocks()]
+        assert repr(words) in told[0]
 
     followed, settled, view, made = RunState(), SettledNodes(), TreeView((PhaseOutline("agent"),)), dict[str, int]()
     for event in attached.events():

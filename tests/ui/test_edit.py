@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -246,6 +247,10 @@ async def test_what_can_be_edited_follows_the_stop(tmp_path: Path) -> None:
             await step(it, "i")
 
 
+def shows(it: Bench, words: str) -> bool:
+    return words in it.pane("detail")
+
+
 async def test_a_pane_shows_the_answer_as_it_was_edited(tmp_path: Path) -> None:
     async with paused(tmp_path, "n", "n", "i") as it:
         for word in ("one", "two"):
@@ -254,7 +259,7 @@ async def test_a_pane_shows_the_answer_as_it_was_edited(tmp_path: Path) -> None:
             screen.area.load_text(f"By hand: {word}.")
             await it.press("escape")
             await agree(it)
-            await it.until(lambda word=word: f"By hand: {word}." in it.pane("detail"), "the answer before is shown")
+            await it.until(partial(shows, it, f"By hand: {word}."), "the answer before is shown")
 
 
 async def test_a_state_value_is_written_under_a_new_name_and_journaled_once(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ class RecordThread:
         with self._lock:
             if self._behind <= MOST_BEHIND:
                 return None
-            self._late.append(late := Future())
+            late = Future[None]()
+            self._late.append(late)
             return late
 
     def ask(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:

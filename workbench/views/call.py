@@ -10,7 +10,7 @@ from workbench.context.assembly import Action, Entry, MessagePart
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.parts import CallState
 from workbench.language.clean import clean_line
-from workbench.views.context import cached_entries
+from workbench.views.context import cached_entries, strategy_words
 from workbench.views.entry import ACTION_SIGN, message_text
 from workbench.views.numbers import UNKNOWN, bill_words, count, money, plural, seconds
 from workbench.views.run import call_json, parts
@@ -43,7 +43,7 @@ class CallView(View):
 
     def blocks(self) -> Iterator[Block]:
         call = self.call
-        yield from _totals(call)
+        yield from _totals(call, filed=self.filed)
         cached = cached_entries(call)
         rows: list[list[Piece]] = []
         texts: list[str] = []
@@ -104,9 +104,9 @@ def call_place(call: CallState) -> str:
     return where + f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
 
 
-def _totals(call: CallState) -> Iterator[Block]:
+def _totals(call: CallState, *, filed: bool) -> Iterator[Block]:
     forecast = call.forecast
-    yield (Cell(call_place(call), "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
+    yield (Cell(call_place(call), "head"), f"   {call.model}   ", Cell(strategy_words(call, filed=filed), "dim"))
     guess, took = PredictedUsage.of(call), CallInput.of(call)
     predicted = f"   predicted {money(guess.cost)}" if forecast else ""
     cached = f"   cached {count(took.cached, took.cached_grade)}" if took.cached is not None else ""

@@ -217,7 +217,7 @@ class ContextRows(Rows):
         self._needs: Needs | None = None
         place = call.place
         self.title = title_of(place, view.max_turns)
-        self.title_right = ((flat(call.strategy), "dim"),) if call.strategy else ()
+        self.title_right = ((strategy_words(call, filed=view.filed), "dim"),) if call.strategy else ()
         if view.compare and view.before is not None:
             self.title_right = _against(view.before, self.changes)
 
@@ -225,7 +225,7 @@ class ContextRows(Rows):
         if self.call.strategy and not (self.view.compare and self.view.before is not None):
             # The pane has one cell more than its rows.
             room = width + 1 - width_of(self.title) - TITLE_FRAME
-            self.title_right = ((brief(flat(self.call.strategy), room), "dim"),)
+            self.title_right = ((brief(strategy_words(self.call, filed=self.view.filed), room), "dim"),)
 
     # -- which rows there are ----------------------------------------------------------------------------------------
 
@@ -415,6 +415,18 @@ def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
     if place.branch and place.phase_words != place.phase:
         parts.append(flat(place.branch))
     return (("Context", "title"), ("  " + " · ".join(parts), "name"))
+
+
+def strategy_words(call: CallState, *, filed: bool) -> str:
+    """Returns the strategy of a call. ``filed``: whether a file decided; else the part that takes what the file
+    selects is left out, and without any other all is sent as the program made it."""
+    if filed:
+        return flat(call.strategy)
+    return AS_MADE if call.strategy == SELECTED else flat(call.strategy).removeprefix(f"{SELECTED}+")
+
+
+SELECTED, AS_MADE = "selective", "as the program made it"
+"""What a watched or imported run has in the place of the rules of a file, and how that is said."""
 
 
 def brief(strategy: str, room: int) -> str:
