@@ -277,7 +277,8 @@ async def test_requests_go_through_the_proxy_of_the_environment(
             refused = await asyncio.to_thread(attached.chat, "Hello")
     assert got == [b"CONNECT provider.invalid:443 HTTP/1.1\r\n"]
     assert refused.status_code == 502
-    assert "Not today" in refused.json()["error"]["message"]
+    words = "the proxy of the environment refused the connection (status 403 Not today)"
+    assert refused.json()["error"]["message"] == f"workbench attach: openai gave no answer: {words}"
 
 
 def test_calls_at_once_are_contexts_of_their_own_and_a_compaction_is_one(project: Project) -> None:
@@ -354,6 +355,20 @@ async def test_a_packed_request_passes_as_it_is_and_is_read(project: Project) ->
     state = attached.state()
     assert [entry.item.message.text for call in state.calls for entry in call.entries] == ["Hello"]
     assert "passed on unseen" in state.warnings[0].data["message"]
+
+
+async def test_a_request_that_is_no_json_gets_the_error_of_its_provider_and_is_told(project: Project) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b"no JSON: " + await request.read(), status=400)
+
+    async with serving(answer) as upstream, httpx.AsyncClient(trust_env=False) as client:
+        with session(project, upstream) as attached:
+            kind = {"Content-Type": "application/json"}
+            got = await client.post(f"{attached.url('openai')}/chat/completions", content=b'{"model": ', headers=kind)
+    assert (got.status_code, got.content) == (400, b'no JSON: {"model": ')
+    assert [event.data["message"] for event in attached.state().warnings] == [
+        "a request to /chat/completions is passed on unseen: its body cannot be read as JSON"
+    ]
 
 
 async def test_a_cookie_of_the_provider_is_for_the_client_that_got_it(project: Project) -> None:

@@ -20,6 +20,7 @@ from aiohttp import (
     ClientConnectorCertificateError,
     ClientConnectorError,
     ClientError,
+    ClientHttpProxyError,
     ClientPayloadError,
     ClientProxyConnectionError,
     ClientResponse,
@@ -266,6 +267,9 @@ class Proxy:
             self._witness.warn(f"a request to {rest[:100]} is passed on unseen: {fault}", None, "unseen")
             return None
         except (ValueError, RecursionError):
+            if "json" in request.headers.get("Content-Type", "").lower():
+                words = f"a request to {rest[:100]} is passed on unseen: its body cannot be read as JSON"
+                self._witness.warn(words, None, "unseen")
             return None
         counts = rest.endswith(COUNTS)
         if given_of(request_to_count(asked) if counts else mapping(asked)) is None:
@@ -954,6 +958,8 @@ def _words(fault: BaseException) -> str:
         return "the provider does not answer in time"
     if isinstance(fault, ClientPayloadError | ServerDisconnectedError):
         return "the provider closed the connection before its answer was whole"
+    if isinstance(fault, ClientHttpProxyError):
+        return f"the proxy of the environment refused the connection (status {fault.status} {fault.message})"
     if isinstance(fault, ClientConnectorCertificateError):
         why = getattr(fault.certificate_error, "verify_message", "") or fault.certificate_error
         return f"the certificate of {fault.host} is not trusted ({why}); SSL_CERT_FILE names a CA of your own"
