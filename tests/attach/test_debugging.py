@@ -380,6 +380,23 @@ def test_tokens_of_a_breakpoint_are_those_that_are_shown(project: Project) -> No
     assert attached.state().calls[1].expected > 1_300
 
 
+def test_a_pause_is_no_time_of_its_own_context_alone(project: Project) -> None:
+    """Contexts stay open while others are paused: nobody knows whether the program goes on with them."""
+    person = Person(Mode.OVER)
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        for text in ("one", "two", "three"):
+            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+            asked = person.start(attached, "openai", "/chat/completions", body)
+            person.held()
+            person.stepper.go(Mode.OVER)
+            assert asked.result(60).status_code == 200
+    paused = {event.place.visit: event.data["seconds"] for event in attached.events() if event.kind == "paused"}
+    state = attached.state()
+    assert [visit.pauses.seconds for visit in state.visits] == [
+        pytest.approx(paused[visit.visit], rel=0.05) for visit in state.visits
+    ]
+
+
 def test_a_client_that_gives_up_is_said_and_nothing_is_sent(project: Project) -> None:
     person, said = Person(Mode.OVER), list[str]()
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}

@@ -474,10 +474,12 @@ class RunState:
             self.outputs[visit.phase] = visit.output
 
     def _paused(self, event: Event, data: Mapping[str, Any]) -> None:
-        """The run was paused until now, on one branch, and what that branch is inside of waited with it."""
+        """The run was paused until now, on one branch, and what that branch is inside of waited with it. The contexts
+        of a watched program wait for none but their own."""
         end = datetime.fromisoformat(event.at).timestamp()
         start, branch = end - data["seconds"], event.place.branch
-        for visit in self.visits:
+        own = [one for one in (self.visit_of(event.place),) if one is not None]
+        for visit in own if "imported" in self.ports else self.visits:
             inside = not visit.branch or branch == visit.branch or branch.startswith(f"{visit.branch}/")
             if inside and not visit.finished:
                 began = datetime.fromisoformat(visit.since).timestamp() if visit.since else start
