@@ -657,7 +657,10 @@ def test_an_upgrade_that_nobody_takes_is_refused_with_a_sentence(
 
 def test_credentials_go_to_the_provider_and_nowhere_else(project: Project) -> None:
     key = "a-key-that-looks-like-none-4711"
-    with Loopback([Reply(f"Your key is {key}.")]) as provider, session(project, provider.url) as attached:
+    with (
+        Loopback([Reply(f"Your key is {key}.", finish_reason=f"at {key}", calls=[(key, "{}")])]) as provider,
+        session(project, provider.url) as attached,
+    ):
         attached.post(
             "openai",
             "/chat/completions",

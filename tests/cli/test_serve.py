@@ -205,6 +205,7 @@ NO_HTTP = (
     b"GET / HTTP/1.1\r\nContent-Length: many\r\n\r\n",
     b"GET / HTTP/9.9\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00" + bytes(200),
+    b"POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 20\r\n\r\n" + bytes(20),
 )
 
 

@@ -99,12 +99,14 @@ def test_a_secret_in_a_native_call_reaches_neither_the_tool_nor_the_journal() ->
     assert "hunter2" not in repr(played.events)
 
 
-def test_a_secret_in_the_id_or_the_name_of_a_call_is_replaced_and_results_find_their_calls() -> None:
+def test_a_secret_in_a_call_or_in_what_a_provider_says_of_itself_is_replaced_and_results_find_their_calls() -> None:
     phase = {"name": "p", "instructions": "x", "tackle": ["t"], "use_native_tools": True, "rules": {"max_turns": 2}}
+    names = ("finish_reason", "model", "provider", "provider_id")
+    said: dict[str, Any] = {name: f"{name} hunter2" for name in names} | {"remarks": ("hunter2 was left out",)}
     calls = tuple(NativeCall(f"hunter2{end}", name, "{}") for end, name in (("", "t"), ("", "hunter2")))
     played = play(
         {"cascade_id": "c", "phases": [phase]},
-        [Answer("", calls, finish_reason="tool_calls"), "end"],
+        [Answer("", calls, **said), "end"],
         tools={"t": lambda: "ok"},
         redact=_hide,
     )

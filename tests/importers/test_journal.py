@@ -197,6 +197,17 @@ def test_images_become_blobs_and_secrets_do_not_enter() -> None:
     assert_reassembled(state)
 
 
+def test_secrets_in_ids_and_names_of_tool_calls_do_not_enter_and_results_find_their_calls() -> None:
+    calls = [
+        {"id": key, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for key, name in (("call_hunter2", "hunter2"), ("call_hunter2 ", "look"))
+    ]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": call["id"][12:] + "seen"} for call in calls]
+    state, events = imported([{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": calls}, *results])
+    assert [(tool.tool, tool.text) for tool in state.calls[0].tools] == [("[gone]", "seen"), ("look", " seen")]
+    assert "hunter2" not in json.dumps([dict(event.data) for event in events])
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=12)
 @given(path=st.integers(0, 10_000), junk=st.one_of(JUNK, st.just("drop")))

@@ -91,6 +91,7 @@ _HOP = frozenset(
 _READABLE = ("gzip", "deflate", "identity")
 """Content codings that the record can unpack."""
 _CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_IN_QUERY = ("key", "api_key", "api-key", "access_token", "token")
 
 
 class Proxy:
@@ -286,8 +287,9 @@ class Proxy:
         for name in _CREDENTIALS:
             if value := request.headers.get(name, "").removeprefix("Bearer ").strip():
                 self._witness.secret(value)
-        if value := request.query.get("key", ""):
-            self._witness.secret(value)
+        for name in _IN_QUERY:
+            if value := request.query.get(name, ""):
+                self._witness.secret(value)
 
     async def _unseen(self, request: web.Request, provider: Provider, rest: str, body: bytes) -> web.StreamResponse:
         """Pass on what asks no model: lists of models, embeddings."""

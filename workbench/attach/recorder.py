@@ -304,12 +304,12 @@ class Recorder:
             sha256=digest(asked),
             alike=self._drawn.digest(asked),
             status=reply.status,
-            content_type=reply.content_type,
+            content_type=self._redact(reply.content_type)[0],
             body=text,
             by=reply.by,
             first_byte_s=reply.first_byte_s,
             duration_s=round(reply.seconds, 6),
-            fault=reply.fault,
+            fault=self._redact(reply.fault)[0],
         )
 
     def _body(self, reply: Reply) -> Any:

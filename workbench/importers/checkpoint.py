@@ -138,7 +138,7 @@ class _Writer:
         text = self._text(node.response)
         answer = Answer(text, (), usage=Usage(), cost=None, cost_grade="unknown", model=node.model, duration_s=None)
         item = Item(Message("assistant", text), Kind.ANSWER, at)
-        record_answer(self.journal, at, assembly, answer, item, purpose="turn")
+        record_answer(self.journal, at, assembly, answer, item, purpose="turn", redact=self.outside.redact)
 
     def _tool(self, node: Node, at: Place) -> None:
         """Adds the tool call of a phase without a model. Of its tries before the last one a checkpoint has only the

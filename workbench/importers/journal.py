@@ -80,9 +80,13 @@ def has_pictures(one: ImportedMessage) -> bool:
 
 class CallIds:
     """Gives ids to the calls and results of one context if the source has none: a result answers the first open call
-    before it, or the first of its tool if it names a tool."""
+    before it, or the first of its tool if it names a tool. A secret in an id or a name is replaced, in the call as in
+    its result; ids stay different from each other."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Redact) -> None:
+        self._redact = redact
+        self._replaced: dict[str, str] = {}
+        """Ids without secrets, by those that hold some."""
         self._made = 0
         self._own = set[str]()
         """Ids that were made here: a result names such a call by an id that its client drew, or by none."""
@@ -94,6 +98,7 @@ class CallIds:
     def named(self, one: ImportedMessage) -> ImportedMessage:
         """The next message, with ids."""
         calls = list[ToolCall]()
+        one = self._without_secrets(one)
         for call in one.calls:
             self._made += 1
             calls.append(call if call.id else replace(call, id=f"call_{self._made}"))
@@ -110,6 +115,18 @@ class CallIds:
             self._waiting = [call for call in self._waiting if call.id != call_id]
         self._before = one.role
         return replace(one, calls=tuple(calls), call_id=call_id)
+
+    def _without_secrets(self, one: ImportedMessage) -> ImportedMessage:
+        calls = tuple(replace(call, id=self._id(call.id), name=self._redact(call.name)[0]) for call in one.calls)
+        return replace(one, calls=calls, call_id=self._id(one.call_id), name=self._redact(one.name)[0])
+
+    def _id(self, text: str) -> str:
+        if (known := self._replaced.get(text)) is not None:
+            return known
+        clean = self._redact(text)[0]
+        if clean != text:
+            clean = self._replaced[text] = f"{clean}_{len(self._replaced) + 1}"
+        return clean
 
 
 def _text(parts: list[TextPart | Image]) -> str:
@@ -444,7 +461,7 @@ class ContextWriter:
         self._given = self.taken
         self._pending: list[Item] = []
         """Messages that the next call's context brings into the journal."""
-        self._ids = CallIds()
+        self._ids = CallIds(run.redact)
         self._at = self.place._replace(attempt=1, turn=1, call=1)
         self._turns = 0
         """Answers so far."""
@@ -634,7 +651,7 @@ class ContextWriter:
         else:
             forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
             forecaster.answered(assembly, call.usage, item.message)
-        record_answer(run.journal, self._at, assembly, answer, item, purpose="turn")
+        record_answer(run.journal, self._at, assembly, answer, item, purpose="turn", redact=run.redact)
         self._join(item)
         self._last, self._output = one, one.text or self._output
         run.clock.lasts(call.duration_s)
@@ -663,7 +680,7 @@ class ContextWriter:
         answer = self._answer(one, call, prediction.price)
         if one.text.strip() and not old.message.text.strip():  # Later calls were told to hold the answer without it.
             old = replace(old, message=replace(old.message, content=run.redact(one.text)[0]))
-        record_answer(run.journal, place, assembly, answer, old, purpose="turn", joins=False)
+        record_answer(run.journal, place, assembly, answer, old, purpose="turn", redact=run.redact, joins=False)
         run.clock.lasts(call.duration_s)
         return True
 

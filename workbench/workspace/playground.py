@@ -466,10 +466,12 @@ def _sample(sample: Sample, answer: Answer, redact: Callable[[str], str], second
         sample,
         status="answered",
         text=redact(answer.text),
-        calls=tuple(ToolCall(call.id, call.name, redact(call.arguments), call.extra) for call in answer.calls),
+        calls=tuple(
+            ToolCall(redact(call.id), redact(call.name), redact(call.arguments), call.extra) for call in answer.calls
+        ),
         usage=answer.usage,
         cost=answer.cost,
         cost_grade=answer.cost_grade,
         seconds=answer.duration_s if answer.duration_s is not None else seconds,
-        finish_reason=answer.finish_reason,
+        finish_reason=redact(answer.finish_reason),
     )

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from aiohttp import WSMsgType, web
+from aiohttp import ClientConnectionResetError, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
@@ -276,18 +276,20 @@ class WebApplication:
 
 
 def request_log() -> logging.Logger:
-    """Logs faults of requests: a line on stderr for a fault of ours, nothing for invalid HTTP, whose sender got an
-    answer.
-    """
+    """Logs faults of requests: a line on stderr for a fault of ours, nothing for one of the sender."""
     log = logging.Logger("workbench.serve")
     log.addHandler(_Lines())
     return log
 
 
+_THEIRS = (HttpProcessingError, web.RequestPayloadError, ClientConnectionResetError)
+"""Faults of whoever asks: no HTTP, a body that is not packed as it says, a connection that is gone."""
+
+
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         fault = record.exc_info[1] if record.exc_info else None
-        if not isinstance(fault, HttpProcessingError):
+        if not isinstance(fault, _THEIRS):
             kind = f": {type(fault).__name__}: {fault}" if fault is not None else ""
             talk(clean_line(f"{record.getMessage()}{kind}", 500), "warning")
 

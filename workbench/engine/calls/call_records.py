@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import asdict
 
@@ -80,30 +80,36 @@ def record_answer(
     item: Item,
     *,
     purpose: str,
+    redact: Callable[[str], tuple[str, int]],
     beside: bool = False,
     joins: bool = True,
 ) -> Event:
-    """Journal ``call_finished``; ``item`` is the answer as it ``joins`` the history, or already has."""
+    """Journal ``call_finished``; ``item`` is the answer as it ``joins`` the history, or already has. ``redact``
+    replaces secrets in what the provider says of itself: it may repeat a key anywhere."""
     usage = answer.usage
+
+    def plain(text: str) -> str:
+        return redact(text)[0] if text else text
+
     return journal.emit(
         "call_finished",
         place,
         digest=assembly.request.digest,
         purpose=purpose,
         added=journal.items([item]) if joins else [],
-        finish_reason=answer.finish_reason,
+        finish_reason=plain(answer.finish_reason),
         usage=usage.to_json(),
         residual=None if usage.input is None else usage.input - assembly.tokens_sent,
         cost=answer.cost,
         cost_grade=answer.cost_grade,
-        model=answer.model,
-        provider=answer.provider,
-        provider_id=answer.provider_id,
+        model=plain(answer.model),
+        provider=plain(answer.provider),
+        provider_id=plain(answer.provider_id),
         first_token_s=answer.first_token_s,
         duration_s=answer.duration_s,
         wire=journal.wire(answer.wire, style=answer.wire_style, beside=beside),
         partial=answer.partial,
         recorded=answer.recorded,
-        **({"remarks": list(answer.remarks)} if answer.remarks else {}),
+        **({"remarks": [plain(remark) for remark in answer.remarks]} if answer.remarks else {}),
         **({} if joins else {"message": journal.message(item.message)}),
     )

@@ -300,13 +300,15 @@ def _journal_answer(
     item = _answer_item(sender, place, answer)
     usage, predicted = answer.usage, prediction.forecast.tokens or 0
     run.forecaster(place, assembly.request.model).answered(assembly, usage, item.message)
-    event = record_answer(run.journal, place, assembly, answer, item, purpose=purpose, beside=sender.beside)
+    event = record_answer(
+        run.journal, place, assembly, answer, item, purpose=purpose, redact=run.ports.redact, beside=sender.beside
+    )
     # A run that is resumed finds its own answers in its journal: they were billed to it.
     tokens = (usage.input or predicted) + (usage.output or 0)
     run.spend(tokens, answer.cost, place, recorded=event.data.get("recorded", False))
     sender.join([item], carried=True)
     for remark in answer.remarks:
-        run.warn("answer", f"{place.phase}, turn {place.turn}: {remark}", place=place)
+        run.warn("answer", f"{place.phase}, turn {place.turn}: {_redacted(sender, remark)}", place=place)
     if cut := _cut_off(answer):
         run.warn("cut_off", f"{place.phase}, turn {place.turn}: {cut}", place=place)
     return item.message
