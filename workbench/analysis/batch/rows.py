@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from math import isinf
 from typing import Any
 
 from msgspec import Struct, field
@@ -69,9 +70,20 @@ def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> R
     elif missing:
         known = ", ".join(list(given)[:8]) or "no column"
         fault = f"{_listed(missing)} missing: the cascade declares {_listed(list(declared))}, the row has {known}"
+    elif endless := [key for key, value in input.items() if _finite(value) != value]:
+        fault = f"{_listed(endless)} holds a number that is too large: JSON has no infinity"
     elif unknown := [key for key in input if declared and key not in declared]:
         fault = f"{_listed(unknown)} not an input of the cascade, which declares {_listed(list(declared))}"
-    return Row(number, where, input, record, _placed(where, fault))
+    return Row(number, where, _finite(input), _finite(record), _placed(where, fault))
+
+
+def _finite(value: Any) -> Any:
+    """A value with infinite numbers as text: no journal can hold them."""
+    if isinstance(value, float):
+        return str(value) if isinf(value) else value
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _placed(where: str, fault: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -91,7 +92,7 @@ def query_inputs(store: Store, sql: str, limit: int | None = None) -> Records:
     with open_index(store) as index:
         index.catch_up()
         table = index.sql(sql, limit)
-    found = tuple((f"row {number} of the query", row) for number, row in enumerate(table.dicts(), 1))
+    found = tuple((f"row {number} of the query", _plain(row)) for number, row in enumerate(table.dicts(), 1))
     if not found:
         raise InputsError("the query has no row")
     return Records(found)
@@ -102,7 +103,7 @@ def _json(text: str, shown: str, *, lines: bool) -> Iterator[tuple[str, Any]]:
     InputsError."""
     lines = lines or is_json(text.lstrip().partition("\n")[0])
     try:
-        whole = json.loads(text) if text.lstrip()[:1] == "[" or not lines else None
+        whole = json.loads(text, parse_constant=_refused) if text.lstrip()[:1] == "[" or not lines else None
     except json.JSONDecodeError as fault:
         if not lines:
             raise InputsError(f"{shown}:{fault.lineno}:{fault.colno}: not valid JSON: {fault.msg}") from fault
@@ -121,11 +122,16 @@ def _json(text: str, shown: str, *, lines: bool) -> Iterator[tuple[str, Any]]:
             continue
         where = f"{shown}:{number}"
         try:
-            yield where, json.loads(line)
+            yield where, json.loads(line, parse_constant=_refused)
         except json.JSONDecodeError as fault:
             yield where, BadRecord(f"{where}:{fault.colno}: not valid JSON: {fault.msg}")
         except (ValueError, RecursionError) as fault:
             yield where, BadRecord(f"{where}: not valid JSON: {fault}")
+
+
+def _refused(constant: str) -> Any:
+    """What Python writes and JSON does not have."""
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def _listed(text: str, shown: str) -> Iterator[tuple[str, Any]]:
@@ -186,11 +192,14 @@ def _parquet(data: bytes, shown: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Values as JSON has them: times, decimals and bytes as text."""
+    """Values as JSON has them: times, decimals and bytes as text, NaN as null: it is how tables write a number that is
+    not there."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
