@@ -118,6 +118,7 @@ class Ingester:
         """``clock`` gives seconds."""
         self._engine = engine
         self._follower = Follower(store, clock, shipment=shipment)
+        self._ships = shipment is not None
         self._fault = ""
         self._wake = threading.Condition()
         self._asked = 0
@@ -150,9 +151,10 @@ class Ingester:
             self._wake.wait_for(lambda: self._passed >= asked or not self._thread.is_alive(), seconds)
             if self._passed < asked:
                 what = f"is still behind after {seconds:.0f} s" if self._thread.is_alive() else "has no writer any more"
-                raise StoreError(f"the index {what}")
+                raise StoreError(f"the {'server' if self._ships else 'index'} {what}")
             if self._fault:
-                raise StoreError(f"the index cannot be brought up to date: {self._fault}")
+                why = "" if self._ships else "the index cannot be brought up to date: "
+                raise StoreError(f"{why}{self._fault}")
 
     @property
     def progress(self) -> Progress:
