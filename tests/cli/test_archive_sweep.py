@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,7 +151,8 @@ def test_runs_of_another_store_lie_in_a_folder_or_at_a_url(
     elsewhere.mkdir()
     fsspec.filesystem("memory").put(str(store), "memory://team/store", recursive=True)
     monkeypatch.chdir(elsewhere)
-    for place in (str(store), "memory://team/store"):
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", store)
+    for place in (str(store), "memory://team/store", f"zip://::{packed}"):
         assert stored("sweep", "--at", place, *SPEC[2:], "--json", "--processes", "1").json == whole
     some = stored("sweep", "--at", f"file://{store}", *SPEC[2:], "--sample", "3", "--json", "--processes", "2").json
     assert (some["count"], some["sample"]["of"]) == (3, RUNS)

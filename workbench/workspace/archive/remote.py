@@ -97,12 +97,16 @@ def opened_url(url: str) -> Iterator[BinaryIO]:
         yield stream
 
 
+def _below(path: str, name: str) -> str:
+    """A path inside of a folder. The top of an archive is an empty path, and none of its files begins with ``/``."""
+    return f"{path.rstrip('/')}/{name}" if path else name
+
+
 def remote_run_ids(url: str) -> list[str]:
     """The runs below a store's folder at a URL, oldest first as far as their ids tell. Raises CannotOpen."""
     system, path = _system(url)
-    folder = f"{path.rstrip('/')}/journal"
     try:
-        found = system.ls(folder, detail=False)
+        found = system.ls(_below(path, "journal"), detail=False)
     except Exception as fault:  # noqa: BLE001 - each file system has faults of its own
         raise CannotOpen(f"{url}: error: cannot be listed: {_words(fault)} (it must hold a folder 'journal')") from None
     return sorted({name for one in found if is_id(name := str(one).rstrip("/").rpartition("/")[2])})
@@ -111,9 +115,8 @@ def remote_run_ids(url: str) -> list[str]:
 def fetch_run(url: str, run_id: str, journals: Path) -> None:
     """Copy the records of a run into a folder of runs; nothing where there are none. Raises CannotOpen."""
     system, path = _system(url)
-    base = f"{path.rstrip('/')}/journal/{run_id}"
     try:
-        for one in system.find(base):
+        for one in system.find(_below(path, f"journal/{run_id}")):
             name = str(one).rstrip("/")
             inner = name[name.rindex(f"/{run_id}/") + len(run_id) + 2 :]
             target = journals / run_id / inner
