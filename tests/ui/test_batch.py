@@ -38,15 +38,19 @@ async def test_a_batch_is_a_table_that_is_sorted_filtered_compared_and_leads_to_
         assert "+ too short" in screen_text(it.app)
         await check_sizes(it, "batch-diff")
         await it.press("escape", "p")
-        await it.until(lambda: "95 % interval" in screen_text(it.app), "no comparison")
+        await it.until(lambda: "against model=openai" in screen_text(it.app), "no comparison")
+        await check_sizes(it, "batch-variants")
         await it.press("escape", "f")
         await it.until(lambda: screen.query(LineInput), "nothing was asked")
         screen.query_one(LineInput).value = "zip"
         await it.until(lambda: "the zip broke" in screen_text(it.app) and "warm, light" not in screen_text(it.app))
         await it.press("enter", "escape", "s")
         await it.until(lambda: "by score" in screen_text(it.app), "it was not sorted")
-        await it.press("escape", "home", "enter")
+        await it.press("escape", "home", "s", "s", "enter")
         await it.until(lambda: it.app.screen is it.screen and it.session.run_id == RUN, "the run did not open")
+        again = await opened(it)
+        assert "by worst" in screen_text(it.app), "it is not where it was left"
+        assert again.cell() == again.matrix.at(0, 0) if again.matrix is not None else False
 
 
 async def test_a_person_scores_a_cell(tmp_path: Path) -> None:

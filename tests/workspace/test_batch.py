@@ -7,6 +7,7 @@ import io
 import json
 import signal
 import subprocess
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.batches import stored_batch
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import Loopback, Received, Reply
 from tests.support.waiting import PATIENCE, until
@@ -26,11 +28,13 @@ from workbench.analysis.batch.rows import row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
 from workbench.cli.batch_progress import progress_words
 from workbench.store.batches import BatchFolder, BatchWriter, batch_names
+from workbench.store.store import Store
+from workbench.views.batch import BatchView, cell_words
 from workbench.views.numbers import money, spent_cell
 from workbench.workspace.batch.cells import MayCost
 from workbench.workspace.batch.inputs import InputsError, read_inputs
 from workbench.workspace.batch.planning import BatchRequest, prepared
-from workbench.workspace.batch.results import stored_matrix
+from workbench.workspace.batch.results import StoredBatch, stored_matrix
 from workbench.workspace.batch.running import BatchLimits, BatchRun, Budget, redacted
 from workbench.workspace.project import Project
 
@@ -244,9 +248,12 @@ def test_rows_that_are_equal_have_runs_of_their_own(folder: Path) -> None:
 
 
 def test_rows_that_cannot_run_are_rows_with_a_reason(folder: Path) -> None:
-    (folder / "rows.jsonl").write_text('{"review": "great"}\n{"review": \n{"text": "x"}\n[1]\n')
+    odd = '{"review": NaN}\n{"review": {"a": [1e999]}}\n'
+    (folder / "rows.jsonl").write_text('{"review": "great"}\n{"review": \n{"text": "x"}\n[1]\n' + odd)
     found = batch(code=1)["results"]
-    assert [one["status"] for one in found] == ["success", "unfit", "unfit", "unfit"]
+    assert [one["status"] for one in found] == ["success", *["unfit"] * 5]
+    assert found[4]["reason"] == "rows.jsonl:5: not valid JSON: NaN is not a number of JSON"
+    assert found[5]["reason"] == "rows.jsonl:6: 'review' holds a number that is too large: JSON has no infinity"
     assert found[1]["reason"].startswith("rows.jsonl:2:12: not valid JSON")
     assert len(Project.at(folder).store.run_ids()) == 1
 
@@ -256,7 +263,10 @@ def test_csv_and_parquet_hold_the_same_rows(folder: Path) -> None:
     import pyarrow.parquet
 
     (folder / "rows.csv").write_text("id,review,expected\nines,great jacket,good\ntom,broken\n")
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), folder / "rows.parquet")
+    sized = [{**row, "size": float("nan")} for row in ROWS]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(sized), folder / "rows.parquet")
+    read = read_inputs(folder / "rows.parquet", "rows.parquet")
+    assert [record["size"] for _, record in read.found] == [None] * 3, "NaN is how tables write what is not there"
     by_csv = run_cli("batch", "flow.yaml", "-i", "rows.csv", "--json", "-q").json["results"]
     assert [one["status"] for one in by_csv] == ["success", "unfit"]
     assert by_csv[1]["reason"] == "rows.csv:3: the first line names 3 columns, this one holds 2"
@@ -271,6 +281,11 @@ def test_variants_are_compared_row_by_row(folder: Path) -> None:
     assert [one["label"] for one in body["variants"]] == ["flow.yaml", "kinder.yaml"]
     compared = {one["what"]: one for one in body["comparisons"]}
     assert (compared["exact"]["better"], compared["exact"]["worse"], compared["exact"]["rows"]) == (1, 1, 3)
+    for base in ("2", "kinder.yaml"):
+        other = run_cli("batches", body["name"], "--against", base, "--json").json["comparisons"]
+        assert {(one["a"], one["b"]) for one in other} == {("kinder.yaml", "flow.yaml")}
+    refused = run_cli("batches", body["name"], "--against", "3")
+    assert (refused.code, "there are 1 (flow.yaml), 2 (kinder.yaml)" in refused.err) == (2, True)
 
 
 def test_a_setting_is_written_into_the_cascade_that_the_run_is_pinned_to(folder: Path) -> None:
@@ -336,6 +351,42 @@ def test_a_cascade_judges_and_a_person_does(folder: Path) -> None:
     assert run_cli("annotate", body["results"][1]["session"], "--score", "4").code == 0
     again = run_cli("batches", body["name"], "--json").json
     assert [one["score_person"] for one in again["results"]] == [None, 4, None]
+    (folder / "judge.yaml").write_text(judge.replace("Rate:", "Rate kindly:"))
+    (folder / "judge.replies.yaml").write_text("""replies: {p: [{text: '{"score": 0.75}'}]}\n""")
+    edited = batch("--score", "cascade:judge.yaml")["results"]
+    assert {one["score_judge"] for one in edited} == {0.75}, "scores of the judge as it was"
+    assert [one["run"] for one in edited] == [one["run"] for one in body["results"]]
+
+
+def test_a_batch_that_goes_on_elsewhere_is_read_further_and_says_so(tmp_path: Path) -> None:
+    """Only what is new is read, and it comes to the same as all of it."""
+    stored_batch(tmp_path)
+    store = Store(tmp_path / ".workbench")
+    folder = BatchFolder(store.root, "reviews-1")
+    stored = StoredBatch(store, "reviews-1")
+    first = stored.read()
+    assert first is not None
+    assert (first.left, stored.read()) == (1, None)
+    with BatchWriter(folder) as writer:
+        writer.add({"kind": "begun", "cell": "5.1", "run": "r11", "session": "reviews-1.r6.v2"})
+    begun = stored.read()
+    assert begun is not None
+    assert cell_words(begun, 5, 1).text == "interrupted"
+    hold = "import fcntl, sys; file = open(sys.argv[1]); fcntl.flock(file, fcntl.LOCK_EX); print(); sys.stdin.read()"
+    command = [sys.executable, "-c", hold, str(folder.path / "writer.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        going = stored.read()
+        assert going is not None
+        assert cell_words(going, 5, 1).text == "running"
+        assert "1 run left; it is being run by an unknown process" in str(list(BatchView(going).blocks()))
+        other.communicate()
+    with BatchWriter(folder) as writer:
+        writer.add({"kind": "ended", "cell": "5.1", "result": {"status": "success", "output": "good", "run": "r11"}})
+    ended = stored.read()
+    assert ended is not None
+    assert (ended.left, list(ended.all())) == (0, list(stored_matrix(store, "reviews-1").all()))
 
 
 def test_a_scoring_run_that_a_kill_cut_off_is_not_begun_again(folder: Path) -> None:
@@ -636,9 +687,11 @@ def test_spans_that_cannot_be_sent_are_told_once(folder: Path, monkeypatch: pyte
 def test_rows_that_are_repeated_stay_in_the_sum_and_in_the_budget(folder: Path) -> None:
     (folder / "flow.yaml").write_text(FLOW + "    output_schema: {type: object}\n    rules: {max_attempts: 1}\n")
     with Loopback([*[Reply("bad")] * 3, Reply('{"verdict": "good"}')]) as provider:
-        where = ("--base-url", provider.url, "-c", "1")
+        where = ("--base-url", provider.url, "-c", "1", "--score", "exact")
         first = batch(*where, code=1)
         assert [one["status"] for one in first["results"]] == ["failed"] * 3
+        assert [one["score_exact"] for one in first["results"]] == [0] * 3, "the mean counts them, so files show them"
+        assert first["variants"][0]["scores"] == {"exact": {"mean": 0, "rows": 3}}
         refused = batch(*where, "--retry", "--max-cost", f"{first['spent']:.9f}", code=1)
         assert "budget" in refused["stopped"]
         assert len(provider.requests) == 3
@@ -663,8 +716,13 @@ def test_scoring_runs_are_held_by_the_budget_too(folder: Path) -> None:
         assert "budget" in body["stopped"]
         scored = batch(*where, "--score", "cascade:judge.yaml")
         assert len(provider.requests) == 6
+        dropped = batch(*where, "--score", "exact")
+        again = batch(*where, "--score", "cascade:judge.yaml")
+        assert len(provider.requests) == 6, "the scoring runs of before are there"
     assert {one["score_judge"] for one in scored["results"]} == {1}
     assert scored["spent"] > first["spent"]
+    assert dropped["spent"] == again["spent"] == pytest.approx(scored["spent"]), "they were paid for once"
+    assert again["repeated"] == pytest.approx(0)
 
 
 def test_a_batch_whose_first_rows_all_fail_alike_stops_and_says_why(folder: Path) -> None:

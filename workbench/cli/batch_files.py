@@ -30,16 +30,36 @@ rows_option = click.option("--rows", type=click.IntRange(0), default=SHOWN, show
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the intervals.")
 
 
+against_option = click.option(
+    "--against",
+    metavar="VARIANT",
+    help="Compare the variants with this one: its label or its number. Default: the first.",
+)
+
+
+def variant_of(matrix: Matrix, text: str | None) -> int:
+    """The place of the variant that ``--against`` names; the first one for None. Raises Failure."""
+    labels = [one.label for one in matrix.plan.variants]
+    if text is None:
+        return 0
+    if text in labels:
+        return labels.index(text)
+    if text.isdecimal() and 1 <= int(text) <= len(labels):
+        return int(text) - 1
+    known = ", ".join(f"{number} ({label})" for number, label in enumerate(labels[:20], 1))
+    raise Failure(Exit.USAGE, f"--against: no variant is '{text}'", hint=f"there are {known}")
+
+
 def require_results_file(file: Path) -> None:
     """Raises Failure for a file name with an ending that results cannot be written to."""
     if file.suffix.lower() not in WRITTEN:
         raise Failure(Exit.USAGE, f"results go to a file that ends in {', '.join(WRITTEN)}", file=str(file))
 
 
-def write_batch(file: Path, matrix: Matrix, seed: int = 0, stopped: str = "") -> None:
-    """Write all results as the name of the file ends. Raises Failure."""
+def write_batch(file: Path, matrix: Matrix, seed: int = 0, stopped: str = "", *, against: int = 0) -> None:
+    """Write all results as the name of the file ends, the variants compared with ``against``. Raises Failure."""
     require_results_file(file)
-    view = BatchView(matrix, rows=None, seed=seed, stopped=stopped)
+    view = BatchView(matrix, rows=None, seed=seed, stopped=stopped, against=against)
     if file.suffix.lower() == ".html":
         write_file(file, page(matrix.plan.name, f"batch over {matrix.plan.source}", view.blocks()))
     else:

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.files import write_whole
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.journal.disk import is_id, make_root, safe_join
-from workbench.store.journal.lock import FileLock
+from workbench.store.journal.lock import FileLock, Holder, holder_of
 from workbench.store.journal.record import BadRecord, check, sealed
 
 FOLDER, PLAN, RECORDS, LOCK = "batches", "plan.json", "records.jsonl", "writer.lock"
@@ -54,19 +54,49 @@ class BatchFolder:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """All whole records in order; a line that was cut off or altered is passed over. Raises StoreError."""
+        yield from self.records_from(0)[0]
+
+    def records_from(self, start: int) -> tuple[Iterator[Mapping[str, Any]], int]:
+        """The records from a place of the file on, and the place after the last of them. Raises StoreError."""
         try:
-            data = (self.path / RECORDS).read_bytes()
+            with (self.path / RECORDS).open("rb") as file:
+                file.seek(start)
+                data = file.read()
         except FileNotFoundError:
-            return
+            return iter(()), 0
         except OSError as fault:
             raise StoreError(f"the records of batch {self.name} cannot be read: {fault.strerror}") from fault
-        for line in data.split(b"\n"):
-            try:
-                if line:
-                    check(line)
-                    yield json.loads(line)
-            except (BadRecord, ValueError, RecursionError):
-                continue
+        whole = data.rfind(b"\n") + 1
+        return _records(data[:whole]), start + whole
+
+    def changed(self) -> int:
+        """When the plan was written, in nanoseconds of the system's clock; 0 where there is none."""
+        try:
+            return (self.path / PLAN).stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def size(self) -> int:
+        """Bytes of the records; 0 where there are none."""
+        try:
+            return (self.path / RECORDS).stat().st_size
+        except OSError:
+            return 0
+
+    def runs_in(self) -> Holder | None:
+        """The other process that runs the batch now; None if none does."""
+        holder = holder_of(self.path / LOCK)
+        return holder if holder is not None and holder.pid != os.getpid() else None
+
+
+def _records(data: bytes) -> Iterator[Mapping[str, Any]]:
+    for line in data.split(b"\n"):
+        try:
+            if line:
+                check(line)
+                yield json.loads(line)
+        except (BadRecord, ValueError, RecursionError):
+            continue
 
 
 class BatchWriter:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workbench.engine.edits import Edit
     from workbench.tools.capabilities import Capability
     from workbench.tui.palette import Palette
+    from workbench.views.batch import BatchPosition
     from workbench.views.keys import Key
     from workbench.views.result import FoundPlace
     from workbench.views.tab_line import TabLabel
@@ -39,6 +40,11 @@ class HasPalette(Protocol):
 
 class Navigation(Protocol):
     """Opens screens, runs and files."""
+
+    @property
+    def batch(self) -> BatchPosition:
+        """Where the screen of batches was left."""
+        ...
 
     def to_bench(self, then: Callable[[], object] | None = None) -> None:
         """Go back to the Bench, whatever is on top of it, then call ``then``."""

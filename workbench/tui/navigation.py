@@ -22,6 +22,7 @@ from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sql import SqlScreen
 from workbench.tui.sessions import Sessions
+from workbench.views.batch import BatchPosition
 from workbench.views.keys import told
 from workbench.workspace.draft_checker import DraftChecker
 from workbench.workspace.drafts import Draft
@@ -112,6 +113,8 @@ class Navigator:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.sessions = Sessions(host)
+        self.batch = BatchPosition()
+        """Where the screen of batches was left."""
 
     # -- the Bench ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from workbench.analysis.batch.grid import shown
@@ -21,11 +22,26 @@ from workbench.views.diffs import DiffRows
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, UNPRICED, at_least, count, money, plural, seconds
 from workbench.views.text import TextLine, text_lines
-from workbench.views.value import BLANK, Block, Cell, Column, Heading, Piece, Table, TextBlock, View, width_of
+from workbench.views.value import (
+    BLANK,
+    GAP,
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Piece,
+    Table,
+    TextBlock,
+    View,
+    arranged,
+    width_of,
+)
 
 SHOWN = 50
 """Rows that a command prints, unless it is told otherwise."""
 _EXCERPT = 200
+_WIDE = 400
+"""Cells of a copy of a table."""
 _SCORER = 12
 """Characters of a scorer's name in a cell."""
 TOKENS = {"success": "ok", "failed": "error", "blocked": "error", "diverged": "error", UNFIT: "error", OPEN: "dim"}
@@ -46,18 +62,25 @@ def input_words(row: Row) -> str:
     return flat(", ".join(f"{key}: {shown(value)}" for key, value in source.items()), _EXCERPT)
 
 
-def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
+def status_words(matrix: Matrix, one: CellResult) -> str:
+    """The status of a run in words. A run that began and has not ended is running, or was cut off with its process."""
+    if one.status == OPEN and one.run:
+        return "running" if matrix.runs_in else "interrupted"
+    return WORDS.get(one.status, one.status)
+
+
+def cell_words(matrix: Matrix, row: int, variant: int) -> Cell:
     """A cell in one line: the scores and the beginning of the output, or why there is none."""
+    results = matrix.at(row, variant)
     if not results:
         return Cell("")
     first = next((one for one in results if one.status != "success"), results[0])
     if first.status != "success":
-        words = WORDS.get(first.status, first.status) if first.status != OPEN or not first.run else "interrupted"
         reason = f": {first.reason}" if first.reason else ""
-        return Cell(flat(words + reason, _EXCERPT), TOKENS.get(first.status, "dim"))
+        return Cell(flat(status_words(matrix, first) + reason, _EXCERPT), TOKENS.get(first.status, "dim"))
     marks: list[str] = []
     said: list[str] = []
-    for name in names:
+    for name in (scorer.name for scorer in matrix.plan.scorers):
         values = [
             score.value for one in results if (score := one.scores.get(name)) is not None and score.value is not None
         ]
@@ -82,11 +105,19 @@ class BatchView(View):
     """The results of a batch."""
 
     def __init__(
-        self, matrix: Matrix, *, rows: int | None = SHOWN, seed: int = 0, stopped: str = "", goes_on_with: str = ""
+        self,
+        matrix: Matrix,
+        *,
+        rows: int | None = SHOWN,
+        seed: int = 0,
+        against: int = 0,
+        stopped: str = "",
+        goes_on_with: str = "",
     ) -> None:
-        """``rows``: how many to show, None for all. ``stopped``: why it ended before its last cell; ``goes_on_with``:
-        what the same command needs then to do the rest."""
-        self.matrix, self._most, self._seed = matrix, rows, seed
+        """``rows``: how many to show, None for all. ``against``: the variant that the others are compared with.
+        ``stopped``: why it ended before its last cell; ``goes_on_with``: what the same command needs then to do the
+        rest."""
+        self.matrix, self._most, self._seed, self._against = matrix, rows, seed, against
         self._stopped, self._goes_on_with = stopped, goes_on_with
 
     @property
@@ -98,7 +129,7 @@ class BatchView(View):
         about = f"{plural(len(plan.rows), 'row')} of {plan.source}, {plural(len(plan.variants), 'variant')}"
         again = f", each {plan.repeat} times" if plan.repeat > 1 else ""
         yield Heading(f"{plan.name}: {about}{again}")
-        yield self._totals()
+        yield self.totals()
         if len(plan.variants) > 1:
             yield BLANK
             yield from self._comparisons()
@@ -114,7 +145,9 @@ class BatchView(View):
             told = f"{money(repeated)} more for runs and scores that were repeated: {money(self.matrix.spent)} in all"
             yield (Cell(told, "dim"),)
         left = self.matrix.left
-        if left:
+        if left and self.matrix.runs_in:
+            yield (Cell(f"{plural(left, 'run')} left; it is being run by {self.matrix.runs_in}", "dim"),)
+        elif left:
             why = f"{self._stopped}: " if self._stopped else ""
             command = f"the same command{self._goes_on_with} continues with it"
             yield (Cell(f"{why}{plural(left, 'run')} left; {command}", "warning"),)
@@ -128,7 +161,8 @@ class BatchView(View):
             told = f"{name}: {plural(len(found), 'output')} without a score; row {row_label}: {fault}"
             yield (Cell(clean_line(told, 400), "warning"),)
 
-    def _totals(self) -> Table:
+    def totals(self) -> Table:
+        """The variants in sums and means."""
         columns = [
             Column("variant", flexible=True, least=16),
             Column("ended", right=True),
@@ -156,17 +190,24 @@ class BatchView(View):
         return Table(columns, rows)
 
     def comparisons(self) -> Iterator[tuple[int, str, Paired]]:
-        """Each variant against the first, by every scorer and measure that both have."""
-        for index in range(1, len(self.matrix.plan.variants)):
-            for name in (*self._names, *MEASURES):
-                found = self.matrix.compare(0, index, name, self._seed)
+        """Each variant against the one that it is compared with, by every scorer and measure that both have."""
+        for index in range(len(self.matrix.plan.variants)):
+            for name in (*self._names, *MEASURES) if index != self._against else ():
+                found = self.matrix.compare(self._against, index, name, self._seed)
                 if found is not None:
                     yield index, name, found
 
     def _comparisons(self) -> Iterator[Block]:
+        table = self.compared()
+        if table.rows:
+            yield table
+            yield (Cell(f"Row by row; bootstrap over rows, seed {self._seed}; no interval below {LEAST} rows.", "dim"),)
+
+    def compared(self) -> Table:
+        """The variants against one of them, row by row."""
         variants = self.matrix.plan.variants
         columns = (
-            Column("against " + clean_line(variants[0].label, 40), flexible=True, least=16),
+            Column("against " + clean_line(variants[self._against].label, 40), flexible=True, least=16),
             Column("what"),
             Column("mean", right=True, leaves=2),
             Column("difference", right=True),
@@ -178,19 +219,30 @@ class BatchView(View):
             (
                 clean_line(variants[index].label, _EXCERPT),
                 name,
-                _number(name, one.mean_b),
-                Cell(_number(name, one.mean, sign=True), _better(name, one)),
+                self._number(index, name, one.mean_b),
+                Cell(self._number(index, name, one.mean, sign=True), _better(name, one)),
                 UNKNOWN
                 if one.low is None or one.high is None
-                else f"{_number(name, one.low, sign=True)} to {_number(name, one.high, sign=True)}",
+                else " to ".join(self._number(index, name, end, sign=True) for end in (one.low, one.high)),
                 f"{one.better}/{one.equal}/{one.worse}",
                 f"{one.rows:,}",
             )
             for index, name, one in self.comparisons()
         ]
-        if rows:
-            yield Table(columns, rows)
-            yield (Cell(f"Row by row; bootstrap over rows, seed {self._seed}; no interval below {LEAST} rows.", "dim"),)
+        return Table(columns, rows)
+
+    def _number(self, variant: int, name: str, value: float, *, sign: bool = False) -> str:
+        """A mean or a difference of a variant and the one that it is compared with. What shows as 0 has no sign."""
+        size = abs(value) if sign else value
+        if name == "cost":
+            both = (self.matrix.totals(self._against), self.matrix.totals(variant))
+            text = money(size, exact=not any(one.estimated or one.predicted for one in both))
+        elif name == "tokens":
+            text = f"{size:,.0f}"
+        else:
+            text = seconds(size) if name == "seconds" else score_text(size)
+        mark = ("+" if value > 0 else "−") if sign and any(digit in text for digit in "123456789") else ""
+        return mark + text
 
     def _shown(self) -> Sequence[Row]:
         return self.matrix.plan.rows if self._most is None else self.matrix.plan.rows[: self._most]
@@ -209,7 +261,7 @@ class BatchView(View):
                 str(row.number),
                 *([clean_line(row.name, 24)] if named else []),
                 input_words(row),
-                *(cell_words(self.matrix.at(at, index), self._names) for index in range(len(plan.variants))),
+                *(cell_words(self.matrix, at, index) for index in range(len(plan.variants))),
             )
             for at, row in enumerate(self._shown())
         ]
@@ -224,6 +276,7 @@ class BatchView(View):
             "repeat": plan.repeat,
             "scorers": [{"name": one.name, "spec": one.spec} for one in plan.scorers],
             "stopped": self._stopped,
+            "runs_in": self.matrix.runs_in,
             "left": matrix.left,
             "spent": matrix.spent,
             "repeated": matrix.repeated,
@@ -235,7 +288,10 @@ class BatchView(View):
                     "failed": one.failed,
                     "left": one.left,
                     "cost": one.cost,
+                    "predicted_cost": one.predicted,
+                    "estimated": one.estimated,
                     "unknown_costs": one.unknown_costs,
+                    "unpriced": one.unpriced,
                     "tokens": one.tokens_in + one.tokens_out,
                     "tokens_in": one.tokens_in,
                     "tokens_out": one.tokens_out,
@@ -249,7 +305,7 @@ class BatchView(View):
             ],
             "comparisons": [
                 {
-                    "a": plan.variants[0].label,
+                    "a": plan.variants[self._against].label,
                     "b": plan.variants[index].label,
                     "what": name,
                     "rows": one.rows,
@@ -269,18 +325,6 @@ class BatchView(View):
         }
 
 
-def _number(name: str, value: float, *, sign: bool = False) -> str:
-    mark = ("+" if value > 0 else "−" if value < 0 else "") if sign else ""
-    size = abs(value) if sign else value
-    if name == "cost":
-        return mark + money(size)
-    if name == "tokens":
-        return f"{mark}{size:,.0f}"
-    if name == "seconds":
-        return mark + seconds(size)
-    return mark + score_text(size)
-
-
 def _better(name: str, one: Paired) -> str:
     """Green for an improvement that chance does not explain, red for a loss."""
     if not one.differs:
@@ -292,7 +336,7 @@ def flat_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
     """A record for each run, or for its failure, as files of results hold it. Unknown is None."""
     plan = matrix.plan
     for row, variant, number, one in matrix.all():
-        source = plan.rows[row]
+        source, scores = plan.rows[row], _scores(matrix, one)
         yield {
             "row": source.number,
             "name": source.name,
@@ -304,9 +348,10 @@ def flat_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
             "input": dict(source.input),
             "expected": source.expected,
             "output": one.output,
-            **{f"score_{name}": score.value if score else None for name, score in _scores(plan, one)},
-            **{f"reason_{name}": (score.fault or score.reason) if score else "" for name, score in _scores(plan, one)},
+            **{f"score_{name}": score.value if score else None for name, score in scores},
+            **{f"reason_{name}": (score.fault or score.reason) if score else "" for name, score in scores},
             "cost": one.cost,
+            "predicted_cost": one.predicted if one.status in DONE else None,
             "tokens_in": one.tokens_in if one.status in DONE else None,
             "tokens_out": one.tokens_out if one.status in DONE else None,
             "seconds": one.seconds,
@@ -316,8 +361,10 @@ def flat_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
         }
 
 
-def _scores(plan: Any, one: CellResult) -> list[tuple[str, Score | None]]:
-    return [(scorer.name, one.scores.get(scorer.name)) for scorer in plan.scorers]
+def _scores(matrix: Matrix, one: CellResult) -> list[tuple[str, Score | None]]:
+    """By scorer of the plan."""
+    found = matrix.scores(one)
+    return [(scorer.name, found.get(scorer.name)) for scorer in matrix.plan.scorers]
 
 
 def table_rows(matrix: Matrix) -> Iterator[Mapping[str, Any]]:
@@ -348,12 +395,12 @@ class CellView(View):
         for number, one in enumerate(self.matrix.at(self.row, self.variant), 1):
             yield BLANK
             yield (
-                Cell(f"run {number}: {WORDS.get(one.status, one.status)}", TOKENS.get(one.status, "")),
+                Cell(f"run {number}: {status_words(self.matrix, one)}", TOKENS.get(one.status, "")),
                 f"  {one.session}",
             )
             if one.reason:
                 yield TextBlock(one.reason, "  ")
-            for name, score in _scores(plan, one):
+            for name, score in _scores(self.matrix, one):
                 if score is not None:
                     yield (
                         Cell(name, "head"),
@@ -396,8 +443,8 @@ class BatchesView(View):
                 "source": one.plan.source,
                 "rows": len(one.plan.rows),
                 "variants": [variant.label for variant in one.plan.variants],
-                "failed": _failed(one.counts()),
-                "counts": one.counts(),
+                "failed": _failed(one.counts),
+                "counts": dict(one.counts),
                 "left": one.left,
                 "spent": one.spent,
             }
@@ -406,7 +453,7 @@ class BatchesView(View):
 
 
 def _overview(one: Matrix) -> Sequence[Piece]:
-    counts = one.counts()
+    counts = one.counts
     total, failed = sum(counts.values()), _failed(counts)
     return (
         one.plan.name,
@@ -455,6 +502,18 @@ ORDERS = ("row", "score", "worst", "cost", "time", "status")
 """The keys that rows are sorted by: all but the first by the variant under the cursor."""
 
 
+class BatchPosition(Struct):
+    """Where the screen was left, for when it opens again: a cell leads to the Bench, and from there back."""
+
+    name: str = ""
+    row: int = -1
+    """Of the plan."""
+    column: int = 0
+    order: str = ORDERS[0]
+    marked: tuple[int, int] | None = None
+    filter: str = ""
+
+
 def variant_head(label: str, width: int) -> str:
     """The label of a variant in exactly ``width`` cells. One that is too long shows of each setting the beginning and
     the end of its value: the first words of the settings are those of all variants."""
@@ -490,16 +549,16 @@ class BatchRows(Rows):
         if reading:
             self.empty = ("Reading the batches …",)
         self.matrix, self.column, self.order, self.marked = matrix, column, order, marked
-        self._names = [scorer.name for scorer in matrix.plan.scorers] if matrix is not None else []
         self.rows: list[int] = self._ordered()
         """The rows in the order in which they show."""
         if matrix is None:
             self.title = (("Batches", "title"),)
             return
-        total = len(list(matrix.all()))
+        total = sum(matrix.counts.values())
         about = f"  {plural(len(matrix.plan.rows), 'row')} of {flat(matrix.plan.source, 60)}"
         self.title = (("Batch", "title"), (f"  {matrix.plan.name}", "name"), (about, "dim"))
-        state: Span = (f"{total - matrix.left:,}/{total:,} ended", "warning" if matrix.left else "dim")
+        going = ", running" if matrix.runs_in else ""
+        state: Span = (f"{total - matrix.left:,}/{total:,} ended{going}", "warning" if matrix.left else "dim")
         self.title_right = (state, (f"  {_spent_of(matrix)}  by {order}", "dim"))
 
     def _ordered(self) -> list[int]:
@@ -514,7 +573,8 @@ class BatchRows(Rows):
         if self.order == "status":
             return (found[0].status if found else "", row)
         if self.order in ("score", "worst"):
-            values = [score.value for one in found for score in one.scores.values() if score.value is not None]
+            scores = (score for one in found for score in self.matrix.scores(one).values())
+            values = [score.value for score in scores if score.value is not None]
             mean = sum(values) / len(values) if values else (float("-inf") if self.order == "score" else float("inf"))
             return (-mean if self.order == "score" else mean, row)
         sums = [one.spent if self.order == "cost" else one.seconds or 0.0 for one in found]
@@ -586,7 +646,7 @@ class BatchRows(Rows):
             (fit(input_words(one), input), "plain"),
         ]
         for variant in variants:
-            words = cell_words(self.matrix.at(at, variant), self._names)
+            words = cell_words(self.matrix, at, variant)
             mark = "● " if (at, variant) == self.marked else ""
             spans += [self._edge(variant), (fit(mark + words.text, cell - 1), words.token or "plain")]
         return ScreenRow(crop(spans, width))
@@ -599,7 +659,7 @@ class BatchRows(Rows):
         parts = [row.label, *(shown(value) for value in row.columns.values())]
         for variant in range(self._count):
             for one in self.matrix.at(at, variant):
-                parts += [WORDS.get(one.status, one.status), one.reason, one.output, one.session]
+                parts += [status_words(self.matrix, one), one.reason, one.output, one.session]
         return flat(" ".join(parts), 100_000)
 
 
@@ -609,11 +669,11 @@ def cell_lines(matrix: Matrix, row: int, variant: int, *, whole: bool = False) -
     for number, one in enumerate(matrix.at(row, variant), 1):
         times = f" {number}" if matrix.plan.repeat > 1 else ""
         about = f" · {_took(one)}" if one.status in DONE else ""
-        status = WORDS.get(one.status, one.status)
+        status = status_words(matrix, one)
         lines.append(TextLine(f"run{times} {status}{about}  {one.session}", TOKENS.get(one.status, "dim")))
         if one.reason:
             lines += text_lines(one.reason, "error")
-        for name, score in _scores(matrix.plan, one):
+        for name, score in _scores(matrix, one):
             if score is not None:
                 told = clean_line(score.fault or score.reason, 400)
                 lines.append(
@@ -632,7 +692,7 @@ def diff_rows(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> DiffRow
     texts, labels = [], []
     for row, variant in (a, b):
         one = matrix.at(row, variant)[0]
-        scores = [f"{name} {score_text(score.value)}" for name, score in _scores(matrix.plan, one) if score is not None]
+        scores = [f"{name} {score_text(score.value)}" for name, score in _scores(matrix, one) if score is not None]
         name, label = matrix.plan.rows[row].label, matrix.plan.variants[variant].label
         labels.append(clean_line(f"row {name} · {label}: {' · '.join([*scores, _took(one)])}", 400))
         texts.append(one.output if one.status in DONE else one.reason)
@@ -644,15 +704,41 @@ def diff_rows(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> DiffRow
     )
 
 
-def table_lines(table: Table) -> list[TextLine]:
-    """A table for a sheet, each column as wide as it needs."""
-    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
-    widths = [
-        max(width_of(text) for text in texts) for texts in zip([c.title for c in table.columns], *rows, strict=True)
-    ]
+class VariantRows(Rows):
+    """The variants of a batch in sums, and against one of them: tables that fit the width of their pane."""
 
-    def line(texts: Sequence[str]) -> str:
-        fields = zip(texts, widths, table.columns, strict=True)
-        return "  ".join(fit(text, width, "right" if column.right else "left") for text, width, column in fields)
+    def __init__(self, matrix: Matrix, against: int) -> None:
+        view = BatchView(matrix, rows=0, against=against)
+        self._tables = [view.totals(), *([view.compared()] if len(matrix.plan.variants) > 1 else [])]
+        self.title = (("Variants", "title"), (f"  {matrix.plan.name}", "name"))
+        self._rows: list[ScreenRow] = []
+        self.copy = "\n".join(row.text.rstrip() for row in self._laid_out(_WIDE))
 
-    return [TextLine(line([c.title for c in table.columns]), "head"), *(TextLine(line(row)) for row in rows)]
+    def lay_out(self, width: int) -> None:
+        self._rows = self._laid_out(width)
+
+    def _laid_out(self, width: int) -> list[ScreenRow]:
+        found: list[ScreenRow] = []
+        for table in self._tables:
+            cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in table.rows]
+            heads = [Cell(column.title, "head") for column in table.columns]
+            asked = [max(width_of(row[at].text) for row in (heads, *cells)) for at in range(len(heads))]
+            widths = arranged(table.columns, asked, width - 1)
+            found += [ScreenRow(crop(self._spans(row, table, widths), width)) for row in (heads, *cells)]
+            found.append(ScreenRow(()))
+        return found
+
+    @staticmethod
+    def _spans(row: Sequence[Cell], table: Table, widths: Sequence[int]) -> list[Span]:
+        spans: list[Span] = []
+        for cell, column, width in zip(row, table.columns, widths, strict=True):
+            if width:
+                text = fit(cell.text, width, "right" if column.right else "left")
+                spans += [(" " * (GAP if spans else 1), "plain"), (text, cell.token or "plain")]
+        return spans
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, width: int) -> ScreenRow:
+        return self._rows[index]

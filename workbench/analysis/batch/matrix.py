@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from math import fsum
 from typing import Any
 
@@ -17,6 +18,8 @@ DONE = ("success", "failed", "blocked", "diverged")
 """How a cell ended that the same command leaves as it is."""
 OPEN, UNFIT = "open", "unfit"
 """A cell that no run has ended, and one of a row that no run can be made of."""
+_JUDGED_0 = Score(0.0, "the run failed: there is no output")
+"""Of a run that failed: a variant must not look better by failing."""
 MEASURES = ("cost", "tokens", "seconds")
 """Measures by which variants are compared beside their scores; less is better."""
 
@@ -73,6 +76,8 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     """By the name of the scorer."""
     judged_by: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The run that began to judge it and what its score depends on, by the name of a scorer that is a cascade."""
+    dropped: Mapping[str, float] = field(default_factory=dict)
+    """US dollars in ``before`` by scoring run, of scores that were dropped: such a run may be used again."""
     before: float = 0.0
     """US dollars known of what the newest run and its scores have replaced: runs that were repeated, other scores."""
     predicted: float = 0.0
@@ -100,8 +105,10 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
 class Matrix:
     """The table of rows and variants, with one result for each repetition."""
 
-    def __init__(self, plan: Plan, results: Mapping[str, CellResult]) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, results: Mapping[str, CellResult], *, runs_in: str = "") -> None:
+        """``runs_in`` names the other process that is running it now, if one is."""
+        self.plan, self.runs_in = plan, runs_in
+        self._totals: dict[int, VariantTotals] = {}
         self._cells: dict[tuple[int, int], list[CellResult]] = {}
         places = sorted((place, key) for key, place in plan.cells.items())
         for (row, variant, _), key in places:
@@ -121,8 +128,17 @@ class Matrix:
                 for number, one in enumerate(self.at(row, variant), 1):
                     yield row, variant, number, one
 
-    def counts(self) -> dict[str, int]:
-        """Returns how many cells are in each status."""
+    def scores(self, one: CellResult) -> Mapping[str, Score]:
+        """The scores of a run that count, by scorer. A run that failed has no output to judge: scorers give it 0,
+        people leave it out."""
+        if one.status not in ("failed", "blocked"):
+            return one.scores
+        judged = [scorer.name for scorer in self.plan.scorers if scorer.kind != "person"]
+        return {**dict.fromkeys(judged, _JUDGED_0), **one.scores}
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """How many cells are in each status."""
         found: dict[str, int] = {}
         for _, _, _, one in self.all():
             found[one.status] = found.get(one.status, 0) + 1
@@ -131,10 +147,15 @@ class Matrix:
     @property
     def left(self) -> int:
         """Cells that the same command would still run."""
-        return sum(number for status, number in self.counts().items() if status not in (*DONE, UNFIT))
+        return sum(number for status, number in self.counts.items() if status not in (*DONE, UNFIT))
 
     def totals(self, variant: int) -> VariantTotals:
         """One column in sums and means."""
+        if variant not in self._totals:
+            self._totals[variant] = self._summed(variant)
+        return self._totals[variant]
+
+    def _summed(self, variant: int) -> VariantTotals:
         found = [one for row in range(len(self.plan.rows)) for one in self.at(row, variant)]
         ended = [one for one in found if one.status in DONE]
         means = {}
@@ -160,14 +181,11 @@ class Matrix:
         )
 
     def values(self, variant: int, name: str) -> dict[int, float]:
-        """By row the mean over its repetitions of a scorer, or of one of ``MEASURES``; without what is not known.
-
-        A run that failed has no output to judge: scorers give it 0, for a variant that fails must not look better by
-        it. People and measures leave it out."""
+        """By row the mean over its repetitions of a scorer, or of one of ``MEASURES`` of runs that succeeded; without
+        what is not known."""
         found: dict[int, float] = {}
-        judged = any(one.name == name and one.kind != "person" for one in self.plan.scorers)
         for row in range(len(self.plan.rows)):
-            values = [value for one in self.at(row, variant) if (value := _value(one, name, judged)) is not None]
+            values = [value for one in self.at(row, variant) if (value := self._value(one, name)) is not None]
             if values:
                 found[row] = fsum(values) / len(values)
         return found
@@ -176,7 +194,15 @@ class Matrix:
         """Variant ``b`` against ``a`` over the rows that both have."""
         return paired(self.values(a, name), self.values(b, name), seed)
 
-    @property
+    def _value(self, one: CellResult, name: str) -> float | None:
+        if name in MEASURES:
+            if one.status != "success":
+                return None
+            return {"cost": one.cost, "tokens": float(one.tokens), "seconds": one.seconds}[name]
+        score = self.scores(one).get(name)
+        return score.value if score is not None else None
+
+    @cached_property
     def spent(self) -> float:
         """US dollars known of all cells, with their scorers and with runs that were repeated."""
         return fsum(one.all_spent for _, _, _, one in self.all())
@@ -210,17 +236,6 @@ class VariantTotals(Struct, frozen=True):
     scores: Mapping[str, tuple[float, int] | None]
 
 
-def _value(one: CellResult, name: str, judged: bool) -> float | None:
-    if name in MEASURES:
-        if one.status != "success":
-            return None
-        return {"cost": one.cost, "tokens": float(one.tokens), "seconds": one.seconds}[name]
-    if judged and one.status in ("failed", "blocked"):
-        return 0.0
-    score = one.scores.get(name)
-    return score.value if score is not None else None
-
-
 def folded(
     records: Iterable[Mapping[str, Any]], known: Mapping[str, CellResult] | None = None
 ) -> dict[str, CellResult]:
@@ -243,13 +258,24 @@ def folded(
             case "scored" if old is not None:
                 found[key] = _scored(old, str(record["scorer"]), convert(record["score"], Score))
             case "unscored" if old is not None:
-                found[key] = _scored(old, str(record["scorer"]), None)
+                found[key] = without_score(old, str(record["scorer"]))
     return found
 
 
-def _scored(one: CellResult, name: str, score: Score | None) -> CellResult:
-    """With another score, or none, in the place of what was there."""
+def without_score(one: CellResult, name: str) -> CellResult:
+    """With a score dropped: what it cost stays in the sum."""
     gone = one.scores.get(name)
+    if gone is None:
+        return one
     kept = {key: other for key, other in one.scores.items() if key != name}
-    before = one.before + ((gone.cost or 0.0) if gone is not None else 0.0)
-    return replace(one, scores=kept if score is None else {**kept, name: score}, before=before)
+    cost = gone.cost or 0.0
+    dropped = {**one.dropped, gone.run: cost} if gone.run else one.dropped
+    return replace(one, scores=kept, before=one.before + cost, dropped=dropped)
+
+
+def _scored(one: CellResult, name: str, score: Score) -> CellResult:
+    """With a score in the place of what was there. One that a dropped scoring run gave costs nothing anew."""
+    one = without_score(one, name)
+    again = one.dropped.get(score.run, 0.0) if score.run else 0.0
+    dropped = {run: cost for run, cost in one.dropped.items() if run != score.run}
+    return replace(one, scores={**one.scores, name: score}, before=one.before - again, dropped=dropped)

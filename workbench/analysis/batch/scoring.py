@@ -149,14 +149,17 @@ def _schema(output: str, schema: Mapping[str, Any]) -> Score:
     return Score(0.0, f"{at}: {wrong.message}"[:300] if at else wrong.message[:300])
 
 
-def checked_schema(text: str) -> Mapping[str, Any]:
-    """The JSON Schema of a file. Raises ScorerError."""
+def checked_schema(text: str, file: str) -> Mapping[str, Any]:
+    """The JSON Schema in the text of a file. Raises ScorerError, which names the file."""
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise ScorerError(f"not valid JSON: {fault}") from fault
+        at, said = file, str(fault)
+        if isinstance(fault, json.JSONDecodeError):
+            at, said = f"{file}:{fault.lineno}:{fault.colno}", fault.msg
+        raise ScorerError(f"{at}: not valid JSON: {said}") from fault
     if not isinstance(schema, dict):
-        raise ScorerError("a JSON Schema is an object")
+        raise ScorerError(f"{file}: a JSON Schema is an object")
     if (wrong := bad_schema(schema)) is not None:
-        raise ScorerError(f"{'.'.join(map(str, wrong[0])) or 'it'} is not a JSON Schema: {wrong[1]}")
+        raise ScorerError(f"{file}: {'.'.join(map(str, wrong[0])) or 'it'} is not a JSON Schema: {wrong[1]}")
     return schema

@@ -206,7 +206,7 @@ def command(
         _freeze(project, batch, matrix, freeze)
     if number:
         ctx.exit(128 + number)
-    counts = matrix.counts()
+    counts = matrix.counts
     ctx.exit(Exit.OK if set(counts) <= {"success"} else Exit.FAILED)
 
 

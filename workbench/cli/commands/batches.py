@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from workbench.cli.batch_files import output_option, rows_option, seed_option, write_batch
+from workbench.cli.batch_files import against_option, output_option, rows_option, seed_option, variant_of, write_batch
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, stored_here
 from workbench.cli.printer import Printer, write_json
@@ -18,13 +18,21 @@ from workbench.workspace.batch.results import stored_matrix
 @click.command(short_help="Show stored batches, as a table or a file.")
 @click.argument("name", required=False)
 @click.option("--row", metavar="ROW", help="Show only this row in full: its number or its name.")
+@against_option
 @rows_option
 @seed_option
 @output_option
 @as_json
 @plain
 def command(
-    name: str | None, row: str | None, rows: int, seed: int, outputs: tuple[Path, ...], json: bool, plain: bool
+    name: str | None,
+    row: str | None,
+    against: str | None,
+    rows: int,
+    seed: int,
+    outputs: tuple[Path, ...],
+    json: bool,
+    plain: bool,
 ) -> None:
     """List the batches of this workspace, or show one as 'workbench batch' left it. Nothing is run.
 
@@ -33,6 +41,7 @@ def command(
       workbench batches
       workbench batches triage-1f3a2b --output results.html
       workbench batches triage-1f3a2b --row 12
+      workbench batches triage-1f3a2b --against 2
     """
     project = stored_here()
     if name is None:
@@ -43,7 +52,8 @@ def command(
             Printer(plain).show(overview.blocks())
         return
     matrix = stored_matrix(project.store, name)
-    view = BatchView(matrix, rows=rows, seed=seed)
+    base = variant_of(matrix, against)
+    view = BatchView(matrix, rows=rows, seed=seed, against=base)
     if row is None:
         if json:
             write_json(view.json())
@@ -61,4 +71,4 @@ def command(
             for cell in cells:
                 Printer(plain).show(cell.blocks())
     for one in outputs:
-        write_batch(one, matrix, seed)
+        write_batch(one, matrix, seed, against=base)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from workbench.store.batches import PLAN, RECORDS, BatchFolder, batch_names
+from workbench.store.batches import batch_names
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
-from workbench.views.batch import ORDERS, BatchRows, BatchView, cell_lines, diff_rows, table_lines
+from workbench.views.batch import ORDERS, BatchRows, VariantRows, cell_lines, diff_rows
 from workbench.views.keys import ALWAYS, FOOTERS
-from workbench.views.text import TextLine, TextRows
-from workbench.views.value import Table
-from workbench.workspace.batch.results import stored_matrix
+from workbench.views.text import TextRows
+from workbench.workspace.batch.results import StoredBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from workbench.analysis.batch.matrix import CellResult, Matrix
     from workbench.tui.screens.annotator import What
+    from workbench.views.batch import BatchPosition
     from workbench.workspace.session import Workspace
 
 LOOK_EVERY = 1.0
@@ -43,20 +42,19 @@ class BatchScreen(WorkbenchScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("batch"), *bindings("find"), *bindings("annotate")]
     PALETTE = ("batch", "find", "annotate", "list")
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, left: BatchPosition) -> None:
+        """``left`` is where it was left, and keeps that."""
         super().__init__()
-        self._workspace = workspace
+        self._workspace, self._left = workspace, left
         self.table = RowView(BatchRows(None, reading=True), id="table")
         self.card = RowView(TextRows([], (("Cell", "title"),)), id="card", selecting=False)
         self.matrix: Matrix | None = None
         self._names: list[str] = []
         self._at = 0
         """Which of the batches is shown."""
-        self._column = 0
-        self._order = ORDERS[0]
-        self._marked: tuple[int, int] | None = None
-        self._seen: tuple[Any, ...] = ()
-        """State of the files of the batch when they were read."""
+        self._column, self._order, self._marked = left.column, left.order, left.marked
+        self._stored: StoredBatch | None = None
+        """What is read of the one that is shown."""
         self._wanted = self._taken = 0
         """How often it was asked for anew, and how often when what is shown was read."""
         self._annotator = Annotator(self)
@@ -71,6 +69,14 @@ class BatchScreen(WorkbenchScreen[None]):
         self.table.focus()
         self.look()
         self.set_interval(LOOK_EVERY, self.look)
+
+    def on_unmount(self) -> None:
+        """Keep where it was left."""
+        if self.matrix is not None:
+            row = self._row()
+            self._left.name, self._left.row = self.matrix.plan.name, -1 if row is None else row
+            self._left.column, self._left.order, self._left.marked = self._column, self._order, self._marked
+            self._left.filter = self.table.filter
 
     def main_list(self) -> RowView:
         return self.table
@@ -92,31 +98,36 @@ class BatchScreen(WorkbenchScreen[None]):
             if self.matrix is None:
                 self.app.call_later(self._show)
             return
+        if self._stored is None and self._left.name in names:
+            self._at = names.index(self._left.name)
         name = names[min(self._at, len(names) - 1)]
         try:
-            folder = BatchFolder(store.root, name).path
-            seen = (name, *(_stamp(folder / file) for file in (PLAN, RECORDS)))
-            if seen == self._seen and not again:
-                return
-            matrix = stored_matrix(store, name)
+            if self._stored is None or self._stored.name != name:
+                self._stored = StoredBatch(store, name)
+            matrix = self._stored.read(again=again)
         except StoreError as fault:
             self.app.call_later(self.services.say, str(fault), "error")
             return
-        self.app.call_later(self._take, names, seen, wanted, matrix)
+        if matrix is not None:
+            self.app.call_later(self._take, names, wanted, matrix)
 
-    def _take(self, names: list[str], seen: tuple[Any, ...], wanted: int, matrix: Matrix) -> None:
+    def _take(self, names: list[str], wanted: int, matrix: Matrix) -> None:
         if not self.is_attached:
             return
-        if self.matrix is None or self.matrix.plan.name != matrix.plan.name:
+        opens, was = self.matrix is None, self.matrix.plan.name if self.matrix is not None else self._left.name
+        if was != matrix.plan.name:
             self._column, self._marked = 0, None
-        self._names, self._seen, self._taken, self.matrix = names, seen, wanted, matrix
+        self._names, self._taken, self.matrix = names, wanted, matrix
         self._column = min(self._column, len(matrix.plan.variants) - 1)
-        self._show()
+        self._show(self._left.row if opens and was == matrix.plan.name else None)
+        if opens and was == matrix.plan.name and self._left.filter:
+            self.filter(self.table, self._left.filter)
 
-    def _show(self) -> None:
+    def _show(self, row: int | None = None) -> None:
+        """``row`` of the plan is where the cursor goes; None leaves it on its row."""
         if not self.is_attached:
             return
-        chosen = self._row()
+        chosen = self._row() if row is None else row
         rows = BatchRows(self.matrix, self._column, self._order, self._marked)
         cursor = rows.rows.index(chosen) if chosen in rows.rows else 0
         self.table.show(rows, cursor)
@@ -236,14 +247,9 @@ class BatchScreen(WorkbenchScreen[None]):
         self.app.push_screen(Sheet(diff_rows(self.matrix, other, here)))
 
     def action_compare(self) -> None:
-        """The variants against the first one, on a sheet."""
-        if self.matrix is None:
-            return
-        tables = [block for block in BatchView(self.matrix, rows=0).blocks() if isinstance(block, Table)]
-        lines: list[TextLine] = []
-        for table in tables[:2] if len(self.matrix.plan.variants) > 1 else tables[:1]:
-            lines += [*table_lines(table), TextLine("")]
-        self.app.push_screen(Sheet(TextRows(lines, (("Variants", "title"), (f"  {self.matrix.plan.name}", "name")))))
+        """The variants against the one under the cursor, on a sheet."""
+        if self.matrix is not None:
+            self.app.push_screen(Sheet(VariantRows(self.matrix, self._column)))
 
     def action_annotate(self, what: What) -> None:
         """Say something of the run of the cell: a score is that of the scorer 'person'."""
@@ -277,12 +283,3 @@ class BatchScreen(WorkbenchScreen[None]):
     def later(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call something on the screen's side; may be called in any thread."""
         self.app.call_later(callback, *arguments)
-
-
-def _stamp(path: os.PathLike[str]) -> tuple[int, int]:
-    """Returns a stamp that changes with the file; zeros where there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return (0, 0)
-    return (found.st_mtime_ns, found.st_size)

@@ -240,7 +240,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
 
     def action_batches(self) -> None:
         """The batches of the workspace, as tables."""
-        self.app.push_screen(BatchScreen(self._workspace))
+        self.app.push_screen(BatchScreen(self._workspace, self.services.navigation.batch))
 
     def action_copy(self) -> None:
         if (run := self.run()) is not None:

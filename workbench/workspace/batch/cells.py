@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE, CellResult, Plan
-from workbench.analysis.batch.rows import Row, canonical
+from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import Scorer
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind, open_gate
 from workbench.models.tape import leaving
@@ -352,7 +352,7 @@ class Cells:
         return result
 
     async def _score(self, key: str, scorer: Scorer, known: CellResult, row: Row) -> None:
-        about = {"cell": key, "scorer": scorer.name, "by": score_depends(scorer, row)}
+        about = {"cell": key, "scorer": scorer.name, "by": self.judges.depends(scorer, row)}
         run, by = known.judged_by.get(scorer.name, ("", ""))
 
         def begun(run_id: str) -> None:
@@ -363,7 +363,8 @@ class Cells:
         found = await self.judges.score(scorer, cell)
         if found is None or (self._stopping and found.fault):
             return
-        self._ledger.corrected(key, (found.cost or 0.0) - self._counted.pop(key, 0.0))
+        again = known.dropped.get(found.run, 0.0)  # It is in the sum since the first time.
+        self._ledger.corrected(key, (found.cost or 0.0) - again - self._counted.pop(key, 0.0))
         self._ledger.write({"kind": "scored", **about, "score": to_builtins(found)})
 
 
@@ -375,11 +376,6 @@ def _ports_of(project: Project, batch: PreparedBatch) -> list[tuple[Model, Commo
             common = common_ports(project, setup.file, setup.choice, batch.sandbox)
             made[key] = model_for(project, setup.choice, setup.file, common.env, common.prices), common
     return [made[setup.choice, setup.file] for setup in batch.setups]
-
-
-def score_depends(scorer: Scorer, row: Row) -> str:
-    """Returns the facts beside the output that a score depends on: the scorer, and the value that it compares with."""
-    return canonical([scorer.spec, row.columns.get(scorer.argument) if scorer.kind == "exact" else row.expected])
 
 
 def _session(plan: Plan, task: CellTask) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE
-from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.rows import Row, canonical
 from workbench.analysis.batch.scoring import PURE, Score, Scorer, ScorerError, checked_schema, read_score, score
 from workbench.context.place import Place
 from workbench.engine.contracts import CascadeNotFound, ValidatorFault
@@ -85,6 +86,8 @@ class Judges:
         self._schemas: dict[str, Mapping[str, Any]] = {}
         self._functions: dict[str, Tool] = {}
         self._cascades: dict[str, _ScoringCascade] = {}
+        self._texts: dict[str, str] = {}
+        """By scorer the text of what it names: where that is edited, its scores are old."""
         self._inline = setup.definition.cascade.validators
         self._cascade_id = setup.definition.cascade.cascade_id
         for one in scorers:
@@ -93,7 +96,8 @@ class Judges:
     def _ready(self, one: Scorer) -> None:
         match one.kind:
             case "schema":
-                self._schemas[one.name] = checked_schema(self._text(one.argument))
+                text = self._texts[one.name] = self._text(one.argument)
+                self._schemas[one.name] = checked_schema(text, one.argument)
             case "python":
                 tool = self._toolbox.registry.get(one.argument)
                 if tool is None:
@@ -101,6 +105,7 @@ class Judges:
                 if tool.refusal:
                     raise NeedsTrust(f"'{one.argument}' may not run: {tool.refusal}")
                 self._functions[one.name] = tool
+                self._texts[one.name] = _text_of(tool)
             case "validator":
                 self._ready_validator(one)
             case "cascade":
@@ -108,15 +113,18 @@ class Judges:
                 if opened.definition is None:
                     raise ScorerError(f"{opened.errors[0] if opened.errors else one.argument}")
                 self._cascades[one.name] = self._scoring(opened.definition, opened.file)
+                self._texts[one.name] = opened.definition.source.text
 
     def _ready_validator(self, one: Scorer) -> None:
         inline = self._inline.get(one.argument)
         if inline is not None and inline.language:
+            self._texts[one.name] = inline.code
             return
         if inline is None and self._toolbox.validators.describe(one.argument) is not None:
             tool = self._toolbox.registry.get(one.argument)
             if tool is not None and tool.refusal:
                 raise NeedsTrust(f"'{one.argument}' may not run: {tool.refusal}")
+            self._texts[one.name] = _text_of(tool) if tool is not None else ""
             return
         try:
             library = CascadeLibrary(self._project, self._folder)
@@ -127,6 +135,7 @@ class Judges:
             known = ", ".join([*self._inline, *self._toolbox.validators.names()][:12])
             raise ScorerError(f"no validator is called '{one.argument}'; there are {known}")
         self._cascades[one.name] = self._scoring(found, None)
+        self._texts[one.name] = found.source.text
 
     def _scoring(self, definition: Definition, file: Path | None) -> _ScoringCascade:
         project = self._project
@@ -145,6 +154,18 @@ class Judges:
         except (OSError, UnicodeDecodeError) as fault:
             why = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
             raise ScorerError(f"{name}: cannot be read: {why}") from fault
+
+    def depends(self, one: Scorer, row: Row) -> str:
+        """Returns the facts beside the output that a score depends on: the scorer, the value that it compares with, and
+        the text of what it names."""
+        text = self._texts.get(one.name, "")
+        more = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]] if text else []
+        return canonical([*_compared(one, row), *more])
+
+    def holds(self, by: str, one: Scorer, row: Row) -> bool:
+        """Returns whether a score that was given ``by`` these facts still counts. Scores of before the text was one of
+        them do, for many were paid for."""
+        return by in (self.depends(one, row), canonical(_compared(one, row)))
 
     @property
     def models(self) -> list[Model]:
@@ -230,6 +251,20 @@ class Judges:
         else:
             found = read_score(outcome.output)
         return replace(found, run=run_id, cost=ended[-1].cost if ended else None)
+
+
+def _compared(one: Scorer, row: Row) -> list[Any]:
+    return [one.spec, row.columns.get(one.argument) if one.kind == "exact" else row.expected]
+
+
+def _text_of(tool: Tool) -> str:
+    """The file that a function stands in; empty where it has none, or is part of this program."""
+    if tool.users is None or not tool.file:
+        return ""
+    try:
+        return read_given(Path(tool.file))
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 class _ScoringCascade(Struct, frozen=True):

@@ -27,18 +27,54 @@ WRITTEN = (".json", ".jsonl", ".csv", ".parquet", ".html")
 """The suffixes that a file of results may have."""
 
 
+class StoredBatch:
+    """A batch that may be going on in another process: what is new is read, and not the rest again."""
+
+    def __init__(self, store: Store, name: str, plan: Plan | None = None) -> None:
+        """``plan`` replaces the stored one. Raises StoreError for what cannot be a name."""
+        self.name = name
+        self._store, self._folder = store, BatchFolder(store.root, name)
+        self._given, self._plan = plan, plan
+        self._seen: tuple[Any, ...] = ()
+        """When the plan was written, the size of the records, and who ran it, when it was read."""
+        self._end = 0
+        """Bytes of the records that were read."""
+        self._results: dict[str, CellResult] = {}
+        self._judged: dict[str, CellResult] = {}
+        """The same with what people said."""
+
+    def read(self, *, again: bool = False) -> Matrix | None:
+        """The batch as it is now, or None where nothing is new. ``again``: also where only annotations may be. Raises
+        StoreError, UnknownRun."""
+        holder = self._folder.runs_in()
+        changed = (self._folder.changed(), self._folder.size(), holder)
+        if changed == self._seen and not again:
+            return None
+        start = self._end if self._end <= changed[1] else 0
+        try:
+            if self._plan is None or not self._seen or self._seen[0] != changed[0]:
+                self._plan = self._given or Plan.from_json(self._folder.plan())
+                again = True
+            records, self._end = self._folder.records_from(start)
+            new = folded(records, self._results if start else None)
+        except (ValidationError, KeyError, TypeError) as fault:
+            raise StoreError(f"batch {self.name} cannot be read: {fault}") from fault
+        self._seen = changed
+        self._results = {**self._results, **new} if start else new
+        people = [scorer.name for scorer in self._plan.scorers if scorer.kind == "person"]
+        if not people:
+            self._judged = self._results
+        else:
+            asked = new if start and not again else self._results
+            self._judged = {**self._judged, **{key: _judged(self._store, one, people) for key, one in asked.items()}}
+        return Matrix(self._plan, self._judged, runs_in=str(holder or ""))
+
+
 def stored_matrix(store: Store, name: str, plan: Plan | None = None) -> Matrix:
     """A batch as it is stored, in the shape of ``plan`` if one is given. Raises StoreError, UnknownRun."""
-    folder = BatchFolder(store.root, name)
-    try:
-        plan = plan or Plan.from_json(folder.plan())
-        results = folded(folder.records())
-    except (ValidationError, KeyError, TypeError) as fault:
-        raise StoreError(f"batch {name} cannot be read: {fault}") from fault
-    people = [scorer.name for scorer in plan.scorers if scorer.kind == "person"]
-    if people:
-        results = {key: _judged(store, one, people) for key, one in results.items()}
-    return Matrix(plan, results)
+    found = StoredBatch(store, name, plan).read(again=True)
+    assert found is not None
+    return found
 
 
 def _judged(store: Store, one: CellResult, names: Sequence[str]) -> CellResult:

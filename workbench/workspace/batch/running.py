@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.analysis.batch.matrix import DONE, CellResult, Plan, folded
+from workbench.analysis.batch.matrix import DONE, CellResult, Plan, folded, without_score
 from workbench.child_process import cores
 from workbench.dollars import money
 from workbench.engine.gate import RunStopped
 from workbench.workspace.archive.workers import WorkProgress
-from workbench.workspace.batch.cells import Cells, CellTask, MayCost, score_depends
+from workbench.workspace.batch.cells import Cells, CellTask, MayCost
 from workbench.workspace.batch.workers import WorkerLost, WorkerProcesses, WorkSetup
 
 if TYPE_CHECKING:
@@ -335,7 +335,8 @@ class BatchRun:
         row = self._batch.plan.rows[task.row]
         for scorer in self._batch.plan.scorers:
             if scorer.kind != "person" and scorer.name not in known.scores:
-                about = {"kind": "scored", "cell": task.key, "scorer": scorer.name, "by": score_depends(scorer, row)}
+                by = self._cells.judges.depends(scorer, row)
+                about = {"kind": "scored", "cell": task.key, "scorer": scorer.name, "by": by}
                 self.write({**about, "score": {"fault": reason}})
 
     # -- the ledger of its cells -------------------------------------------------------------------------------------
@@ -430,13 +431,13 @@ class BatchRun:
         return one.status != "success" or wanted <= one.scores.keys()
 
     def _forget_other_scores(self) -> None:
-        """Scores of a scorer that was another one then, or compared with another expectation, do not count; neither
-        do faults, which are tried again."""
+        """Scores of a scorer that was another one then or is edited since, or compared with another expectation, do not
+        count; neither do faults, which are tried again."""
         by: dict[tuple[str, str], str] = {}
         for record in self._writer.folder.records():
             if record.get("kind") == "scored":
                 by[str(record["cell"]), str(record["scorer"])] = str(record.get("by", ""))
-        scorers = {one.name: one for one in self._batch.plan.scorers}
+        scorers, judges = {one.name: one for one in self._batch.plan.scorers}, self._cells.judges
         for key, (at, _, _) in self._batch.plan.cells.items():
             if (one := self.results.get(key)) is None or not one.scores:
                 continue
@@ -444,12 +445,11 @@ class BatchRun:
             kept = {
                 name: score
                 for name, score in one.scores.items()
-                if name in scorers and by.get((key, name)) == score_depends(scorers[name], row) and not score.fault
+                if name in scorers and judges.holds(by.get((key, name), ""), scorers[name], row) and not score.fault
             }
-            if kept != one.scores:
-                self.results[key] = replace(one, scores=kept)
-                for name in one.scores.keys() - kept.keys():
-                    self._writer.add({"kind": "unscored", "cell": key, "scorer": name})
+            for name in one.scores.keys() - kept.keys():
+                self.results[key] = without_score(self.results[key], name)
+                self._writer.add({"kind": "unscored", "cell": key, "scorer": name})
 
 
 def _alike(reason: str) -> str:
