@@ -81,9 +81,35 @@ def test_what_stands_beside_a_broken_tag_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{% for x in %}{{ x }}{% endfor %}", "{% set x = %}{{ x }}", "{{}}", "{{\n( }}{{ x }}"]
+    ("template", "faults", "uses"),
+    [
+        ("{% for x in %}{{ x }}{{ a }}{% else %}{{ b }}{% endfor %}{{ c }}", [(1, 13)], ["a", "b", "c"]),
+        ("{% set x = %}{{ x }}{{ a }}", [(1, 12)], ["a"]),
+        ("{% set x %}{{ x }}{{ a }}", [(1, 4)], ["a"]),
+        ("{% macro m(x %}{{ x }}{% endmacro %}{{ m(a) }}", [(1, 14)], ["a"]),
+        ("{% nothing of it %}{{ a }}", [(1, 4)], ["a"]),
+        ("{% for x in a %}{{ x }}\n{{ b }}", [(1, 4)], ["b"]),
+        ("{% for x in a %}{{ x }}{% endif %}{{ b }}", [(1, 27)], ["b"]),
+        ("{% if a %}{% for x in b %}{{ c }}{% endif %}{{ d }}", [(1, 37)], ["a", "c", "d"]),
+        ("{% if a %}{{ b }}{% else %}{{ c }}{% endfi %}", [(1, 38)], ["b", "c"]),
+        ("{% endfor %}{{ a }}", [(1, 4)], ["a"]),
+        ("{% elif a %}{{ b }}{% if %}{{ c }}{% elif %}{{ d }}{% endif %}", [(1, 4), (1, 26), (1, 43)], ["b", "c", "d"]),
+        ("{{ a b }}{{ c\nso {{ d }}", [(1, 6), (2, 1)], ["d"]),
+        ("{{ a }}{% if b\n{{ c }}", [(1, 8)], ["a", "c"]),
+        ("{{}}{{ a }}{{\n( }}{{ b }}", [(1, 3), (2, 3)], ["a", "b"]),
+        ("{# {{ #}{% raw %}{{ x( }}{% endraw %}{{ a( }}{{ b }}", [(1, 44)], ["b"]),
+    ],
 )
-def test_a_broken_tag_that_gives_a_name_or_has_no_room_hides_the_rest(template: str) -> None:
+def test_a_broken_tag_does_not_hide_what_stands_around_it(
+    template: str, faults: list[tuple[int, int]], uses: list[str]
+) -> None:
     found = names_used(template)
     assert found.fault is not None
-    assert (found.further, found.uses) == ((), ())
+    assert [(one.line, one.column) for one in (found.fault, *found.further)] == faults
+    assert [use.text for use in found.uses] == uses
+
+
+def test_an_expression_without_its_end_is_named() -> None:
+    fault = names_used("{{ a }}{% if b\n{{ c }}").fault
+    assert fault is not None
+    assert fault.message == "'{%' is never closed: %} is missing"

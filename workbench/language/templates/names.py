@@ -54,7 +54,43 @@ def syntax_fault(fault: TemplateSyntaxError, template: str) -> TemplateFault:
         message = f"{end} comes while '{{% {still} %}}' is still open" if still else f"{end} closes nothing"
     line = int(fault.lineno)
     column = getattr(fault.lineno, "column", 0) or first_tag(template, line)
-    return TemplateFault(clean_line(message, 300), line, column)
+    return _cut(_LINE_END.sub("\n", template), line, column) or TemplateFault(clean_line(message, 300), line, column)
+
+
+_PIECE = re.compile(
+    r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\b.*?%\}"
+    r"|(?P<print>\{\{(?:(?!\{\{|\{%).)*?(?:\}\}|(?=\{\{|\{%|\Z)))"
+    r"|(?P<tag>\{%(?:(?!\{\{|\{%).)*?(?:%\}|(?=\{\{|\{%|\Z)))",
+    re.DOTALL,
+)
+"""A comment, raw text, an expression or a tag. One without its end ends where the next one begins."""
+
+
+def _pieces(template: str) -> list[re.Match[str]]:
+    """The expressions and tags of a template."""
+    return [piece for piece in _PIECE.finditer(template) if piece["print"] or piece["tag"]]
+
+
+def _is_cut(piece: re.Match[str]) -> bool:
+    return not piece[0].endswith(("}}", "%}"))
+
+
+def _cut(template: str, line: int, column: int) -> TemplateFault | None:
+    """The expression or tag without an end that a fault behind it comes from: Jinja names where the next one begins."""
+    at = _offset(template, line, column)
+    if not template.startswith(("{{", "{%"), at) and at < len(template.rstrip()):
+        return None
+    for piece in reversed(_pieces(template)):
+        if _is_cut(piece) and piece.end() <= at:
+            end, begin = ("}}", "{{") if piece["print"] else ("%}", "{%")
+            message = f"'{begin}' is never closed: {end} is missing"
+            start = piece.start()
+            return TemplateFault(message, template.count("\n", 0, start) + 1, start - template.rfind("\n", 0, start))
+    return None
+
+
+def _offset(template: str, line: int, column: int) -> int:
+    return sum(len(one) + 1 for one in template.split("\n")[: line - 1]) + column - 1
 
 
 def _open_block(template: str) -> TemplateFault | None:
@@ -149,50 +185,121 @@ _ROUNDS = 8
 
 @lru_cache(maxsize=512)
 def names_used(template: str) -> TemplateNames:
-    """Read a template's names. Never raises; a template that cannot be parsed gives its faults: an expression or a
-    condition that is wrong is taken out, so that the rest can be read."""
+    """Read a template's names. Never raises; a template that cannot be parsed gives its faults: each tag that is wrong
+    is taken out, so that the rest can be read. What such a tag seems to name is not missed in the rest."""
     faults: list[TemplateFault] = []
-    text = template
+    text, given = template, frozenset[str]()
     for _ in range(_ROUNDS):
-        found = _names_of(text)
+        found = _names_of(text, given)
         if found.fault is None:
             break
         faults.append(found.fault)
-        text = _without(_LINE_END.sub("\n", text), found.fault)
+        text, named = _without(_LINE_END.sub("\n", text), found.fault)
+        given |= named
         if not text:
             break
     return replace(found, fault=faults[0], further=tuple(faults[1:])) if faults else found
 
 
-_PIECE = re.compile(r"\{#.*?#\}|(?P<print>\{\{.*?\}\})|\{%[-+]?\s*(?P<test>(?:el)?if)\b.*?%\}", re.DOTALL)
+_NAME_OF_TAG = re.compile(r"\{%[-+]?\s*(\w*)")
+_IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_GIVING = frozenset({"for", "set", "macro", "with", "call", "import", "from"})
+"""Tags that give names to what follows."""
 
 
-def _without(template: str, fault: TemplateFault) -> str:
-    """The template with the expression or condition at a fault made harmless, all else at its place; empty if the fault
-    is elsewhere: without the name that a loop or ``set`` gives, others would seem to be missing."""
-    lines = template.split("\n")
-    at = sum(len(line) + 1 for line in lines[: fault.line - 1]) + fault.column - 1
-    for piece in _PIECE.finditer(template):
-        if not piece.start() <= at < piece.end() or not (piece["print"] or piece["test"]):
-            continue
-        harmless = "{{0" if piece["print"] else f"{{%{piece['test']} 0"
-        taken, rest = piece[0][: len(harmless)], piece[0][len(harmless) : -2]
-        if "\n" in taken or len(piece[0]) < len(harmless) + 2:
-            return ""
-        blank = "".join(char if char == "\n" else " " for char in rest)
-        return template[: piece.start()] + harmless + blank + piece[0][-2:] + template[piece.end() :]
-    return ""
+def _without(template: str, fault: TemplateFault) -> tuple[str, frozenset[str]]:
+    """The template with the expression or tag at a fault made harmless, all else at its place, and the names that the
+    tag may have given to the rest. The text is empty if no expression or tag is at the fault."""
+    at, pieces = _offset(template, fault.line, fault.column), _pieces(template)
+    cut = [i for i, piece in enumerate(pieces) if piece.start() <= at and _is_cut(piece)]
+    here = cut[-1] if cut else next((i for i, one in enumerate(pieces) if one.start() <= at < one.end()), None)
+    if here is None:
+        return "", frozenset()
+    gone, stays = _gone_with(pieces, here)
+    given, left = frozenset[str](), template
+    for i in sorted(gone, reverse=True):
+        given |= _given(pieces[i])
+        left = left[: pieces[i].start()] + _harmless(pieces[i], branch=stays) + left[pieces[i].end() :]
+    return "" if left == template else left, given
 
 
-def _names_of(template: str) -> TemplateNames:
-    """The names of a template, or its first fault."""
+def _gone_with(pieces: list[re.Match[str]], here: int) -> tuple[set[int], bool]:
+    """The expressions and tags to take out if one of them is wrong: for a tag that begins a block, its end as well; for
+    an end that fits no open block, the innermost block, and for one that fits an outer block, those inside it instead.
+    And whether a condition of a whole ``if`` is taken out, which still begins its branch.
+    """
+    name = _name(pieces[here])
+    partners, opened = _partners(pieces, here)
+    if not name.startswith("end"):
+        begin = here if name == "if" else next((i for i, own in partners.items() if here in own), None)
+        block = [] if begin is None else [_name(pieces[i]) for i in (begin, *partners[begin])]
+        if name in ("if", "elif") and block[:1] == ["if"] and "endif" in block:
+            return {here}, True
+        return {here, *partners.get(here, ())}, False
+    outer = next((i for i, begin in enumerate(opened) if _name(pieces[begin]) == name[3:]), None)
+    wrong = opened[-1:] if outer is None else opened[outer + 1 :]
+    inside = {i for begin in wrong for i in (begin, *partners[begin])}
+    return inside if outer is not None and inside else inside | {here}, False
+
+
+def _name(piece: re.Match[str]) -> str:
+    """The name of a tag; empty for an expression."""
+    found = _NAME_OF_TAG.match(piece[0])
+    return found[1] if found else ""
+
+
+def _harmless(piece: re.Match[str], *, branch: bool) -> str:
+    """A text as long as an expression or tag that renders nothing. ``branch``: a condition begins its branch."""
+    written = piece[0]
+    blank = re.sub(r"[^\n]", " ", written)
+    condition = f"{{%{_name(piece)} 0"
+    if branch and len(written) >= len(condition) + 2 and "\n" not in written[: len(condition)]:
+        return condition + blank[len(condition) : -2] + "%}"
+    return blank
+
+
+def _partners(pieces: list[re.Match[str]], here: int) -> tuple[dict[int, tuple[int, ...]], list[int]]:
+    """For each tag that begins a block, those that belong to it (its ``else`` and its end, as far as they are there);
+    and the tags whose blocks are open at the piece ``here``, the innermost last."""
+    found: dict[int, tuple[int, ...]] = {}
+    opened: list[int] = []
+    at_here: list[int] = []
+    for i, piece in enumerate(pieces):
+        if i == here:
+            at_here = list(opened)
+        name = _name(piece)
+        if name in _OPENING and not (name == "set" and "=" in piece[0]):
+            found[i] = ()
+            opened.append(i)
+        elif opened and (name in ("else", "elif") or name == f"end{_name(pieces[opened[-1]])}"):
+            found[opened[-1]] += (i,)
+            if name.startswith("end"):
+                opened.pop()
+    return found, at_here
+
+
+def _given(piece: re.Match[str]) -> frozenset[str]:
+    """The names that a tag gives to what follows, as far as it can be read."""
+    name = _name(piece)
+    if name not in _GIVING:
+        return frozenset()
+    inside = piece[0].partition(name)[2]
+    if name == "for":
+        inside = re.split(r"\bin\b", inside)[0]
+    elif name in ("set", "with"):
+        inside = inside.partition("=")[0]
+    return frozenset(_IDENTIFIER.findall(inside))
+
+
+def _names_of(template: str, given: frozenset[str]) -> TemplateNames:
+    """The names of a template but for those ``given`` by tags that were taken out, or its first fault."""
     try:
         tree = SANDBOX.parse(template)
         filters = tuple(_unknown(tree, nodes.Filter, SANDBOX.filters, "string"))
         tests = tuple(_unknown(tree, nodes.Test, SANDBOX.tests, "none"))
         free = find_undeclared_variables(tree)
         stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
-        found = _Reader(frozenset(free - stored - _OWN))
+        found = _Reader(frozenset(free - stored - given - _OWN))
         found.read(tree, frozenset())
     except TemplateSyntaxError as fault:
         return TemplateNames(fault=syntax_fault(fault, template))
