@@ -23,7 +23,7 @@ from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.context.strategy import Strategy, parse
-from workbench.context.tokens import Counter, OneByOne, Tally
+from workbench.context.tokens import Counter, OneByOne, SentBack, Tally
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path
 
@@ -60,6 +60,9 @@ class WordCounter:
 
     def recounts(self, model: str) -> bool:
         return True
+
+    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
+        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         return len(text.split())

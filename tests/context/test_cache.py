@@ -64,6 +64,16 @@ def test_openai_caches_from_1024_tokens_in_steps_of_128() -> None:
     assert (found[3].break_at, found[3].reason, found[3].written) == (5, "", 0)
 
 
+def test_deepseek_caches_an_answer_behind_its_request() -> None:
+    made = calls("selective", 2)
+    requests, answers = (
+        forecasts(made, replace(OPENAI, rule=CacheRule("deepseek", 64, 1, 3600.0, answers=each)))[1].cached
+        for each in (False, True)
+    )
+    assert requests == made[0].prefix_tokens[-1]
+    assert answers == made[1].prefix_tokens[len(made[0].request.messages) + 1] > requests
+
+
 def test_the_parts_add_up_and_are_priced() -> None:
     made = calls("selective", 4)
     last = forecasts(made, OPENAI)[-1]

@@ -12,7 +12,7 @@ from workbench.context.assembly import Grade, Request
 from workbench.context.cache import CacheRule, Price
 from workbench.context.message import Message, canonical
 from workbench.context.place import Place
-from workbench.context.tokens import OneByOne, Tally
+from workbench.context.tokens import OneByOne, SentBack, Tally
 from workbench.engine.contracts import (
     Answer,
     Images,
@@ -206,6 +206,9 @@ class Words:
 
     def recounts(self, model: str) -> bool:
         return True
+
+    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
+        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         return len(text.split())

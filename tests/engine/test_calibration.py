@@ -15,6 +15,7 @@ from workbench.context.assembly import Assembly, Grade
 from workbench.context.cache import Expected
 from workbench.context.message import Message
 from workbench.context.strategy import Strategy, parse
+from workbench.context.tokens import SentBack
 from workbench.engine.forecasting import Calibration
 from workbench.engine.journal.usage import Usage
 
@@ -169,6 +170,26 @@ def test_what_the_provider_stated_of_the_answer_counts_for_it() -> None:
     calibration.said(answer, Usage(5_000, own + 9))
     found = calibration.expect(second, "same", SHARE)
     assert found.tokens == 5_000 + own + 9 + 4 + second.entries[-1].tokens_sent
+
+
+@pytest.mark.parametrize(("low", "high", "beside"), [(0, 1_000, 7), (0, 10, None), (900, 1_000, None)])
+def test_an_answer_counts_as_stated_if_it_can_have_gone_back_whole(low: int, high: int, beside: int | None) -> None:
+    calibration, (first, second) = Calibration(), growing(2)
+    answer, own = second.request.messages[-2], second.entries[-2].tokens_sent
+    learn(calibration, first, Usage(5_000, 400))
+    calibration.said(answer, Usage(5_000, 400), SentBack(7, low, high))
+    found = calibration.expect(second, "same", SHARE).tokens - 5_000 - second.entries[-1].tokens_sent
+    assert found == (own if beside is None else 400 + beside)
+
+
+def test_the_reasoning_of_an_answer_without_calls_counts_where_the_model_keeps_it() -> None:
+    calibration, (first, second) = Calibration(), growing(2)
+    answer = replace(second.request.messages[-2], tool_calls=(), extra={"thinking_blocks": [{"type": "thinking"}]})
+    entries = tuple(one._replace(sent=answer) if one is second.entries[-2] else one for one in second.entries)
+    learn(calibration, first, Usage(5_000, 400))
+    calibration.said(answer, Usage(5_000, 400), SentBack(0, 0, 10, keeps=True))
+    found = calibration.expect(replace(second, entries=entries), "same", SHARE).tokens
+    assert found == 5_000 + 400 + second.entries[-1].tokens_sent
 
 
 def test_reasoning_does_not_go_back_with_an_answer() -> None:

@@ -406,3 +406,15 @@ def test_googles_usage_without_cached_tokens_says_that_there_were_none() -> None
     asked = {"model": "gemini-2.5-flash", "contents": [{"role": "user", "parts": [{"text": "Well?"}]}]}
     state, _ = imported({"request": asked, "response": response})
     assert state.calls[0].usage.cached == 0
+
+
+def test_the_marks_of_a_request_in_an_inspect_log_are_kept() -> None:
+    """The log holds its own form of the messages, and the request as it was sent."""
+    body = copy.deepcopy(EXAMPLES["inspect"])
+    mark = {"cache_control": {"type": "ephemeral"}}
+    for event in body["samples"][0]["events"]:
+        said = [{"type": "text", "text": OPENAI[1]["content"], **mark}]
+        event["call"] = {"request": {"system": [{"type": "text", "text": SYSTEM, **mark}], "messages": []}}
+        event["call"]["request"]["messages"].append({"role": "user", "content": said})
+    state, _ = imported(body)
+    assert [call.parameters["cache_control"]["at"] for call in state.calls] == [["system", "last"]] * 2

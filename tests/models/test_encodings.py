@@ -382,6 +382,84 @@ def test_the_model_tells_whether_reasoning_that_goes_back_is_counted(model: str,
     assert COUNTER.recounts(model) == counted
 
 
+@pytest.mark.parametrize(
+    ("model", "names", "counted", "result", "grown"),
+    [
+        ("gpt-4o", ["bash"], 146, 6, 159),
+        ("gpt-4o", ["get_weather_in_city"], 17, 2, 29),
+        ("gpt-4o", ["get_country", "get_product_name"], 40, 5, 59),
+        ("gpt-5.4-mini", ["get_exchange_rate"], 24, 8, 44),
+        ("claude-sonnet-4-5", ["get_capital"], 50, 1, 63),
+        ("claude-sonnet-4-5", ["get_weather", "get_elevation"], 91, 3, 160),
+        ("claude-3-5-sonnet-20241022", ["python"], 321, 12, 341),
+        ("gemini-3-flash-preview", ["get_thing"], 50, 10, 67),
+        ("deepseek-reasoner", ["get_name"], 63, 3, 78),
+        ("mistral-large-latest", ["get_weather"], 12, 7, 23),
+        ("us.amazon.nova-lite-v1:0", ["add"], 13, 1, 42),
+    ],
+)
+def test_an_answer_and_the_results_of_its_calls_have_the_tokens_that_providers_reported(
+    model: str, names: list[str], counted: int, result: int, grown: int
+) -> None:
+    """``counted``: tokens of the answer. ``result``: those of the text of all results. ``grown``: by how much the next
+    request was larger."""
+    answer = Message("assistant", "", tuple(ToolCall(f"c{i}", name, "{}") for i, name in enumerate(names)))
+    empty = COUNTER.message(Message("tool", "", tool_call_id="c0"), model)[0]
+    found = counted + COUNTER.sent_back(answer, model).beside + len(names) * empty + result
+    assert abs(found - grown) <= 2
+
+
+@pytest.mark.parametrize(
+    ("model", "counted", "whole"),
+    [
+        ("gpt-4o", 40, True),
+        ("gpt-4o", 158, False),
+        ("gpt-4o", 4, False),
+        ("claude-3-5-sonnet-20241022", 70, True),
+        ("claude-3-5-sonnet-20241022", 160, False),
+        ("claude-fable-5", 400, True),
+        ("some-other-model", 90, True),
+        ("some-other-model", 400, False),
+    ],
+)
+def test_what_is_counted_of_an_answer_tells_whether_it_goes_back_whole(model: str, counted: int, whole: bool) -> None:
+    """Claude's reasoning may go back without a record showing it; models without reasoning have none to go back."""
+    answer = Message("assistant", "", (ToolCall("c1", "submit", '{"answer": "one two three four five six seven"}'),))
+    text = Message(
+        "assistant", "A longer text beside it, which is sent back as well, word for word.", answer.tool_calls
+    )
+    found = COUNTER.sent_back(text, model)
+    assert (found.low <= counted <= found.high) == whole
+
+
+def test_what_a_forced_call_begins_with_is_counted_when_it_goes_back() -> None:
+    answer = Message("assistant", "", (ToolCall("c1", "add", "{}"),))
+    free, forced = (COUNTER.sent_back(answer, "claude-sonnet-4-5", forced=each).beside for each in (False, True))
+    assert forced - free == 14
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        ("claude-sonnet-4-6", True),
+        ("claude-opus-5", True),
+        ("claude-opus-4-5", True),
+        ("claude-sonnet-4-5", False),
+        ("claude-opus-4-1", False),
+        ("gpt-5", False),
+    ],
+)
+def test_the_model_tells_whether_the_reasoning_of_earlier_turns_stays(model: str, kept: bool) -> None:
+    assert COUNTER.sent_back(Message("assistant", "Yes."), model).keeps == kept
+
+
+def test_gemini_2_counts_no_punctuation_of_calls_and_results() -> None:
+    """As Google counted a result and a call of Gemini 2.0 Flash."""
+    result = Message("tool", '{"return_value": "hello"}', tool_call_id="c1", name="bar")
+    assert COUNTER.message(result, "gemini-2.0-flash")[0] in (5, 6)
+    assert COUNTER.message(result, "gemini-2.5-flash")[0] == 10
+
+
 def test_a_schema_of_the_answer_has_the_tokens_of_its_provider() -> None:
     schema = '{"properties":{"name":{"type":"string"}},"type":"object"}'
     beside = {

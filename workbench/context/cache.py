@@ -34,6 +34,8 @@ class CacheRule(Struct, frozen=True):
     """Whether only what the request marks is cached (``cache_control``); else the provider caches by itself."""
     given: bool = False
     """Whether a person gave the lifetime, which then holds for every mark."""
+    answers: bool = False
+    """Whether an answer is cached behind its request, for a request that goes on with it."""
     seen: int | None = None
     """Tokens from which the provider was seen to cache, below what it states; None if it keeps to its minimum."""
 
@@ -259,7 +261,8 @@ class PrefixCache:
             shared = self._marked(assembly, marks, now, given)
         else:
             shared = self._shared(assembly, now - rule.lifetime)
-        reusable = self._tokens(assembly, shared, expected) if shared >= 0 else 0
+        behind = shared + 1 if rule.answers and self._answered(assembly, shared) else shared
+        reusable = self._tokens(assembly, behind, expected) if shared >= 0 else 0
         cached = 0
         if rule.provider != "none" and reusable >= max(rule.minimum, 1):
             cached = min(reusable // rule.step * rule.step, expected.tokens)
@@ -301,6 +304,11 @@ class PrefixCache:
             cost_low=_cost(price, low, possible if unsure else cached, written, hour),
             cost_high=None if high is None else _cost(price, high, *((0, kept) if unsure else (cached, written)), hour),
         )
+
+    def _answered(self, assembly: Assembly, shared: int) -> bool:
+        """Returns whether the shared messages are the last request, and its answer follows them."""
+        messages = assembly.request.messages
+        return 0 < shared == len(self._latest) - 1 and shared < len(messages) and messages[shared].role == "assistant"
 
     def _tokens(self, assembly: Assembly, shared: int, expected: Expected) -> int:
         """Tokens of a prefix: as the provider stated them, else as expected."""

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from workbench.context.assembly import Grade
 from workbench.context.message import Message
 
 T = TypeVar("T")
+
+
+class SentBack(NamedTuple):
+    """What an answer has as part of later requests, by the tokens that its provider counted when it made it."""
+
+    beside: int
+    """Tokens beyond those of the answer, with what the results of its calls have more or less than by our count."""
+    low: float
+    """The fewest tokens that were counted if it goes back whole."""
+    high: float
+    """The most, without reasoning that goes back."""
+    keeps: bool = False
+    """Whether its reasoning goes back and is counted also where it calls no tools."""
+
+    @classmethod
+    def usual(cls, own: int) -> SentBack:
+        """For a model of which no more is known. ``own``: our count of the answer."""
+        return cls(4, 0.5 * own - 14, 2.0 * own + 60)
 
 
 class Tally(Protocol):
@@ -86,6 +104,10 @@ class Counter(Protocol):
     def recounts(self, model: str) -> bool:
         """Returns whether the reasoning that goes back with an answer counts while its tools run, as far as the model
         tells."""
+        ...
+
+    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
+        """Returns what is known of an answer as part of later requests. ``forced``: it had to call a tool."""
         ...
 
     def text(self, text: str, model: str) -> int:

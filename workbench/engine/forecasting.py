@@ -13,13 +13,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.context.assembler import is_forced
 from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
 from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, Prices
 from workbench.context.marks import LIVE_MARKS, NO_MARKS, Marks
 from workbench.context.message import Message, canonical
 from workbench.context.place import Place
 from workbench.context.remembered import forget_oldest, remember
-from workbench.context.tokens import Counter
+from workbench.context.tokens import Counter, SentBack
 from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.engine.journal.usage import Usage
 
@@ -126,7 +127,8 @@ class Forecaster:
         calibration, seed = self._calibration, assembly.prefix_digests[0]
         exact, tools, overhead = assembly.grade is Grade.EXACT, assembly.tools_tokens, assembly.overhead_tokens
         calibration.learn(assembly.entries, seed, tools, overhead, usage, exact=exact)
-        calibration.said(answer, usage)
+        forced = is_forced(assembly.request.parameters.get("tool_choice"))
+        calibration.said(answer, usage, self._counter.sent_back(answer, self._model, forced=forced))
         self._cache.answered(assembly, usage.cached, usage.written)
         self._largest = max(self._largest, usage.input or 0)
 
@@ -164,11 +166,11 @@ def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, in
     return counter.unseen(model, tools=tools, beside=tools + assembly.overhead_tokens)
 
 
-def thinks(answer: Message) -> bool:
+def thinks(answer: Message, *, always: bool = False) -> bool:
     """Returns whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic and
     OpenAI, until the tools that it called have answered and it has said what came of it; at Google, by the signature
-    of a call."""
-    if not answer.tool_calls:
+    of a call. ``always``: the model keeps that of each answer."""
+    if not answer.tool_calls and not always:
         return False
     blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
     kinds = [str(block.get("type", "")) for block in blocks if isinstance(block, Mapping)]
@@ -284,8 +286,6 @@ class PastCalls:
 
 _REASONING = ("reasoning", "thinking_blocks", "reasoning_content", "reasoning_details")
 """The fields of an answer that keep the model's reasoning, in the forms of providers and tools."""
-_BESIDE = 4
-"""Tokens of an answer that is sent back, beyond those that the provider counted when it made it: its role and ends."""
 _PRIOR = 150.0
 """Tokens that must have been counted before the measured ratio weighs as much as the known ratio of the encoding."""
 _SLOPES = (0.4, 2.5)
@@ -357,9 +357,9 @@ class Calibration:
         """The most tokens of reasoning that goes back with the answers among them."""
         self._weights: dict[str, float] = {}
         """Tokens of a message as the provider counts it, by ``body_hash``."""
-        self._said: dict[str, tuple[int, bool]] = {}
-        """Output tokens of an answer without its stated reasoning, by ``body_hash``, and whether reasoning goes back
-        with it."""
+        self._said: dict[str, tuple[int, bool, SentBack | None]] = {}
+        """Output tokens of an answer without its stated reasoning, by ``body_hash``, whether reasoning goes back with
+        it, and what is known of it as part of a request."""
         self._doubtful: dict[str, int] = {}
         """Stated tokens of reasoning that goes back with an answer, by ``body_hash``."""
         self._signed: dict[str, None] = {}
@@ -401,11 +401,11 @@ class Calibration:
         remember(self._anchors, seed, kept, _MOST_SEEDS)
         kept.append(Anchor(entries, usage.input, sums, overhead, exact and self._trusts))
 
-    def said(self, answer: Message, usage: Usage) -> None:
+    def said(self, answer: Message, usage: Usage, back: SentBack | None = None) -> None:
         """Learn from an answer. An answer is skipped if its reasoning is not sent back and the provider (Anthropic)
-        does not say how many of its tokens that was.
+        does not say how many of its tokens that was. ``back``: what is known of it as part of a request.
         """
-        thinking = thinks(answer)
+        thinking = thinks(answer, always=back is not None and back.keeps)
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
             reasoning, digest = usage.reasoning or 0, answer.body_hash
@@ -415,7 +415,7 @@ class Calibration:
                     remember(self._signed, digest, None, _MOST_MESSAGES)
             elif reasoning and any(answer.extra.get(name) for name in _REASONING):
                 remember(self._uncounted, digest, reasoning, _MOST_MESSAGES)
-            remember(self._said, digest, (max(usage.output - reasoning, 0), thinking), _MOST_MESSAGES)
+            remember(self._said, digest, (max(usage.output - reasoning, 0), thinking, back), _MOST_MESSAGES)
 
     def _learn_growth(self, before: Anchor, entries: tuple[Entry, ...], counted: int) -> None:
         """Learn from the tokens by which the provider's count grew between two requests."""
@@ -711,11 +711,13 @@ class Calibration:
             return weight
         if entry.grade is Grade.EXACT and self._trusts:
             return entry.tokens_sent
-        stated, thinking = self._said.get(digest, (0, False))
-        own = entry.tokens_sent
+        stated, thinking, back = self._said.get(digest, (0, False, None))
+        if not stated:
+            return None
+        back = back or SentBack.usual(entry.tokens_sent)
         stated += self._doubtful.get(digest, 0) if self._recounts else 0
-        if stated and 0.5 * own - 10 <= stated + _BESIDE and (thinking or stated <= 2 * own + 60):
-            return stated + _BESIDE
+        if back.low <= stated and (thinking or stated <= back.high):
+            return stated + back.beside
         return None
 
 

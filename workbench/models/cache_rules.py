@@ -18,8 +18,8 @@ RULES: Mapping[str, CacheRule] = {
     "anthropic": CacheRule("anthropic", 1024, 1, 300.0, writes=True, opt_in=True),
     # Google, guide "Context caching", section "Implicit caching".
     "gemini": CacheRule("gemini", 2048, 1, 300.0, seen=128),
-    # DeepSeek, guide "Context caching": in units of 64 tokens, for hours.
-    "deepseek": CacheRule("deepseek", 64, 64, 3600.0),
+    # DeepSeek, guide "Context caching": in units of 64 tokens, for hours; the end of an answer begins a unit, too.
+    "deepseek": CacheRule("deepseek", 64, 64, 3600.0, answers=True),
     "xai": CacheRule("xai", 1024, 1, 300.0, seen=1),
     "moonshot": CacheRule("moonshot", 1024, 1, 300.0, seen=1),
     "zai": CacheRule("zai", 1024, 1, 300.0, seen=1),

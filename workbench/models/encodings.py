@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Any, TypeVar
 
 from workbench.context.assembly import Grade
 from workbench.context.message import Message, TextPart, canonical
 from workbench.context.remembered import remember
-from workbench.context.tokens import Tally
+from workbench.context.tokens import SentBack, Tally
 from workbench.models.batch_counter import BatchCounter, Counted, counted_together
 from workbench.models.bundled import encodings_folder
 from workbench.models.families import Encoding, Family, family, image_tokens
@@ -62,7 +64,7 @@ class Encodings:
         kind = family(model)
         counts, digest = self._counts(kind), message.body_hash
         if (known := counts.get(digest)) is None:
-            texts = [self._encoded(text, kind) for text in _texts(message)]
+            texts = [self._encoded(text, kind) for text in _texts(message, kind)]
             known = counts[digest] = _with(texts, kind, *self._beside(message, kind))
         return known
 
@@ -114,6 +116,23 @@ class Encodings:
 
     def recounts(self, model: str) -> bool:
         return family(model).recounts and not model.startswith("vertex_ai/")
+
+    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
+        kind, calls = family(model), answer.tool_calls
+        own, again = self.message(answer, model)[0], kind.again
+        beside: float = again.text
+        if len(calls) == 1:
+            beside = again.call + (self._encoded(calls[0].name, kind)[0] if again.names else 0)
+        elif calls:
+            beside = again.several[0] + again.several[1] * len(calls)
+        usual = SentBack.usual(own)
+        low, high = usual.low, usual.high
+        if again.share is not None:
+            low = again.share[0] * own - 2 * again.apart - 2
+            high = again.share[1] * own + again.apart + 15 * max(len(calls) - 1, 0)
+        if calls and again.hides:
+            high = inf
+        return SentBack(round(beside) + (again.forced if forced and calls else 0), low, high, again.keeps)
 
     def text(self, text: str, model: str) -> int:
         kind = family(model)
@@ -186,7 +205,7 @@ class _Tally:
         self._digests.append(digest)
         if digest in self._known or digest in self._fresh:
             return
-        texts = _texts(message)
+        texts = _texts(message, self._kind)
         self._fresh[digest] = len(texts), *self._encodings._beside(message, self._kind)
         for text in texts:
             self._together.add(text)
@@ -218,12 +237,17 @@ def _with(texts: Iterable[Counted], kind: Family, tokens: int, grade: Grade) -> 
     return tokens + (inside if kind.scale == 1.0 else round(kind.scale * inside)), grade
 
 
-def _texts(message: Message) -> list[str]:
+_PUNCTUATION = re.compile(r"""[{}\[\]":,\s]+""")
+
+
+def _texts(message: Message, kind: Family) -> list[str]:
     """All that is counted of a message, in order."""
     content = message.content
     texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextPart)]
+    if kind.bare and message.role == "tool":
+        texts = [_PUNCTUATION.sub(" ", text).strip() if text.startswith(("{", "[")) else text for text in texts]
     for call in message.tool_calls:
-        texts += (call.name, call.arguments)
+        texts += (call.name, _PUNCTUATION.sub(" ", call.arguments).strip() if kind.bare else call.arguments)
     return [*texts, message.name] if message.name else texts
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.engine.model_name import split_effort, unescaped
 from workbench.models.toolspace import declaration_tokens, notation_tokens, signature_tokens
@@ -141,6 +142,46 @@ ANTHROPIC_46 = ToolPrompt(497, 589)
 use system prompt, in its latest edition that lists the model."""
 
 
+class Again(Struct, frozen=True):
+    """Tokens of an answer as part of later requests, beyond those that its provider counted when it made it, together
+    with what the results of its calls have more or less than by our count. Measured on recordings of conversations
+    whose usage the providers state."""
+
+    text: int = 4
+    """Of one without tool calls."""
+    call: int = 4
+    """Of one with a single call."""
+    several: tuple[float, float] = (4.0, 0.0)
+    """Of one with several calls, and further ones for each of them."""
+    names: bool = False
+    """Whether the name of a single tool is counted once more, with its result."""
+    forced: int = 0
+    """Further ones if the model had to call a tool: the begin of the call is then no part of the answer."""
+    share: tuple[float, float] | None = None
+    """How the tokens of an answer that goes back whole relate to our count at least and at most; None if that is not
+    known."""
+    apart: int = 15
+    """Tokens by which they may lie beyond that."""
+    hides: bool = False
+    """Whether reasoning goes back with calls that a record may not show."""
+    keeps: bool = False
+    """Whether reasoning goes back, and is counted, also without calls."""
+
+
+_O200K = Again(4, 2, (4.0, 1.0), names=True, share=(0.85, 1.15), apart=5)
+"""Measured on 250 turns of gpt-4o and gpt-4.1."""
+_GPT_5 = Again(4, 5, (4.0, 1.0), names=True)
+"""Measured on 17 turns of gpt-5-mini to gpt-5.6."""
+_CLAUDE_3 = Again(0, -8, (8.0, 10.5), forced=14, share=(0.6, 1.35))
+_CLAUDE = Again(0, -4, (12.0, 10.5), forced=14, hides=True)
+"""Measured on 70 turns of Claude 3.7 to 4.6."""
+_CLAUDE_KEEPS = replace(_CLAUDE, keeps=True)
+"""From Opus 4.5 and Sonnet 4.6 on, the reasoning of earlier turns stays (Anthropic's guide "Extended thinking")."""
+_KEEPING = re.compile(r"claude-(?:opus-4-[5-9]|sonnet-4-[6-9]|haiku-4-[6-9])|claude$")
+_GEMINI = Again(0, 6, (3.5, 2.5))
+"""Measured on 110 turns of Gemini 2.5 and 3."""
+
+
 class Family(Struct, frozen=True):
     """How the models whose names begin with ``prefix`` count."""
 
@@ -180,6 +221,10 @@ class Family(Struct, frozen=True):
     """Tokens by which the prompt for tools may be smaller than ``tools`` says: providers change it within a model."""
     recounts: bool = True
     """Whether reasoning that goes back with an answer is counted while its tools run."""
+    again: Again = Again()
+    """An answer that is sent back."""
+    bare: bool = False
+    """Whether the punctuation of JSON in calls and results is not counted."""
     unseen: tuple[int, int] = (80, 350)
     """Tokens that a provider may add to a first request without and with tools, and does not show: a prompt of its own,
     a date, how to call tools. Up to so many were found on recordings of Bedrock, Cohere and DeepSeek.
@@ -212,11 +257,19 @@ def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
         fewer=max(max(tools.auto, tools.forced) - _SMALLEST, 0),
         unseen=(40, 40),
         measured=True,
+        again=_again_of_claude(prefix),
     )
 
 
+def _again_of_claude(prefix: str) -> Again:
+    """A model of Anthropic before 3.7 does not reason. ``claude-3`` stands for the last of these and for 3.7."""
+    if re.match(r"claude-(?:2|3-(?:opus|sonnet|haiku|5))", prefix):
+        return _CLAUDE_3
+    return _CLAUDE_KEEPS if _KEEPING.match(prefix) else _CLAUDE
+
+
 def _openai(prefix: str, image: Formula, encoding: Encoding = "o200k_base") -> Family:
-    return Family(prefix, encoding, True, image, unseen=(0, 0), measured=True)
+    return Family(prefix, encoding, True, image, unseen=(0, 0), measured=True, again=_O200K)
 
 
 def _reasoning(prefix: str, image: Formula) -> Family:
@@ -229,6 +282,7 @@ def _reasoning(prefix: str, image: Formula) -> Family:
         "notation": notation,
         "unseen": (4, 4),
         "measured": True,
+        "again": _GPT_5,
     }
     return Family(prefix, "o200k_base", False, image, **known)
 
@@ -250,6 +304,8 @@ def _gemini(prefix: str, image: Formula) -> Family:
     shown = signature_tokens if prefix in _SIGNATURES else declaration_tokens
     counts: dict[str, Any] = {"system": 1, "schema": None, "shown": shown, "unseen": (8, 24)}
     counts["recounts"] = prefix == "gemini-3"
+    counts["bare"] = prefix in _SIGNATURES
+    counts["again"] = Again(0, 0) if prefix in _SIGNATURES else _GEMINI
     return Family(prefix, "o200k_base", False, image, 1.0, (0.85, 1.2), 1, 0, 5, **counts)
 
 
@@ -295,6 +351,7 @@ FAMILIES: tuple[Family, ...] = (
     _claude("claude-3-haiku", ToolPrompt(264, 340)),
     _claude("claude-3-5-haiku", ToolPrompt(264, 355)),
     _claude("claude-3-5-sonnet-20240620", ToolPrompt(294, 261)),
+    _claude("claude-3-5", ANTHROPIC_3),
     _claude("claude-3", ANTHROPIC_3),
     _claude("claude-opus-4-5", ANTHROPIC_45),
     _claude("claude-opus-4-6", ANTHROPIC_46),
@@ -316,7 +373,9 @@ FAMILIES: tuple[Family, ...] = (
     Family("meta-llama", "cl100k_base"),
     Family("qwen", "cl100k_base"),
     Family("qwq", "cl100k_base"),
-    Family("deepseek", "cl100k_base"),
+    Family("deepseek", "cl100k_base", again=Again(0, 8, (4.0, 4.0))),
+    Family("mistral", "o200k_base", again=Again(-2, 0, (0.0, 0.0))),
+    Family("nova", "o200k_base", again=Again(0, 24, (24.0, 0.0))),
 )
 """The first prefix that fits counts."""
 
@@ -324,7 +383,7 @@ OTHER = Family("", "o200k_base")
 
 
 _SELLER = re.compile(
-    r"^(?:(?:us|eu|apac|jp|au|ca|us-gov|global)\.)?(?:anthropic|meta|mistral|openai|google|qwen|deepseek)\."
+    r"^(?:(?:us|eu|apac|jp|au|ca|us-gov|global)\.)?(?:anthropic|amazon|meta|mistral|openai|google|qwen|deepseek)\."
 )
 """Beginning of a Bedrock name: the region and the model's maker."""
 

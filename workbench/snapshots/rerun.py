@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from workbench.context.assembler import answer_schema, has_to_think
 from workbench.context.assembly import Entry, Grade
 from workbench.context.message import Message, canonical, sha256
-from workbench.context.tokens import Counter, OneByOne, Tally
+from workbench.context.tokens import Counter, OneByOne, SentBack, Tally
 from workbench.engine.contracts import Ports
 from workbench.engine.definition import Definition, Options, Parent
 from workbench.engine.journal.event import Event
@@ -98,6 +98,9 @@ class RecordedCounter:
 
     def recounts(self, model: str) -> bool:
         return True
+
+    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
+        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         return self._real.text(text, model)

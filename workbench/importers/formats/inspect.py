@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from workbench.context.marks import Marks
 from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
-from workbench.importers.exchanges import answer_of, finish_of
+from workbench.importers.exchanges import answer_of, finish_of, given_of, marks_in
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, linear, threads_of, unanswered
 from workbench.importers.usage import usage_of
@@ -108,6 +109,7 @@ def _observed(event: Mapping[str, Any], pool: Sequence[Any], remarks: Remarks) -
     if event.get("tools"):
         config["tool_choice"] = event.get("tool_choice", "auto")
     given = tuple(read_messages(bodies, remarks, "input"))
+    call = replace(call, marks=_marks(mapping(mapping(event.get("call")).get("request")), len(given)))
     error = as_text(event.get("error") or output.get("error"))[:500]
     if error or not choices:
         fault = error or "its event holds no answer"
@@ -122,6 +124,16 @@ def _observed(event: Mapping[str, Any], pool: Sequence[Any], remarks: Remarks) -
         tool_schemas(event.get("tools")),
         config,
     )
+
+
+def _marks(request: Mapping[str, Any], messages: int) -> Marks | None:
+    """The cache marks of the request as it was sent, which a log may hold beside its input of so many ``messages``."""
+    said = read_messages(given_of(request) or [], Remarks(), "request")
+    found = marks_in(request, said)
+    if found is None or len(said) == messages:
+        return found
+    # The two are cut into messages otherwise, so a place in the middle of one is none in the other.
+    return Marks(tuple(place for place in found.at if isinstance(place, str)), found.ttl)
 
 
 def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
