@@ -38,6 +38,7 @@ def undefined(template: str) -> tuple[tuple[str, int, int], ...]:
         ("{% macro m(a) %}[{{ a }}]{% endmacro %}{{ m(3) }}", "[3]"),
         ("{% set ns = namespace(n=0) %}{% for i in range(4) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}", "6"),
         ("{{ {'a': '<é>'} | tojson }}", '{"a": "<é>"}'),
+        ("{% set x = '[1, {\"a\": 2}]' | from_json %}{{ x[1].a }}{{ [3] | from_json | first }}", "23"),
         ("{{ input.items | map('upper') | list }}", "['X', 'Y']"),
         ("{{ input.items | map('upper') }} {{ input.items | reject('eq', 'x') }}", "['X', 'Y'] ['y']"),
         ("{% for k, v in input.nested.items() %}{{ k }}={{ v }}{% endfor %}", "key=None"),

@@ -31,6 +31,10 @@ class Member(Struct, frozen=True):
         return self.cascade.cascade_id if self.cascade else self.ref
 
 
+_ENDINGS = (".yaml", ".yml", ".json")
+"""Of the files of cascades."""
+
+
 class Family:
     """The children of one cascade, read through its surroundings, each file once."""
 
@@ -44,9 +48,12 @@ class Family:
         return self._around.read is not None and self._around.read(ref) is None
 
     def elsewhere(self, ref: str) -> str:
-        """The longest end of a path that leads to a file, if the whole path does not; empty if none does."""
-        parts = PurePosixPath(ref).parts
-        ends = ("/".join(parts[start:]) for start in range(1, len(parts)))
+        """The longest end of a path that leads to a file, if the whole path does not, and for a cascade with another
+        ending; empty if none does."""
+        path = PurePosixPath(ref)
+        endings = [path.suffix, *(one for one in _ENDINGS if path.suffix in _ENDINGS and one != path.suffix)]
+        named = (path.with_suffix(ending).parts for ending in endings if path.name)
+        ends = ("/".join(parts[start:]) for parts in named for start in range(len(parts)))
         return next((end for end in ends if self._around.read is not None and self._around.read(end) is not None), "")
 
     def recursion(self, ref: str) -> tuple[str, ...]:

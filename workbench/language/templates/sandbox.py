@@ -182,6 +182,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         for name in _DROPPED_FILTERS:
             self.filters.pop(name, None)
         self.filters["tojson"] = _to_json
+        self.filters["from_json"] = _from_json
         self.filters["format"] = _format
         self.filters = {name: _guarded(name, function) for name, function in self.filters.items()}
 
@@ -454,6 +455,16 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _to_json(value: Any, indent: int | None = None) -> str:
     """JSON text without HTML escapes; an undefined value is null."""
     return json.dumps(value, ensure_ascii=False, indent=indent, default=_json_default)
+
+
+def _from_json(value: Any) -> Any:
+    """The value of a JSON text; any other value as it is. Later editions of the language have this filter."""
+    if isinstance(value, Undefined) or not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as fault:
+        raise ValueError(f"from_json: the text is not JSON ({fault})") from None
 
 
 def _json_default(value: Any) -> Any:

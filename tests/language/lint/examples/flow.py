@@ -149,6 +149,14 @@ FLOW = (
         id="moved",
     ),
     Example(
+        "L306",
+        "- {name: a, instructions: x, sub_cascades: [{ref: «sub/child.json}]}",
+        "- {name: a, instructions: x, sub_cascades: [{ref: sub/child.yaml}]}",
+        LintEnvironment(read=reading({"sub/child.yaml": CHILD})),
+        fix='"sub/child.yaml"',
+        id="another ending",
+    ),
+    Example(
         "L307",
         PARENT.replace("sub/child", "«sub/child"),
         PARENT.replace("sub/child", "sub/leaf"),
