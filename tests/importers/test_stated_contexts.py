@@ -208,6 +208,26 @@ def test_a_compaction_of_a_coding_agents_session_begins_a_context() -> None:
     assert contexts(read(told, "session")) == [[ASK], [ASK, SUMMARY, "And?"]]
 
 
+def test_turns_that_codex_takes_back_are_in_no_later_context() -> None:
+    def item(role: str, text: str) -> dict[str, Any]:
+        content = [{"type": "output_text" if role == "assistant" else "input_text", "text": text}]
+        return {"type": "response_item", "payload": {"type": "message", "role": role, "content": content}}
+
+    def back(turns: int) -> dict[str, Any]:
+        return {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": turns}}
+
+    about = item("user", "<environment_context>here</environment_context>")
+    first = [about, item("user", ASK), item("assistant", ANSWER)]
+    second, third = ([item("user", text), item("assistant", "Yes.")] for text in ("Remove this", "Instead"))
+    around = "<environment_context>here</environment_context>"
+    seen = [[around, ASK], [around, ASK, ANSWER, "Remove this"]]
+    told = read([*first, *second, back(1), *third], "session")
+    assert contexts(told) == [*seen, [around, ASK, ANSWER, "Instead"]]
+    everything = read([*first, *second, back(7), *third], "session")
+    assert contexts(everything) == [*seen, [around, "Instead"]]
+    assert contexts(read([back(1), *first], "session")) == [[around, ASK]], "nothing is there to take back"
+
+
 def test_sub_agents_of_a_session_are_contexts_of_their_own() -> None:
     def line(own: str, parent: str, kind: str) -> dict[str, Any]:
         message = {"role": kind, "content": own}

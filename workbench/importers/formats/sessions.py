@@ -99,7 +99,8 @@ def _contexts(
     """The lines of each context, with the messages that it begins with: a compaction puts a summary in the place of
     what was said before it. Claude Code marks that by a line (``compact_boundary``) and the summary itself, Codex by a
     line that holds the summary or the whole history that replaces the old one. A prompt that follows a line before the
-    last prompt goes back to it: what was said between is no part of what its calls saw."""
+    last prompt goes back to it: what was said between is no part of what its calls saw. Codex says by a line of its own
+    that the last turns are taken back."""
     given: list[Any] = []
     before: list[Mapping[str, Any]] = []
     mine: list[Mapping[str, Any]] = []
@@ -109,11 +110,13 @@ def _contexts(
         is_boundary = line.get("subtype") == "compact_boundary"
         is_summary = line.get("isCompactSummary") is True and any(map(_wrapped, mine))
         if not (is_compacted or is_boundary or is_summary):
-            if (kept := _gone_back_to([*before, *mine], line)) is not None:
+            taken_back = _taken_back([*before, *mine], payload)
+            if (kept := _gone_back_to([*before, *mine], line) if taken_back is None else taken_back) is not None:
                 remarks.add(REWOUND)
                 yield [*given, *_bodies(before, Remarks())], mine
                 before, mine = kept, []
-            mine.append(line)
+            if taken_back is None:
+                mine.append(line)
             continue
         remarks.add(COMPACTED)
         if mapping(line.get("compactMetadata")).get("preservedSegment"):
@@ -125,6 +128,32 @@ def _contexts(
             summary = {"role": "user", "content": as_text(payload.get("message"))}
             given = list(array(replaced)) or [summary]
     yield [*given, *_bodies(before, Remarks())], mine
+
+
+_PREFIXES = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions",
+    "<turn_aborted>",
+    "# AGENTS.md instructions",
+)
+"""How messages begin that Codex itself says in the name of the user."""
+
+
+def _taken_back(lines: Sequence[Mapping[str, Any]], payload: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """The lines of a context that stay if this line takes back the last turns; None for any other line. A turn begins
+    with what a person wrote."""
+    turns = payload.get("num_turns")
+    if payload.get("type") != "thread_rolled_back" or not isinstance(turns, int) or turns < 1:
+        return None
+    prompts = [i for i, one in enumerate(lines) if _is_prompt(one) and not _text(one).lstrip().startswith(_PREFIXES)]
+    return list(lines[: prompts[max(len(prompts) - turns, 0)]]) if prompts else None
+
+
+def _text(line: Mapping[str, Any]) -> str:
+    """The text that a message begins with."""
+    content = _wrapped(line).get("content")
+    return as_text(content if isinstance(content, str) else mapping(next(iter(array(content)), None)).get("text"))
 
 
 def _gone_back_to(lines: Sequence[Mapping[str, Any]], line: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
