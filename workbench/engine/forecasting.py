@@ -128,7 +128,9 @@ class Forecaster:
         exact, tools, overhead = assembly.grade is Grade.EXACT, assembly.tools_tokens, assembly.overhead_tokens
         calibration.learn(assembly.entries, seed, tools, overhead, usage, exact=exact)
         forced = is_forced(assembly.request.parameters.get("tool_choice"))
-        calibration.said(answer, usage, self._counter.sent_back(answer, self._model, forced=forced))
+        # What a model adds to an answer is measured against its provider's count, not against our own.
+        back = self._counter.sent_back(answer, self._model, forced=forced) if usage.input else None
+        calibration.said(answer, usage, back)
         self._cache.answered(assembly, usage.cached, usage.written)
         self._largest = max(self._largest, usage.input or 0)
 
