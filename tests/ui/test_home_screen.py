@@ -109,6 +109,14 @@ async def test_enter_opens_a_cascade_or_a_run_and_h_leads_back(tmp_path: Path) -
         assert it.session.file == tmp_path / "log_triage.yaml"
 
 
+async def test_keys_typed_behind_enter_are_for_the_file_that_it_opens(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("cascade_id: one\nphases:\n  - {name: a, instructions: Hello.}\n")
+    async with home(tmp_path) as (it, _):
+        for key in ("enter", "n"):
+            it.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await it.until(lambda: "PAUSED before a:1" in it.text(), "n went to the list of files")
+
+
 async def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,9 +148,12 @@ async def test_the_snapshots_of_a_folder_without_a_cascade_can_be_looked_at(tmp_
         assert isinstance(it.app.screen, HomeScreen)
 
 
-async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(tmp_path: Path) -> None:
+async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list_and_step(tmp_path: Path) -> None:
+    phases = "".join(f"  - {{name: {name}, instructions: Hello.}}\n" for name in "abcd")
     for name in ("log_triage", "other"):
-        (tmp_path / f"{name}.yaml").write_text(TRIAGE.replace("log_triage", name))
+        (tmp_path / f"{name}.yaml").write_text(f"cascade_id: {name}\nphases:\n{phases}")
+    replies = "".join(f"  {name}: [{{text: Hello.}}]\n" for name in "abcd")
+    (tmp_path / "other.replies.yaml").write_text(f"replies:\n{replies}")
     opened = threading.Event()
     env = {"WORKBENCH_CONFIG_DIR": str(tmp_path / "config"), "WORKBENCH_STATE_DIR": str(tmp_path / "state")}
 
@@ -155,10 +166,13 @@ async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(t
     async with running(app, (120, 40)) as pilot:
         it = Bench(app, pilot)
         assert "n step" not in it.text(), "a list of files opens: its n is another"
-        await pilot.press("j", "enter")
+        await pilot.press("j", "enter", "n", "n", "n")
         opened.set()
         await it.until(lambda: app.session is not None, "nothing was chosen")
         assert it.session.file.name == "other.yaml"
+        await it.until(lambda: "PAUSED before c:1" in it.text(), "a step was lost")
+        await it.press("n")
+        await it.until(lambda: "PAUSED before d:1" in it.text(), "keys are still held")
 
 
 async def test_a_file_that_cannot_be_opened_is_said_and_the_app_stays(tmp_path: Path) -> None:

@@ -204,6 +204,8 @@ class WorkbenchApp(ThemedApp):
             return
         fault = event.worker.error
         words = clean(str(fault)) or type(fault).__name__
+        if event.worker.group == "switch":
+            self.press_early_keys()
         if event.worker.group == "open":
             self.last_words = words
             self.exit(2, return_code=2)
@@ -363,6 +365,15 @@ class WorkbenchApp(ThemedApp):
 
     async def on_prompt_closed(self, event: PromptClosed) -> None:
         await self._early_keys.release()
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether the run that is shown is on its way to its next pause, or to its end."""
+        return self._navigation is not None and bool(self.screen_stack) and self.bench.is_stepping
+
+    def hold_keys(self) -> None:
+        """A file or a run is about to be shown: keys wait for it until ``press_early_keys``."""
+        self._early_keys.hold()
 
     def press_early_keys(self) -> None:
         """There is something now that takes the keys pressed before: press them again."""

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 AT_ONCE = frozenset({"app.palette", "app.help", "app.theme", "app.interrupt", "app.suspend", "app.quit"})
 """Commands that need neither a session nor a workspace."""
+OPENS = frozenset({"list.open"})
+"""Commands that open the row of a list."""
 MOST_SENT = 64
 """Keys that may be on their way at once."""
 PATIENCE = 0.5
 """Seconds after which a screen gets its keys although nothing on it has the focus."""
 MOST_PATIENCE = 5.0
 """Seconds after which keys are given away although earlier ones are still on their way."""
+STEP = 0.02
+"""Seconds between two looks whether an early key was taken, and the step that it began is over."""
 REACTION = 0.3
 """Seconds that a person needs at least to see what opened by itself: what is typed until then is not meant for it."""
 
@@ -35,7 +39,7 @@ class KeyPassed(Message):
     """Follows a key through the widgets to the app: when it is there, the key was taken, or has come up before it."""
 
     def __init__(self, number: int) -> None:
-        """``number``: of the key."""
+        """``number``: of the key; negative behind a key that opens a row."""
         super().__init__()
         self.number = number
 
@@ -60,12 +64,21 @@ class Host(Protocol):
         """The widget that takes keys."""
         ...
 
+    @property
+    def is_stepping(self) -> bool:
+        """Whether the run that is shown is on its way to its next pause, or to its end."""
+        ...
+
     def say(self, text: str) -> None:
         """Show a short message in the last line."""
         ...
 
     def set_timer(self, delay: float, callback: Callable[[], Any]) -> object:
         """Call something after so many seconds."""
+        ...
+
+    def call_later(self, callback: Callable[..., Any], *arguments: Any) -> bool:
+        """Call something when the messages that are there already are taken."""
         ...
 
     def call_after_refresh(self, callback: Callable[..., Any], *arguments: Any) -> bool:
@@ -87,7 +100,13 @@ class EarlyKeys:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._early: list[events.Key] | None = []
-        """Keys pressed before there was a session or a list to choose one from; None once there is."""
+        """Keys pressed before there was a session or a list to choose one from, and those behind them while the first
+        are pressed again; None once all are."""
+        self._pressed_until: float | None = None
+        """When the early key that was pressed again last was typed; None while none is."""
+        self._opening = 0
+        """How many files and runs were about to be shown: what is typed behind each is meant for it."""
+        self._is_opening = False
         self._waiting: list[events.Key] = []
         """Keys typed for a prompt or a screen that does not have the focus yet."""
         self._settled: WeakSet[Screen[Any]] = WeakSet()
@@ -110,7 +129,7 @@ class EarlyKeys:
             return True
         if not isinstance(event, events.Key):
             return False
-        if self._early is not None and self._is_early(event.key):
+        if self._early is not None and self._is_early(event):
             self._early.append(event)
             return True
         if self._opens() or (not event.is_forwarded and (self._waiting or self._overtakes())):
@@ -130,9 +149,25 @@ class EarlyKeys:
 
     async def passed(self, message: KeyPassed) -> None:
         """A key was taken, or is known not to be."""
+        if message.number < 0:
+            if -message.number == self._opening:
+                self.press_early()
+            return
         self._on_the_way.pop(message.number, None)
         if self._waiting and not self._opens():
             await self.release()
+
+    def _hold_for_what_opens(self, target: Widget) -> None:
+        """A row is about to be opened, which its list says by a message: keys wait until that is taken, and longer
+        where it opens a file or a run."""
+        self.hold(PATIENCE)
+        self._host.call_later(self._follow, target, KeyPassed(-self._opening))
+
+    def _follow(self, target: Widget, message: KeyPassed) -> None:
+        if target.is_attached:
+            target.post_message(message)
+        elif -message.number == self._opening:
+            self.press_early()
 
     async def unhandled(self, event: events.Key) -> None:
         """A key that nothing took and whose command would run now: not while something is opening, and not where it
@@ -140,6 +175,9 @@ class EarlyKeys:
         before = self._sent_to(event)
         if self._is_too_soon(event):
             self._leave_out(event)
+        elif self._is_opening and self._early is not None and self._is_early(event):
+            event.prevent_default()
+            self._early.append(event)
         elif self._opens():
             event.prevent_default()
             self._keep(event)
@@ -149,6 +187,8 @@ class EarlyKeys:
                 self._keep(event)
             else:
                 await self._host.on_event(_again(event))
+        elif before is not None and self._is_bound(event, OPENS):
+            self._hold_for_what_opens(before)
 
     # -- screens that open by themselves -----------------------------------------------------------------------------
 
@@ -230,27 +270,57 @@ class EarlyKeys:
 
     # -- before there is anything ------------------------------------------------------------------------------------
 
-    def _is_early(self, name: str) -> bool:
-        """Returns whether a key has to wait for a session, or for a list to choose one from. Those of the app work at
-        once."""
-        stack = self._host.screen_stack
-        if not stack or not (self._host.screen is stack[0] or getattr(self._host.screen, "is_looking", False)):
-            return False
-        at_once = (key.keys.split(",") for key in self._host.keys if key.id in AT_ONCE)
-        return not any(name in (one.strip() for one in names) for names in at_once)
+    def _is_early(self, event: events.Key) -> bool:
+        """Returns whether a key has to wait for a session, for a list to choose one from, or for earlier ones. Those of
+        the app work at once."""
+        if self._is_opening:
+            early = True
+        elif self._pressed_until is not None:
+            early = event.time > self._pressed_until
+        else:
+            stack = self._host.screen_stack
+            early = bool(stack) and (self._host.screen is stack[0] or getattr(self._host.screen, "is_looking", False))
+        return early and not self._is_bound(event, AT_ONCE)
+
+    def _is_bound(self, event: events.Key, commands: frozenset[str]) -> bool:
+        """Returns whether a key is that of one of the commands."""
+        bound = (key.keys.split(",") for key in self._host.keys if key.id in commands)
+        return any(event.key in (one.strip() for one in names) for names in bound)
+
+    def hold(self, patience: float = MOST_PATIENCE) -> None:
+        """A file or a run is about to be shown in the place of what takes keys now: those that come wait for it until
+        ``press_early``, or for ``patience`` (seconds)."""
+        self._opening += 1
+        self._is_opening, self._pressed_until = True, None
+        self._early = self._early or []
+        number = self._opening
+        self._host.set_timer(patience, lambda: self.press_early() if number == self._opening else None)
 
     def press_early(self) -> None:
-        """There is something now that takes the keys pressed before: press them again."""
-        early, self._early = self._early or [], None
-        if early:
-            self._host.call_after_refresh(self._press, early)
+        """There is something now that takes the keys pressed before: press them again, each when what the one before
+        did is on the screen. A key behind one that steps the run waits for the end of the step, as whoever typed it
+        saw neither; when a step takes longer than MOST_PATIENCE, all are pressed."""
+        self._is_opening = False
+        if not self._early:
+            self._early = None
+        elif self._pressed_until is None:
+            self._early.sort(key=lambda key: key.time)
+            self._pressed_until = 0.0
+            self._host.call_after_refresh(self._press_next, monotonic() + MOST_PATIENCE, self._opening)
 
-    def _press(self, keys: list[events.Key]) -> None:
-        """One after the other, each when what the one before did is on the screen."""
-        first, *rest = keys
-        self._host.post_message(_again(first))
-        if rest:
-            self._host.call_after_refresh(self._press, rest)
+    def _press_next(self, until: float, number: int) -> None:
+        if number != self._opening:  # The key that was pressed last opens something: the others wait for that.
+            return
+        if not self._early:
+            self._early = self._pressed_until = None
+        elif self._pressed_until and (self._on_the_way or self._host.is_stepping) and monotonic() < until:
+            self._host.set_timer(STEP, lambda: self._press_next(until, number))
+        else:
+            key = self._early.pop(0)
+            is_late = monotonic() >= until
+            self._pressed_until = key.time
+            self._host.post_message(_again(key))
+            self._host.call_after_refresh(self._press_next, until if is_late else monotonic() + MOST_PATIENCE, number)
 
 
 def _again(key: events.Key) -> events.Key:

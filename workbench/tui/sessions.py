@@ -142,6 +142,10 @@ class Host(Protocol):
         """Read all theme files again."""
         ...
 
+    def hold_keys(self) -> None:
+        """A file or a run is about to be shown: keys wait for it until ``press_early_keys``."""
+        ...
+
     def press_early_keys(self) -> None:
         """Press the keys again that came before there was a session."""
         ...
@@ -246,6 +250,7 @@ class Sessions:
         if same is not None and (found := next(filter(same, self._shown_first()), None)) is not None:
             self._host.in_background(opened.session.close, f"close-{id(opened)}")
             self.show(found, then)
+            self._host.press_early_keys()
             return
         host, bench, before = self._host, self._host.bench, self.tab
         if self.workspace is not None:
@@ -407,6 +412,7 @@ class Sessions:
         """Open a session of a workspace in a tab of its own, or show the tab that ``same`` finds once it is opened. A
         fault is said, and nothing changes."""
         self.keep_view()
+        self._host.hold_keys()
         self._host.in_background(partial(self._make, workspace, make, then, same), "switch")
 
     def _make(
@@ -427,6 +433,7 @@ class Sessions:
         was imported."""
         if (tab := self.tab) is not None:
             self.keep_view()
+            self._host.hold_keys()
             self._host.in_background(partial(self._make_same, tab, dict(self._host.given), then, source), "switch")
 
     def _make_same(self, tab: RunTab, given: Mapping[str, Any], then: Callable[[], object], source: str) -> None:

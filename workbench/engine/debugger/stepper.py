@@ -130,10 +130,15 @@ class Stepper:
     def go(self, mode: Mode) -> bool:
         """Set the mode, and go on if held. From any thread. Returns whether that changes anything: not where the run
         was let go in this mode before and is not held again yet."""
-        changes = mode is not self.mode or self._pause or (self.held is not None and self.held is not self._leaving)
+        changes = mode is not self.mode or self._pause or self.waits
         self.mode, self._pause, self._leaving = mode, False, self.held
         self._wake()
         return changes
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run is held, and nobody has let it go on yet."""
+        return self.held is not None and self.held is not self._leaving
 
     def edit(self, *edits: Edit) -> None:
         """Make edits at the stop where the run is paused; it stays paused there and shows the result. Any thread may

@@ -219,6 +219,16 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Whether the Bench is on top, and nothing is being written in its prompt."""
         return self.app.screen is self and not self.is_writing
 
+    @property
+    def is_stepping(self) -> bool:
+        """Whether the run is on its way to its next pause, to a question or to its end."""
+        if (live := self.live()) is None:
+            return False
+        session, presenter = live
+        state = presenter.state
+        waits = state.held is not None and session.stepper.waits
+        return session.running and not waits and state.current_question() is None
+
     def redraw(self) -> None:
         """Draw every pane and the footer from the state."""
         if (presenter := self.presenter) is None:
