@@ -220,6 +220,11 @@ def test_a_file_that_was_edited_since_is_what_the_change_is_compared_with(worksp
     assert told.json["a"]["totals"] == by_hand["a"]["totals"] != of_the_run["a"]["totals"]
     assert told.json["b"]["totals"] == by_hand["b"]["totals"]
     assert told.json["apply"]["phases"] == ["dig"]
+    changes = cli("diff", "one", "--changes").out
+    assert any(line.strip().startswith("+") and "mask" in line for line in changes.split("\n")), changes
+    told = cli("diff", "one", "--changes", "--json").json
+    assert (told["file"], told["changed"]) == ("dig.yaml", True)
+    assert any(line.startswith("+") and "mask" in line for line in told["diff"].split("\n"))
 
 
 def test_without_consent_nothing_is_written(dug: Cli, workspace: Path) -> None:
@@ -433,6 +438,7 @@ def test_requests_without_marks_break_no_cache_that_they_did_not_have(
         (("one", "-s", "whole", "masked", "--provider", "openai/gtp-5"), "(did you mean 'openai/gpt-5'?)"),
         (("one", "-s", "whole", "masked", "--provider", "cerebras"), "no cache rule is known for 'cerebras'"),
         (("one", "-s", "whole", "masked", "--prices", "gone.yaml"), "gone.yaml: error: cannot be read"),
+        (("one", "one", "--changes"), "--changes goes with one run alone"),
         (("one", "one", "--apply", "A"), "--apply needs --strategies"),
         (("one", "-s", "file", "whole", "--apply", "A"), "'file' is what the file says already"),
     ],

@@ -133,7 +133,7 @@ phases:
             ("phases/0/soundings/human_eval/require_reasoning", True, "Why attempt 2 (candidate s1)?"),
             ("phases/0/soundings/human_eval/timeout_seconds", 7, '"timeout": 7'),
             ("phases/0/soundings/human_eval/capture_for_training", False, '"untold": true'),
-            ("phases/0/soundings/human_eval/capture_rejected_reasons", True, "Why not 1, 3 (candidates s0, s2)?"),
+            ("phases/0/soundings/human_eval/capture_rejected_reasons", True, "Why not 1 (s0), 3 (s2)?"),
             (
                 "phases/0/soundings",
                 {"factor": 2, "evaluator": "hybrid", "llm_prefilter_instructions": "Keep {{ input.topic }}"},

@@ -71,8 +71,8 @@ def test_outputs_are_shown_in_the_form_that_the_file_names() -> None:
 
 
 def test_reasons_against_the_others_are_asked_for_once_and_kept() -> None:
-    played = chosen(["Attempt 2: dark", "1: too bright; 3: the same"], capture_rejected_reasons=True)
-    assert asked(played, 1)["question"].startswith("Why not 1, 3 (candidates s0, s2)?")
+    played = chosen(["Attempt 2: dark", "1: too bright; s2: the same"], capture_rejected_reasons=True)
+    assert asked(played, 1)["question"].startswith("Why not 1 (s0), 3 (s2)? One reason for all, or one for each: s0: …")
     assert evaluation(played)["rejected"] == {"0": "too bright", "2": "the same"}
     assert (evaluation(played)["offered"], evaluation(played)["reason"]) == ([0, 1, 2], "dark")
     assert comparable(replayed(played)[0]) == comparable(played.events)

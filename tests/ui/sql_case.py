@@ -93,12 +93,14 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     await it.press("escape")
     await it.app.workers.wait_for_complete()
     seen["back"] = it.app.screen is it.screen
+    shown = at.screen.answer
     await it.press("Q")
     await it.until(lambda: isinstance(it.app.screen, SqlScreen) and it.app.screen._tables)
     again = it.app.screen
     assert isinstance(again, SqlScreen)
     seen["kept"] = again.area.plain_text
     seen["found again"] = screen_text(it.app)
+    seen["same result"] = shown is not None and Console(it, again).rows.table is shown.table
     await it.press("alt+a", *"SELECT 9", "escape")
     await it.until(lambda: it.app.screen is it.screen)
     await it.app.workers.wait_for_complete()

@@ -138,6 +138,10 @@ def test_a_query_that_was_not_run_is_there_again(seen: dict[str, Any]) -> None:
     assert seen["draft"] == "SELECT 9"
 
 
+def test_the_last_result_is_there_again(seen: dict[str, Any]) -> None:
+    assert seen["same result"]
+
+
 @pytest.mark.parametrize(
     ("query", "first"),
     [

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import PATIENCE
-from tests.ui.bench import Bench, bench
+from tests.support.waiting import PATIENCE, soon
+from tests.ui.bench import Bench, bench, session_at
 from tests.ui.support import RUN, Story, triage_story
 from tests.ui.test_bench import CASCADE, REPLIES, step
 from tests.ui.test_hostile import ALL, assert_harmless
@@ -273,3 +273,23 @@ async def test_tabs_of_hostile_names_show_at_every_size(tmp_path: Path) -> None:
             await it.pilot.pause()
             assert "[@click=app.quit]2" in tabs(it), size
             assert_harmless(it, size)
+
+
+async def test_a_run_that_another_window_has_paused_is_paused_here_and_offers_what_works_here(tmp_path: Path) -> None:
+    writer = session_at(tmp_path, CASCADE, REPLIES, "night")
+    writer.start({"log": "night.log"}, Mode.OVER)
+    await soon(lambda: writer.stepper.waits, "the run did not pause")
+    try:
+        async with bench(tmp_path, session=writer.workspace.run(writer.run_id)) as it:
+            await it.until(lambda: "PAUSED before intake:1, in another window" in it.text())
+            footer = it.text().split("\n")[-2]
+            assert "F fork" in footer
+            assert not any(word in footer for word in ("n step", "x stop", "E edit", "S say")), footer
+            await it.press("S")
+            await it.until(lambda: "Another process is running this: you can view it here" in it.text())
+            writer.go(Mode.OVER)
+            await it.until(lambda: "PAUSED before triage:1, in another window" in it.text())
+            writer.stop()
+            await it.until(lambda: "STOPPED" in it.text())
+    finally:
+        writer.close()

@@ -379,6 +379,10 @@ class WorkbenchApp(ThemedApp):
         """There is something now that takes the keys pressed before: press them again."""
         self._early_keys.press_early()
 
+    def say_at_end(self, text: str) -> None:
+        """Say something on the terminal when the app has ended, too."""
+        self.last_words = text
+
     def push_unasked(self, screen: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
         """Open a screen that no key asked for: it takes no key that was typed before it could be seen."""
         self._early_keys.expect(screen)

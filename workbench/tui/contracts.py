@@ -176,6 +176,10 @@ class Services(Protocol):
         """Open a screen; ``callback`` gets what it is dismissed with."""
         ...
 
+    def say_at_end(self, text: str) -> None:
+        """Say something on the terminal when the app has ended, too."""
+        ...
+
     def push_unasked(self, screen: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
         """Open a screen that no key asked for: it takes no key that was typed before it could be seen."""
         ...

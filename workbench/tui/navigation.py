@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.screens.snapshots import SnapshotsScreen
-from workbench.tui.screens.sql import SqlScreen
+from workbench.tui.screens.sql import SqlResult, SqlScreen
 from workbench.tui.sessions import Sessions
 from workbench.views.batch import BatchPosition
 from workbench.views.keys import told
@@ -115,6 +116,8 @@ class Navigator:
         self.sessions = Sessions(host)
         self.batch = BatchPosition()
         """Where the screen of batches was left."""
+        self._sql_result: tuple[Path | None, SqlResult | None] = None, None
+        """The workspace whose SQL console was left last, and what it showed."""
 
     # -- the Bench ---------------------------------------------------------------------------------------------------
 
@@ -203,7 +206,20 @@ class Navigator:
             project = workspace.project
             history = StatementHistory(project.folders.state / "sql_history.jsonl")
             saved = SavedQueries.of(project.folders)
-            self._host.push_screen(SqlScreen(project.root, SqlQueries(project.store), history, saved))
+            root, before = self._sql_result
+            self._host.push_screen(
+                SqlScreen(
+                    project.root,
+                    SqlQueries(project.store),
+                    history,
+                    saved,
+                    before if root == project.root else None,
+                    partial(self._keep_result, project.root),
+                )
+            )
+
+    def _keep_result(self, root: Path, result: SqlResult) -> None:
+        self._sql_result = root, result
 
     def open_settings(self, workspace: Workspace) -> None:
         """The settings and the keys."""

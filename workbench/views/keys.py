@@ -800,7 +800,7 @@ EDIT_KEYS: tuple[Key, ...] = (
         "edit.error", "exclamation_mark", "error", "edit", "Mark the tool's result as an error, or not", "Edit", "error"
     ),
     Key("edit.undo", "u", "undo", "edit", "Undo the last edit", "Edit", "undo"),
-    Key("edit.redo", "U", "redo", "edit", "Redo the edit", "Edit"),
+    Key("edit.redo", "U", "redo", "edit", "Redo the edit", "Edit", "redo"),
     Key("edit.copy", "y", "copy", "edit", "Copy the text under the cursor", "Edit"),
     Key(
         "edit.external", "ctrl+e,f4", "external", "edit", "Write the text in $EDITOR", "Edit", "$EDITOR", priority=True
@@ -850,6 +850,7 @@ EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
         "edit.external",
         "edit.state",
         "edit.error",
+        "edit.redo",
     ),
     "playground": (
         "playground.send",

@@ -125,6 +125,18 @@ def changed_since(project: Project, state: RunState) -> Definition | None:
         return None
 
 
+def texts_of(project: Project, state: RunState) -> tuple[str, str]:
+    """The text of a run's file that the run was started with, and the text as it is now: twice the same where they
+    differ in secrets alone. Raises CannotOpen where the run has no file, or it cannot be read."""
+    if "imported" in state.ports or not state.cascade_file:
+        raise CannotOpen("the run was not made from a file")
+    try:
+        now = read_bytes(project.root / state.cascade_file, state.cascade_file).decode("utf-8")
+    except UnicodeDecodeError:
+        raise CannotOpen(f"{state.cascade_file}: the file is not UTF-8 text") from None
+    return state.cascade_text, state.cascade_text if project.is_pinned(now, state.cascade_text) else now
+
+
 class ComparedRun(Struct, frozen=True):
     """One side of a comparison: a stored run as it was recorded, or under a strategy."""
 

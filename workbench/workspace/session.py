@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,11 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
+from workbench.store.faults import UnknownRun
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.input_file import CannotOpen, input_of_run
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
+from workbench.workspace.paused_run import PausedRun
 from workbench.workspace.people import AppAudibles, AppHuman
 from workbench.workspace.program_output import GONE, ProgramOutput, attached_output
 from workbench.workspace.project import Project
@@ -87,6 +89,8 @@ STOP_DEADLINE = 5.0
 """Seconds that a run gets to end by itself when the app closes."""
 IMPORTED = "this run was imported: it can be looked at and compared, not run"
 
+ANOTHER = "Another process is running this: you can view it here, and fork it, but not step, stop, edit or answer it."
+
 
 class ViewedRun:
     """A stored run that is shown: its events, also those that another process still adds, and the phases of the file
@@ -99,6 +103,8 @@ class ViewedRun:
         self._tail = self._store.tail(run_id)
         self.growing = self._store.writer(run_id) is not None
         """Whether another process writes it."""
+        self._paused = PausedRun(project.folders, self._store.folder(run_id))
+        self._pause: Notice | None = None
         self.events = list(self._tail.poll())
         """The events that it held when it was opened."""
         self.drifted = _drift(project, opened, self.events)
@@ -114,6 +120,16 @@ class ViewedRun:
             return []
         self.growing = self._store.writer(self.run_id) is not None
         return list(self._tail.poll())
+
+    def pauses(self) -> Iterator[Notice]:
+        """What became of the pause of the run since the last call: that it was paused, that it goes on."""
+        writer = self._store.writer(self.run_id) if self.growing else None
+        found = self._paused.notice(writer.pid) if writer is not None else None
+        before, self._pause = self._pause, found
+        if before is not None and before != found:
+            yield Notice("released", before.place)
+        if found is not None and before != found:
+            yield found
 
 
 def _drift(project: Project, opened: OpenedCascade, events: list[Event]) -> frozenset[str]:
@@ -165,6 +181,7 @@ class Session:
         self.failure = ""
         """Why the engine's thread ended, if that was not the end of a run."""
         self.run_id = ""
+        self._told_pause: PausedRun | None = None
         self.changed: ChangedCall | None = None
         """Both requests of the call that a re-run is held at because its request is not the recorded one."""
         self.viewed: ViewedRun | None = None
@@ -243,10 +260,17 @@ class Session:
         """Whether the run that is viewed is being written by another process."""
         return self.viewed is not None and self.viewed.growing and not self.running
 
+    @property
+    def not_here(self) -> str:
+        """Why nothing can be done with the run that is viewed, as a sentence; empty where another process does not
+        write it."""
+        return ANOTHER if self.follows else ""
+
     def follow(self) -> None:
-        """Take what that process has added to the run since."""
+        """Take what that process has added to the run since, and whether it has paused it."""
         if self.viewed is not None:
             self.events.extend(self.viewed.more())
+            self.notices.extend(self.viewed.pauses())
 
     @property
     def workspace(self) -> Workspace:
@@ -422,7 +446,11 @@ class Session:
         told = {"stop": str(stop.kind), "why": why, "tool": stop.tool, "node": stop.node, "taken": list(stop.taken)}
         client = {"since": stop.client.since, "limit": stop.client.limit} if stop.client is not None else None
         said = {**told, "depth": stop.depth, "client": client, "arguments": stop.arguments}
-        self.notices.append(Notice("held", stop.place, said))
+        held = Notice("held", stop.place, said)
+        self.notices.append(held)
+        with suppress(UnknownRun):
+            self._told_pause = PausedRun(self.project.folders, self.project.store.folder(self.run_id))
+            self._told_pause.tell(held)
 
     def _difference(self, stop: Stop) -> str:
         """Differences from the recording, each with the deciding line of the file."""
@@ -445,6 +473,8 @@ class Session:
     def _released(self, stop: Stop) -> None:
         self.changed = None
         self.notices.append(Notice("released", stop.place))
+        if self._told_pause is not None:
+            self._told_pause.forget()
 
     def _attached(self) -> Any:
         return RunAttachments(

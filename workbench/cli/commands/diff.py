@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +19,17 @@ from workbench.cli.shell_completion import PlaceOfRun
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
+from workbench.views.diffs import diff_blocks
 from workbench.views.figure import lines_picture
-from workbench.workspace.comparing import change_for, changed_since, compare_strategies, images_of, recorded
+from workbench.workspace.comparing import (
+    change_for,
+    changed_since,
+    compare_strategies,
+    images_of,
+    recorded,
+    texts_of,
+)
+from workbench.workspace.input_file import CannotOpen
 
 if TYPE_CHECKING:
     from workbench.analysis.compare import CallPair, Comparison
@@ -49,6 +59,7 @@ if TYPE_CHECKING:
     help="With --apply: write into this cascade file instead of the run's own; imported runs have none.",
 )
 @click.option("--yes", "-y", is_flag=True, help="With --apply: write without asking.")
+@click.option("--changes", is_flag=True, help="Print what changed in the cascade's file since the run began.")
 @pricing
 @as_json
 @plain
@@ -64,6 +75,7 @@ def command(
     applied: str | None,
     into: Path | None,
     yes: bool,
+    changes: bool,
     provider: str | None,
     prices_file: str | None,
     cache_ttl: float | None,
@@ -80,7 +92,13 @@ def command(
       workbench diff --strategies file 'mask(after=4,window=16)' --apply B
       workbench diff chat-1f3a -s file 'mask(after=4)' --apply B --into a.yaml
       workbench diff before-3b1c after-77d0 --html comparison.html
+      workbench diff agent-1f3a --changes
     """
+    if changes:
+        if len(sessions) > 1 or strategies is not None or applied is not None or at is not None:
+            raise Failure(Exit.USAGE, "--changes goes with one run alone", hint="workbench diff --help")
+        _print_changes(project_here(), sessions[0] if sessions else None, Printer(plain), json=json)
+        return
     if into is not None and applied is None:
         raise Failure(Exit.USAGE, "--into goes with --apply", hint="workbench diff --help")
     project = project_here()
@@ -123,6 +141,22 @@ def command(
     if applied is not None and strategies is not None:
         spec = strategies["AB".index(applied)]
         _apply(project, state, comparison, spec, prices, into, yes=yes, json=json, printer=Printer(plain))
+
+
+def _print_changes(project: Project, session: str | None, printer: Printer, *, json: bool) -> None:
+    """The file of a run as it is now, against the text that the run was started with."""
+    state = read_run(project, session, defined=True)
+    try:
+        before, after = texts_of(project, state)
+    except CannotOpen as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    if json:
+        lines = unified_diff(before.splitlines(), after.splitlines(), "when the run began", "now", lineterm="")
+        write_json({"file": state.cascade_file, "changed": before != after, "diff": "\n".join(lines)})
+    elif before == after:
+        talk(f"{state.cascade_file}: the file is as it was when the run began")
+    else:
+        printer.show(diff_blocks(before, after))
 
 
 def _strategies(state: RunState, specs: tuple[str, str], prices: Prices, today: Definition | None = None) -> Comparison:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 REJECT = "reject all"
 TIE = "tie"
 _PICK = re.compile(r"\s*(?:attempt\s*)?(?P<number>\d+)\b[\s:.,–—-]*(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
-_REASON = re.compile(r"(?:^|[;\n])\s*(?:attempt\s*)?(?P<number>\d+)\s*[:.)–—-]\s*(?P<reason>[^;\n]*)", re.IGNORECASE)
+_REASON = re.compile(
+    r"(?:^|[;\n])\s*(?:attempt\s*|candidate\s*)?(?P<name>r\d+\.\d+|s?\d+)\s*[:.)–—-]\s*(?P<reason>[^;\n]*)",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HOW = {
     "pick_one": "",
@@ -86,12 +89,14 @@ class _PickQuestion(Struct, frozen=True):
         others = [position for position in range(len(self.offered)) if position != found.winner]
         if not self.rule.capture_rejected_reasons or not others:
             return found
-        question = f"Why not {self._named(others)}? One reason for all, or one for each: {others[0] + 1}: …; …"
+        question = (
+            f"Why not {self._named(others)}? One reason for all, or one for each: {self._listed(others[0])}: …; …"
+        )
         try:
             said = await self._ask(Question(question))
         except TimedOut:
             return found
-        return replace(found, rejected=read_reasons(said, others))
+        return replace(found, rejected=read_reasons(said, others, {self._listed(one): one for one in others}))
 
     async def _winner(self) -> Pick:
         """By one question, or pair by pair in a tournament."""
@@ -144,9 +149,10 @@ class _PickQuestion(Struct, frozen=True):
 
     def _named(self, positions: Sequence[int]) -> str:
         """Attempts by the numbers that answers use, and by those that a screen lists them under."""
-        attempts = ", ".join(str(position + 1) for position in positions)
-        listed = ", ".join(candidate_name(self.offered[position].index) for position in positions)
-        return f"{attempts} (candidate{'s' if len(positions) > 1 else ''} {listed})"
+        return ", ".join(f"{position + 1} ({self._listed(position)})" for position in positions)
+
+    def _listed(self, position: int) -> str:
+        return candidate_name(self.offered[position].index)
 
     def _shown(self, position: int, first: Candidate | None) -> str:
         """A candidate as text, for people without a screen; as its difference from ``first``, if given."""
@@ -168,15 +174,20 @@ class _PickQuestion(Struct, frozen=True):
         return f"Attempt {position + 1}:{about}\n{output}"
 
 
-def read_reasons(said: str, others: Sequence[int]) -> dict[int, str]:
-    """Reasons by position, from ``2: too long; 3: off topic`` or from one text that counts for all.
+def read_reasons(said: str, others: Sequence[int], listed: Mapping[str, int] | None = None) -> dict[int, str]:
+    """Reasons by position, from ``2: too long; 3: off topic`` or from one text that counts for all. ``listed``: the
+    positions of candidates by the names that screens list them under, which an answer may use, too.
 
-    >>> read_reasons("2: too long; 3: off topic", [1, 2])
+    >>> read_reasons("2: too long; s2: off topic", [1, 2], {"s2": 2})
     {1: 'too long', 2: 'off topic'}
     """
-    found = {int(match["number"]) - 1: match["reason"].strip() for match in _REASON.finditer(said)}
-    named = {position: reason for position, reason in found.items() if position in others and reason}
-    return named or {position: said.strip() for position in others if said.strip()}
+    found = dict[int, str]()
+    for match in _REASON.finditer(said):
+        named = (listed or {}).get(match["name"].lower())
+        position = named if named is not None else int(match["name"]) - 1 if match["name"].isdecimal() else -1
+        if position in others and (reason := match["reason"].strip()):
+            found[position] = reason
+    return found or {position: said.strip() for position in others if said.strip()}
 
 
 def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bool = False) -> Pick | None:

@@ -61,8 +61,9 @@ class Asking:
         session, presenter = live
         services = self._stage.services
         question = presenter.state.current_question()
-        if question is None:
-            services.say("No question is open.")
+        if question is None or session.not_here:
+            if not unasked:
+                services.say(session.not_here or "No question is open.")
             return
         written = self._written if question is self._asked else None
         self._asked, self._written = question, None
@@ -101,7 +102,7 @@ class Asking:
         session, presenter = live
         services = self._stage.services
         if not session.running:
-            services.say("No run is active.")
+            services.say(session.not_here or "No run is active.")
             return
         visit = running_visit(presenter)
         rule = session.audibles_of(visit.phase) if visit is not None else None

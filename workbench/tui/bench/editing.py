@@ -75,6 +75,9 @@ class Editing:
         if (live := self._stage.live()) is None:
             return
         (session, presenter), say = live, self._stage.services.say
+        if session.not_here:
+            say(session.not_here, "warning")
+            return
         if (held := session.stepper.held) is None and presenter.state.current_question() is not None:
             say(told("Nothing can be edited while the run waits for your answer: {run.answer} opens the question."))
             return

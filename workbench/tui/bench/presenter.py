@@ -614,6 +614,7 @@ def _pause_words(held: HeldRun, where: str, now: float) -> str:
     here = (held.place.phase, f"{held.place.phase}:{held.place.turn}", place_words(held.place))
     words = f"{where} ({held.why})" if word == "breakpoint" and point not in here else where
     waits = held.waits(now)
+    words = f"{words}, in another window" if held.elsewhere else words
     return f"{words}, client waits {waits}" if waits else words
 
 

@@ -213,9 +213,8 @@ class Running:
         session, presenter = live
         if mode == "into" and self._looks_into(presenter):
             return
-        if session.follows:
-            own = told("{run.start} makes one of your own.")
-            self._say(f"Another process is running this: you can view it, but not step it. {own}", "warning")
+        if session.not_here:
+            self._say(session.not_here, "warning")
             return
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
@@ -403,7 +402,9 @@ class Running:
         if (live := self._stage.live()) is None:
             return
         session, presenter = live
-        if presenter.state.held is not None:
+        if session.not_here:
+            self._say(session.not_here, "warning")
+        elif presenter.state.held is not None:
             self.step("continue")
         elif session.running:
             session.pause()
@@ -419,7 +420,7 @@ class Running:
             live[0].stop()
             self._stage.soon()
         else:
-            self._say("No run is active.")
+            self._say(live[0].not_here or "No run is active.")
 
     # -- a run that did not end --------------------------------------------------------------------------------------
 

@@ -49,6 +49,8 @@ SOON = (0.008, 0.025)
 
 
 _DRIVING = frozenset({"run.pause", "run.stop", "run.continue", "run.over", "run.into", "run.out", "run.edit"})
+"""Commands that need the run to be made by this process, or by the program that it watches."""
+_OF_THE_WRITER = _DRIVING | {"run.feedback", "run.answer"}
 """Commands that need the run to be made by this process."""
 _OF_CASCADES = frozenset({"run.start", "run.again", "run.fork", "run.feedback", "run.freeze"})
 """Commands that need a cascade behind the run."""
@@ -335,7 +337,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Returns the keys that have no use for the run that is shown: another process makes it, or no engine does."""
         session, found = self.services.session, frozenset[str]()
         if session is not None and session.follows:
-            found |= _DRIVING
+            found |= _OF_THE_WRITER
         if "imported" in presenter.state.run.ports:
             driven = session is not None and session.running
             found |= _OF_CASCADES if driven else _OF_CASCADES | _DRIVING

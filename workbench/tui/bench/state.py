@@ -59,6 +59,8 @@ class HeldRun(Struct, frozen=True):
     """Where the way on is chosen: what follows."""
     arguments: str = ""
     """Before a tool: what it is called with."""
+    elsewhere: bool = False
+    """Whether another process has paused it, and alone can let it go on."""
 
     @property
     def at_node(self) -> bool:
@@ -342,7 +344,8 @@ class BenchState(Struct):
             client = data.get("client") or {}
             node, depth, taken = str(data.get("node", "")), int(data.get("depth", -1)), tuple(data.get("taken") or ())
             waits = client.get("since"), client.get("limit")
-            self._hold(HeldRun(place, *told, *waits, node, depth, taken, str(data.get("arguments", ""))))
+            arguments, elsewhere = str(data.get("arguments", "")), bool(data.get("elsewhere"))
+            self._hold(HeldRun(place, *told, *waits, node, depth, taken, arguments, elsewhere))
         elif notice.kind == "released":
             self.held = None
         elif self._is_over(place):

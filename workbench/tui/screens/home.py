@@ -266,5 +266,6 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         project = self._workspace.project
         there = Project.at(target, env=project.env)
         self.app.call_later(self.services.say, clean(f"The examples are in {target}: go there to keep them."))
+        self.services.say_at_end(clean(f"The examples are in {target}: 'workbench open' there continues."))
         workspace = replace(self._workspace, project=there, model="offline")
         self.app.call_later(self.services.navigation.open_session, workspace, lambda workspace: workspace.file(file))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -62,6 +63,16 @@ class IndexAnswered(Message):
         self.found = found
 
 
+class SqlResult(Struct, frozen=True):
+    """The result that was shown when the console was left."""
+
+    answer: TimedAnswer
+    total: int | None
+    """Rows of the whole result, where it was cut and they were counted."""
+    row: int
+    """Where the cursor was."""
+
+
 class SqlScreen(WorkbenchScreen[None]):
     """Queries the index of the workspace in workers; the result of an older query is dropped when it comes."""
 
@@ -73,9 +84,19 @@ class SqlScreen(WorkbenchScreen[None]):
     AUTO_FOCUS = "#query"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012 - declared by Textual without ClassVar
 
-    def __init__(self, root: Path, asking: SqlQueries, history: StatementHistory, saved: SavedQueries) -> None:
-        """``root`` is the workspace: files are written relative to it."""
+    def __init__(
+        self,
+        root: Path,
+        asking: SqlQueries,
+        history: StatementHistory,
+        saved: SavedQueries,
+        before: SqlResult | None = None,
+        left: Callable[[SqlResult], object] = lambda result: None,
+    ) -> None:
+        """``root`` is the workspace: files are written relative to it. ``before`` is shown again; ``left`` gets what is
+        shown when the console is left."""
         super().__init__()
+        self._before, self._left = before, left
         self._root = root
         self._asking = asking
         self._history = history
@@ -117,12 +138,18 @@ class SqlScreen(WorkbenchScreen[None]):
         self.area.load_text(before)
         self._say("opening the index …", "dim")
         self._look_at_tables(self._number)
+        if self._before is not None:
+            self.answer, self.total = self._before.answer, self._before.total
+            self._show_answer(self.answer)
+            self.call_after_refresh(self.results.move_to, self._before.row)
         if self._history.problem:
             self.services.say(self._history.problem, "warning")
 
     async def on_unmount(self) -> None:
         """Keep a query that was not run. Cancel the one that runs and let the index go, before the process may end:
         native code runs in it."""
+        if self.answer is not None:
+            self._left(SqlResult(self.answer, self.total, self.results.cursor))
         if self.area.text != EXAMPLES[0][1]:
             self._history.keep_draft(self.area.plain_text)
         await asyncio.to_thread(self._leave, self._cancel)
