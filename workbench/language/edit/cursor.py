@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct, field
@@ -46,9 +47,10 @@ class Cursor(Struct, frozen=True):
         return (*self.path, self.key) if self.slot == "key" and self.key else self.path
 
 
+@lru_cache(maxsize=8)
 def cursor_at(text: str, offset: int, form: Format) -> Cursor:
     """Find the place of an offset. Never raises; the cost is that of the lines above up to the first key at the left
-    edge, for JSON that of the text."""
+    edge, for JSON that of the text. Kept, because several look at the same place after one key."""
     offset = max(0, min(offset, len(text)))
     if form == "json":
         return _in_brackets(text, 0, offset, ()) or Cursor((), "value", offset, "", offset)

@@ -22,6 +22,7 @@ from workbench.language.edit.edits import EditError
 from workbench.language.edit.navigate import Definition, Definitions, NamedThing, named_at
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.endings import DOT_ENDINGS, FILE_ENDINGS
+from workbench.language.read.reading import MAX_BYTES
 from workbench.language.read.source import Format
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
@@ -236,13 +237,20 @@ class EditorScreen(WorkbenchScreen[None]):
     # -- the field and what may be written ---------------------------------------------------------------------------
 
     def _show_field_here(self) -> None:
-        if self.checks and self.file is not None and not self.file.refusal:
-            text, at = self.area.plain_text, self.area.offset_in_text
+        if not self.checks or self.file is None or self.file.refusal:
+            return
+        text, at = self.area.plain_text, self.area.offset_in_text
+        if len(text) > MAX_BYTES:  # It cannot be read, and each key would cost a walk over all of it.
+            self._thing = None
+            self.show_field(None)
+        else:
             self._thing = named_at(text, at, self.form)
             self.show_field(field_help(text, at, self.form))
 
     def _find_offer(self, text: str, offset: int) -> Completion:
-        return complete(text, offset, self.form, self.names) if self.checks else Completion(offset, offset, "")
+        if not self.checks or len(text) > MAX_BYTES:
+            return Completion(offset, offset, "")
+        return complete(text, offset, self.form, self.names)
 
     def action_complete(self) -> None:
         """Offer what may be written at the cursor."""

@@ -208,7 +208,7 @@ class CodeArea(WritingArea):
     def offset_in_text(self) -> int:
         """The cursor as an offset into the text with ``\\n`` as line end (``plain_text``)."""
         row, column = self.cursor_location
-        return sum(len(self.document.get_line(number)) + 1 for number in range(row)) + column
+        return sum(map(len, self.document.lines[:row])) + row + column
 
     @property
     def plain_text(self) -> str:
@@ -290,7 +290,7 @@ class CodeArea(WritingArea):
 
     def _offset(self, location: tuple[int, int]) -> int:
         row, column = location
-        return sum(len(self.document.get_line(number)) + 1 for number in range(row)) + column
+        return sum(map(len, self.document.lines[:row])) + row + column
 
     def on_resize(self) -> None:
         """Keeps the line with the cursor in sight: a pane below may have taken the room that it stood in."""
