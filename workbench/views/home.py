@@ -50,6 +50,7 @@ class CascadeRows(Rows):
         self._last = last
         self._opened = opened
         self._longest = max((cell_len(one.shown) for one in self.listed), default=0)
+        self._checks = max((len(_found(one)) for one in checked.values()), default=0)
         self._told = max((len(_last_words(run)) for run in last.values()), default=0)
         self._paid = max((len(spent_words(run.spent)) for run in last.values()), default=0)
         self.title = (("Cascades", "title"),)
@@ -69,7 +70,7 @@ class CascadeRows(Rows):
         return len(self.listed)
 
     def heads(self, width: int) -> Sequence[Row]:
-        file, status, note, cost, _ = _columns(width, self._longest, self._told, self._paid)
+        file, status, note, cost, _ = _columns(width, self._longest, self._checks, self._told, self._paid)
         words = f"   {fit('file', file)}{fit('check', status)}{fit('last run', note)}{fit('cost', cost - 2, 'right')}"
         words += ("  " if cost else "") + "about"
         return (Row(crop(((words, "head"),), width)),) if self.listed else ()
@@ -90,12 +91,12 @@ class CascadeRows(Rows):
         return (Row((*columns, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
 
     def _room(self, width: int) -> int:
-        return _columns(width, self._longest, self._told, self._paid)[-1]
+        return _columns(width, self._longest, self._checks, self._told, self._paid)[-1]
 
     def _columns(self, index: int, width: int) -> tuple[Span, ...]:
         """The row without the details of its file."""
         one = self.listed[index]
-        file, status, note, cost, _ = _columns(width, self._longest, self._told, self._paid)
+        file, status, note, cost, _ = _columns(width, self._longest, self._checks, self._told, self._paid)
         mark: Span = sign("shown") if one.shown == self._opened else (" ", "plain")
         checked = self._checked.get(one.shown)
         name: Span = (fit(one.shown, file - 1) + " ", "name")
@@ -139,23 +140,29 @@ def _last_words(run: RunSummary) -> str:
     return f"{day_and_time(run.started, year=False)}{more}"
 
 
-def _columns(width: int, longest: int, told: int, paid: int) -> tuple[int, int, int, int, int]:
+def _columns(width: int, longest: int, checks: int, told: int, paid: int) -> tuple[int, int, int, int, int]:
     """Cells of the file, of what the check found, of the last run, of its cost, and of the rest. ``longest``: of a
-    file's name, ``told``: of the words about its last run, ``paid``: of the longest cost."""
-    file = min(longest + 2, 44, max(18, width * 35 // 100))
+    file's name, ``checks``: of what was found in one, ``told``: of the words about its last run, ``paid``: of the
+    longest cost."""
+    file = min(longest + 2, 44, max(18, width * 39 // 100))
+    check = max(12, checks + 4)
     note = min(max(10, told + 4), 34, width * 30 // 100) if told else 0
     cost = min(max(paid, 4) + 2, 14) if paid and width >= 72 else 0
-    return file, 14, note, cost, max(8, width - file - 14 - note - cost - 4)
+    return file, check, note, cost, max(8, width - file - check - note - cost - 4)
+
+
+def _found(checked: CheckedCascade) -> str:
+    """Returns what the check of a file found."""
+    if checked.errors:
+        return plural(checked.errors, "error")
+    return plural(checked.warnings, "warning") if checked.warnings else plural(checked.phases, "phase")
 
 
 def _problems(checked: CheckedCascade | None, width: int) -> tuple[Span, ...]:
     if checked is None:
         return ((fit("…", width), "faint"),)
-    if checked.errors:
-        glyph, token = sign("failed")
-        return ((f"{glyph} ", token), (fit(plural(checked.errors, "error"), width - 2), "error"))
-    if checked.warnings:
-        glyph, token = sign("warning")
-        return ((f"{glyph} ", token), (fit(plural(checked.warnings, "warning"), width - 2), "warning"))
-    glyph, token = sign("done")
-    return ((f"{glyph} ", token), (fit(plural(checked.phases, "phase"), width - 2), "dim"))
+    name, looks = (
+        ("failed", "error") if checked.errors else ("warning", "warning") if checked.warnings else ("done", "dim")
+    )
+    glyph, token = sign(name)
+    return ((f"{glyph} ", token), (fit(_found(checked), width - 2), looks))

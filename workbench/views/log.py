@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
-from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import clock
@@ -132,7 +132,7 @@ class EventRows(Rows):
             (f" {event.seq:>{number}} ", "faint"),
             (f"{clock(event.at)[:time]:<{time}}" + ("  " if roomy else " "), "faint"),
             (fit(event.kind, self._kind) + " ", "head" if event.kind == "blob" else "plain"),
-            (fit(where(event.place), self._place if roomy else min(self._place, 18)) + " ", "dim"),
+            (fit_ends(where(event.place), self._place if roomy else min(self._place, 20)) + " ", "dim"),
             *_fields(event, max(80, width)),
         )
         return Row(crop(spans, width))

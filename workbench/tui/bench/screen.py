@@ -72,7 +72,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         (160, "-wide"),
         (200, "-full"),
     ]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - as above
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
 
     def __init__(self) -> None:
         super().__init__()
