@@ -107,8 +107,10 @@ async def test_messages_are_added_moved_dropped_and_taken_back_in_the_list(tmp_p
         assert screen.draft.rows[-1].message.text == "Be brief."
         await it.press("K")
         assert screen.draft.rows[-2].message.text == "Be brief."
+        assert "U redo" not in it.text()
         await it.press("u")
         assert screen.draft.rows[-1].message.text == "Be brief."
+        assert "U redo" in it.text()
         await it.press("d")
         assert len(screen.draft.rows) == count, "what was only just added is gone without a trace"
         await it.press("d")

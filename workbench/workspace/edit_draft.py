@@ -324,6 +324,11 @@ class EditDraft:
         self._undone.append(self._versions.pop())
         return self._undone[-1].edits[-1]
 
+    @property
+    def can_redo(self) -> bool:
+        """Whether an edit was undone, and none was made since."""
+        return bool(self._undone)
+
     def redo(self) -> Edit | None:
         """Redo the last undone edit and return it; None without one."""
         if not self._undone:

@@ -147,7 +147,6 @@ class EditScreen(WorkbenchScreen[bool]):
 
     def on_mount(self) -> None:
         self._show(self._first_key())
-        self._offer_keys()
 
     def _first_key(self) -> str:
         """The last message, or the first thing at another stop: what a person most likely came for."""
@@ -166,6 +165,7 @@ class EditScreen(WorkbenchScreen[bool]):
         self.view.show(rows, rows.index_of(key))
         if load:
             self._load(rows.found[rows.index_of(key)].key)
+        self._offer_keys()
 
     def _part(self) -> Part | None:
         return self.draft.part(self._key)
@@ -255,6 +255,7 @@ class EditScreen(WorkbenchScreen[bool]):
         left_out = set() if target.has_state else {"edit.state"}
         left_out |= OF_MESSAGES if target.draft is None else {"edit.error"}
         left_out |= {"edit.error"} if self.draft.part("result") is None else set()
+        left_out |= set() if self.draft.can_redo else {"edit.redo"}
         self.offer(command for command in offered if command not in left_out)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
