@@ -198,7 +198,7 @@ def test_images_become_blobs_and_secrets_do_not_enter() -> None:
 
 
 def test_secrets_in_ids_and_names_of_tool_calls_do_not_enter_and_results_find_their_calls() -> None:
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"id": key, "type": "function", "function": {"name": name, "arguments": "{}"}}
         for key, name in (("call_hunter2", "hunter2"), ("call_hunter2 ", "look"))
     ]

@@ -124,7 +124,7 @@ class ViewedRun:
     def pauses(self) -> Iterator[Notice]:
         """What became of the pause of the run since the last call: that it was paused, that it goes on."""
         writer = self._store.writer(self.run_id) if self.growing else None
-        found = self._paused.notice(writer.pid) if writer is not None else None
+        found = self._paused.notice(writer.pid) if writer is not None and writer.pid is not None else None
         before, self._pause = self._pause, found
         if before is not None and before != found:
             yield Notice("released", before.place)
