@@ -196,10 +196,17 @@ def stepped(project: Project, session_id: str, *, stop: bool, file: str = "two.y
 
 
 @pytest.fixture(scope="module")
+def states(stored: Path) -> dict[str, RunState]:
+    """The runs by their sessions, each read once from its journal."""
+    store = Project.at(stored).store
+    return {state.session_id: state for state in map(store.state, store.run_ids())}
+
+
+@pytest.fixture(scope="module")
 def tables(stored: Path) -> list[Table]:
-    """The rows of the runs, and the sums of their answers, as SQL gives them, by run id."""
+    """The rows of the runs, and the sums and tokens of their answers, as SQL gives them, by run id."""
     summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost, "
-    summed += "sum(spent) AS spent, sum(recorded_cost) AS recorded_cost"
+    summed += "sum(spent) AS spent, sum(recorded_cost) AS recorded_cost, groupArray(all_data.tokens_in) AS each_tokens_in"
     asked = [
         "SELECT * FROM runs FINAL",
         f"SELECT run_id, {summed} FROM all_data WHERE response_hash != '' GROUP BY run_id",
@@ -234,8 +241,10 @@ def brief(of: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", MODES)
-def test_screens_and_commands_say_the_same_of_a_run(work: Path, cli: Cli, kind: str) -> None:
-    state = state_of(work, kind)
+def test_screens_and_commands_say_the_same_of_a_run(
+    work: Path, cli: Cli, states: dict[str, RunState], kind: str
+) -> None:
+    state = states[kind]
     took = state.figures()
     want = brief(took.brief())
     shown, tree = cli("show", kind, "--json").json, cli("tree", kind, "--json").json
@@ -269,9 +278,9 @@ def test_screens_and_commands_say_the_same_of_a_run(work: Path, cli: Cli, kind: 
 
 @pytest.mark.parametrize("kind", MODES)
 def test_tables_and_exports_say_the_same_of_a_run(
-    work: Path, cli: Cli, tables: list[Table], kind: str, tmp_path: Path
+    work: Path, cli: Cli, states: dict[str, RunState], tables: list[Table], kind: str, tmp_path: Path
 ) -> None:
-    state = state_of(work, kind)
+    state = states[kind]
     own, whole = brief(state.own.brief()), brief(state.figures().brief())
     row, sums = (table[state.run_id] for table in tables)
     assert brief(row) == own
@@ -314,11 +323,13 @@ def pairs(lines: list[Any], state: RunState) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("kind", MODES)
-def test_every_place_says_the_same_tokens_of_a_call(work: Path, cli: Cli, kind: str) -> None:
+def test_every_place_says_the_same_tokens_of_a_call(
+    work: Path, cli: Cli, states: dict[str, RunState], tables: list[Table], kind: str
+) -> None:
     """As its provider stated them, else as they were predicted before it; a what-if of the same request says them too,
     and one of another request is counted on the same scale.
     """
-    state = state_of(work, kind)
+    state = states[kind]
     calls = {str(call.place): call for call in state.calls if call.answer is not None}
     want = {place: call.tokens_in for place, call in calls.items()}
     inside = {place: want[place] for place, call in calls.items() if not call.beside}
@@ -350,9 +361,7 @@ def test_every_place_says_the_same_tokens_of_a_call(work: Path, cli: Cli, kind: 
     }
     swept = cli("sweep", kind, "--strategy", "mask(after=3)", "--json").json["strategies"]
     assert [one["tokens_sum"]["value"] for one in swept if one["strategy"] == "file"] == [sum(inside.values())]
-    query = "SELECT branch, phase_name, visit, attempt_number, turn_number, call, tokens_in FROM all_data "
-    query += f"WHERE run_id = '{state.run_id}' AND response_hash != ''"
-    assert sorted(row["tokens_in"] for row in cli("sql", query, "--format", "json").json) == sorted(want.values())
+    assert sorted(tables[1][state.run_id]["each_tokens_in"]) == sorted(want.values())
     spans = json.loads(cli("export", kind, "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     named = [{one["key"]: next(iter(one["value"].values())) for one in span["attributes"]} for span in spans]
     sent = {one["workbench.place"]: int(one[name]) for one in named if (name := "gen_ai.usage.input_tokens") in one}
@@ -379,11 +388,13 @@ def test_the_example_of_masking_lists_what_masking_saved_of_each_call(work: Path
         assert sum(entry["tokens_full"] - entry["tokens_sent"] for entry in told) == saved
 
 
-def test_the_example_of_the_newest_runs_lists_what_lists_show(work: Path, cli: Cli) -> None:
+def test_the_example_of_the_newest_runs_lists_what_lists_show(
+    work: Path, cli: Cli, states: dict[str, RunState]
+) -> None:
     rows = cli("sql", dict(EXAMPLES)["the newest runs"], "--format", "json").json
     listed = {row["session_id"]: row for row in rows}
     for kind in MODES:
-        took = state_of(work, kind).figures()
+        took = states[kind].figures()
         row = listed[kind]
         assert [row["calls"], row["tokens_in"], row["tokens_out"]] == [took.calls, took.tokens_in, took.told_out], kind
         assert isclose(row["spent"] or 0.0, took.spent.billed + took.spent.predicted, abs_tol=1e-12)
@@ -402,8 +413,8 @@ def test_the_example_of_tools_counts_the_characters_that_models_saw(work: Path, 
 
 
 @pytest.mark.parametrize("kind", MODES)
-def test_time_never_runs_backwards(work: Path, kind: str) -> None:
-    state, store = state_of(work, kind), Project.at(work).store
+def test_time_never_runs_backwards(work: Path, states: dict[str, RunState], kind: str) -> None:
+    state, store = states[kind], Project.at(work).store
     fold = RunState()
     lines = [line for event in store.events(state.run_id) if fold.apply(event) and (line := log_line(event, fold))]
     live = [line.at for line in lines if not line.recorded]
@@ -415,10 +426,12 @@ def test_time_never_runs_backwards(work: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", RECORDED)
-def test_what_a_recording_answered_is_not_spent_again(work: Path, cli: Cli, tables: list[Table], kind: str) -> None:
+def test_what_a_recording_answered_is_not_spent_again(
+    work: Path, cli: Cli, states: dict[str, RunState], tables: list[Table], kind: str
+) -> None:
     """A recorded answer was billed to the run that asked for it. Every place says what it cost then, apart from what
     this run spent."""
-    state = state_of(work, kind)
+    state = states[kind]
     own, whole = state.own, state.figures()
     answered = [call for call in state.calls if call.answer is not None]
     told = [call for call in answered if call.recorded]
