@@ -206,7 +206,8 @@ def states(stored: Path) -> dict[str, RunState]:
 def tables(stored: Path) -> list[Table]:
     """The rows of the runs, and the sums and tokens of their answers, as SQL gives them, by run id."""
     summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost, "
-    summed += "sum(spent) AS spent, sum(recorded_cost) AS recorded_cost, groupArray(all_data.tokens_in) AS each_tokens_in"
+    summed += "sum(spent) AS spent, sum(recorded_cost) AS recorded_cost, "
+    summed += "groupArray(all_data.tokens_in) AS each_tokens_in"
     asked = [
         "SELECT * FROM runs FINAL",
         f"SELECT run_id, {summed} FROM all_data WHERE response_hash != '' GROUP BY run_id",
