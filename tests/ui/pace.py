@@ -26,8 +26,8 @@ from textual.screen import Screen
 
 LOOK = 0.004
 """Seconds that one look lasts at whether an app rests; Textual's own looks last 20 ms, two for each key."""
-RESTS = 0.001
-"""Seconds of the processor's time that an app which rests may use in a look, as Textual has it."""
+RESTS = 0.05
+"""Share of a look for which an app that rests may use the processor, as Textual has it."""
 LONGEST = 1.0
 """Seconds of the processor's time, and of looks at threads that wait, after which an app is left to work on. A busy
 machine does not hurry this clock."""
@@ -94,7 +94,7 @@ class QuickPilot(Pilot[Any]):
         while monotonic() - began < LONGEST_AT_WORK:
             used = process_time()
             await asyncio.sleep(LOOK)
-            works = process_time() - used >= RESTS
+            works = process_time() - used >= LOOK * RESTS
             for _ in range(TURNS):
                 await asyncio.sleep(0)
             if self._has_messages():
