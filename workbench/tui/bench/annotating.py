@@ -80,8 +80,11 @@ class Annotating:
         return panes.tree.has_focus and panes.tree_id is not None and "call" not in panes.tree_id[-2:]
 
     def _taken(self, presenter: Presenter, run_id: str, now: Annotations) -> None:
+        """Take what is said of a run, and draw it where it is something else than before."""
         state = presenter.state
-        for run in (state.run, *state.children.values()):
-            if run.run_id == run_id:
-                run.annotations = now
-        self._stage.redraw()
+        about = [run for run in (state.run, *state.children.values()) if run.run_id == run_id]
+        changed = any(run.annotations != now for run in about)
+        for run in about:
+            run.annotations = now
+        if changed:
+            self._stage.redraw()

@@ -73,10 +73,10 @@ class LineView(ScrollView):
 
     def redraw(self) -> None:
         """Refresh the lines that are not what was drawn last."""
-        width = self.size.width
-        for y in range(self.size.height):
-            if self._drawn.get(y) != self.line(y):
-                self.refresh(Region(0, y, width, 1))
+        width, height = self.size
+        changed = [Region(0, y, width, 1) for y in range(height) if self._drawn.get(y) != self.line(y)]
+        if changed:  # Textual takes many at once in the time of one.
+            self.refresh(*changed)
 
     def forget(self) -> None:
         """Drop drawn lines: the theme changed."""
