@@ -130,7 +130,7 @@ phases:
             ("phases/0/soundings/human_eval/max_preview_length", 4, "text… ("),
             ("phases/0/soundings/human_eval/allow_reject_all", False, "~reject all"),
             ("phases/0/soundings/human_eval/allow_tie", True, '"tie"'),
-            ("phases/0/soundings/human_eval/require_reasoning", True, "Why attempt 2 (candidate s1)?"),
+            ("phases/0/soundings/human_eval/require_reasoning", True, "Why attempt 2 (s1)?"),
             ("phases/0/soundings/human_eval/timeout_seconds", 7, '"timeout": 7'),
             ("phases/0/soundings/human_eval/capture_for_training", False, '"untold": true'),
             ("phases/0/soundings/human_eval/capture_rejected_reasons", True, "Why not 1 (s0), 3 (s2)?"),
