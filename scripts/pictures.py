@@ -232,7 +232,8 @@ def _watched(project: Project, program: Path) -> Session:
         f"python {program}", "python-7f3a", offline=True, replies=program.with_name("agent.replies.yaml").resolve()
     )
     served = Served(listen(LOOPBACK, 0), addresses({}), (sys.executable, str(program)))
-    plan = AttachPlan(options, served, attached_output(project.folders, options.session), pause=True)
+    output = attached_output(project.folders, options.session)
+    plan = AttachPlan(options, served, Path.cwd(), output, pause=True)
     return Workspace(project).attach(plan)
 
 
