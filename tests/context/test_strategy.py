@@ -13,7 +13,7 @@ import workbench
 from tests.context.support import cascade
 from workbench.context import parts
 from workbench.context.part import Part
-from workbench.context.strategy import FROM_FILE, PARTS, SpecError, Strategy, grid, parse, with_named
+from workbench.context.strategy import FROM_FILE, PARTS, SpecError, Strategy, completed, grid, parse, with_named
 
 
 def written(phase: dict[str, Any], **fields: Any) -> str:
@@ -116,6 +116,24 @@ def test_a_spec_that_cannot_be_read_is_told_with_its_column(spec: str, column: i
     with pytest.raises(SpecError) as caught:
         parse(spec)
     assert str(caught.value) == f"strategy '{spec}', column {column}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("begun", "offered"),
+    [
+        ("sel", "selective"),
+        ("selective+m", "selective+mask"),
+        ("selective+mask", "selective+mask("),
+        ("selective+mask(", "selective+mask(after="),
+        ("selective+mask(after=3, st", "selective+mask(after=3, step="),
+        ("selective+mask(after=3", ""),
+        ("selective+mask(after=3)", ""),
+        ("selective+mask(nothing", ""),
+        ("unknown(af", ""),
+    ],
+)
+def test_a_spec_that_is_being_written_is_completed(begun: str, offered: str) -> None:
+    assert next(iter(completed(begun)), "") == offered
 
 
 def test_a_grid_is_every_combination() -> None:

@@ -217,6 +217,10 @@ async def test_a_side_that_is_neither_strategy_nor_run_is_named(tmp_path: Path) 
             await it.press("enter")
             await it.until(partial(is_said, it, said), f"{wrong}: nothing was said")
             assert picker.query_one(LineInput).value == wrong, "what was written is lost"
+        picker.query_one(LineInput).value = "file vs selective+bu"
+        await it.until(lambda: "selective+budget" in screen_text(it.app), "nothing was offered")
+        await it.press("tab")
+        assert picker.query_one(LineInput).value == "file vs selective+budget"
 
 
 def is_said(it: Bench, text: str) -> bool:
@@ -335,7 +339,7 @@ async def assert_a_strategy_runs_live(it: Bench, tried: SweepSheet) -> None:
     await it.press("G", "space", "L")
     await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
     asked = " ".join(screen_text(it.app).split())
-    assert "1 run by offline" in asked
+    assert "1 run, offline as" in asked
     assert "Tools run for real" in asked
     await it.press("r")
     await it.until(lambda: isinstance(it.app.screen, LiveSheet), "nothing was run")

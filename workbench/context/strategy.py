@@ -174,6 +174,25 @@ def read_grid(spec: str) -> tuple[tuple[Part, ...], ...]:
     return tuple(itertools.product(*([_part(reader, call) for call in calls] for calls in choices)))
 
 
+_OPEN_PART = re.compile(r"(?:^|[+\s])([A-Za-z_]\w*)\((?:[^()]*,)?\s*(\w*)$")
+_LAST_PART = re.compile(r"(?:^|\+)\s*([A-Za-z_]\w*)$")
+
+
+def completed(begun: str) -> tuple[str, ...]:
+    """Texts that a spec may become with its last word completed: the name of a part, or of a parameter of the part
+    whose bracket is open. Empty if nothing fits."""
+    if found := _OPEN_PART.search(begun):
+        kind, word = PARTS.get(found[1]), found[2]
+        names = [f"{name}=" for name in kind.parameters()] if kind is not None else []
+    elif found := _LAST_PART.search(begun):
+        word = found[1]
+        names = [f"{name}(" if name == word and part.parameters() else name for name, part in PARTS.items()]
+    else:
+        return ()
+    before = begun[: len(begun) - len(word)]
+    return tuple(before + name for name in names if name.startswith(word) and name != word)
+
+
 def _alternatives(reader: Reader, call: Call) -> list[Call]:
     values = [[word for value in values for word in _spread(reader, value)] for _, values in call.arguments]
     names = [name for name, _ in call.arguments]

@@ -138,7 +138,7 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
             if all(b.price.rule.provider == "none" for b in breaches):
                 yield f"{name} frees {freed} tokens; what it breaks in the cache is unknown, because its rule is"
                 continue
-            yield f"{name} frees {freed} tokens but re-reads {rewritten} that were cached"
+            yield f"{name} {_freed(freed, rewritten, sums[1])}"
             if side.pays_after and cheaper(other.totals, side.totals) == 1:
                 # The calls between two breaks saved more than the breaks cost: how long one of them takes to pay back
                 # would read as if the whole did not pay.
@@ -153,6 +153,13 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
             yield said[0].upper() + said[1:]
 
 
+def _freed(freed: str, rewritten: str, again: int) -> str:
+    """What taking messages back freed, and the ``again`` tokens that it took from the cache, as words for both."""
+    return f"frees {freed} tokens " + (
+        f"but re-reads {rewritten} that were cached" if again else "and breaks no cached prefix"
+    )
+
+
 def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
     """Says which messages one call took back, and whether that pays; ``other`` is the same call on the other side."""
     breach = seen.breach
@@ -160,10 +167,10 @@ def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
     if breach.price.rule.provider == "none":
         return f"frees {count(breach.freed, seen.grade)} tokens"
     rewritten = count(breach.rewritten, seen.grade)
-    what = f"frees {count(breach.freed, seen.grade)} tokens, but re-reads {rewritten} that were cached"
+    what = _freed(count(breach.freed, seen.grade), rewritten, breach.rewritten)
     said = _pays(breach.turns, f"{breach.left} remain")
     if breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)):
-        said = _dearer(breach.price.rule.minimum if _is_short(seen) else 0)
+        return f"{what}, {_dearer(breach.price.rule.minimum if _is_short(seen) else 0)}"
     return f"{what}: {said}"
 
 
@@ -187,7 +194,7 @@ def _is_short(seen: AssembledCall) -> bool:
 def _dearer(minimum: int, where: str = "") -> str:
     """``minimum``: tokens from which the cache would hold the request; 0 where that is not why."""
     why = f": below {minimum:,} tokens, as{where or ' here'}, the cache holds nothing" if minimum else ""
-    return f"it breaks nothing that was cached, yet costs more{why}"
+    return f"yet it costs more{why}"
 
 
 def fallback_lines(comparison: Comparison) -> Iterator[str]:

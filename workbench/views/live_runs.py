@@ -21,12 +21,12 @@ _WORDS = {"unsent": "not run", "waiting": "queued"}
 
 
 def plan_words(plan: LivePlan) -> str:
-    """``2 runs by gpt-4.1-mini, ~$0.0123 expected, budget $0.0246``."""
+    """``2 runs by gpt-4.1-mini, ~$0.0123 expected, budget $0.0246.``."""
     by = ", ".join(flat(model) for model in plan.models)
     if plan.offline:
-        return f"{plural(len(plan.runs), 'run')} by {by}: no model is called, so answer quality stays unknown"
+        return f"{plural(len(plan.runs), 'run')}, {by}: no model is called, so answer quality stays unknown."
     expected = UNPRICED if plan.expected is None else f"{money(plan.expected)} expected"
-    return f"{plural(len(plan.runs), 'run')} by {by}, {expected}, budget {money(plan.max_cost, exact=True)}"
+    return f"{plural(len(plan.runs), 'run')} by {by}, {expected}, budget {money(plan.max_cost, exact=True)}."
 
 
 def plan_lines(plan: LivePlan) -> list[str]:

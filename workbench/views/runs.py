@@ -70,7 +70,10 @@ _SORTED: Mapping[str, _Column] = {
 
 @lru_cache(maxsize=64)
 def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
-    """The columns that fit, the most useful first; input and output share the rest."""
+    """The columns that fit, the most useful first; input and output share the rest.
+
+    Which model a run asked says more than its tokens, so that a narrow column of models comes before theirs.
+    """
     name = min(40, max(16, min(sizes.name, width * 24 // 100)))
     texts = 26 if width < ROOMY else 34 if width < WIDE else 60
     left = width - 4 - name
@@ -82,6 +85,7 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         _sized("who", sizes.who, 20),
         _sized("tags", sizes.tags, 22),
         _sized("model", sizes.model, 26 if width >= WIDE else 19),
+        _sized("model", sizes.model, 14),
         _SORTED["tokens"],
         _SORTED["seconds"],
         _SORTED["calls"],
@@ -559,7 +563,7 @@ def _where(hit: Hit) -> str:
 
 def _head(run: RunSummary) -> list[tuple[str, str]]:
     took = "" if run.seconds is None else f", took {took_words(run.seconds, run.paused)}"
-    by = f", by {', '.join(run.models)}" if run.models else ""
+    by = "" if not run.models else ", offline" if run.models == ("offline",) else f", by {', '.join(run.models)}"
     numbers = [counts(run, run.calls, "call"), counts(run, run.tools, "tool call")]
     tokens_out = UNKNOWN if run.told_out is None else counted(run, run.told_out)
     numbers += [f"{counted(run, run.tokens_in, run.grade_in)} tokens in", f"{tokens_out} out"]

@@ -161,8 +161,8 @@ def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
 
 
 def dollars(tried: StrategyResult) -> str:
-    """The sum of the input's cost in US dollars; a dash if no price is known."""
-    return UNKNOWN if tried.cost_sum is None else money(tried.cost_sum.value, exact=True)
+    """The sum of the input's cost in US dollars, which is predicted; a dash if no price is known."""
+    return UNKNOWN if tried.cost_sum is None else money(tried.cost_sum.value)
 
 
 def interval_words(interval: Interval | None) -> str:
@@ -182,10 +182,10 @@ def sample_lines(sweep: Sweep) -> Iterator[str]:
     for pricing in sweep.pricings:
         least = sweep.cheapest(pricing)
         if least is not None and (found := least.cost_interval) is not None:
-            low, high = money(found.total_low, exact=True), money(found.total_high, exact=True)
+            low, high = money(found.total_low), money(found.total_high)
             where = f" {_place(pricing)}" if len(sweep.pricings) > 1 else ""
             yield (
-                f"{least.label}{where} costs about {money(found.total, exact=True)} over all {sample.of:,} runs "
+                f"{least.label}{where} costs about {money(found.total)} over all {sample.of:,} runs "
                 f"({low} to {high}), {interval_words(found)} of {BASELINE}"
             )
 

@@ -241,7 +241,7 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
     runs = [run for run in project.store.runs() if not run.depth and run.run_id != run_id]
     runs.sort(key=lambda run: run.cascade_id != state.cascade_id)
     for run in runs[:OTHER_RUNS]:
-        about = f"{run.cascade_file or run.cascade_id}, {run.status}, {run.calls:,} calls"
+        about = f"{run.cascade_file or run.cascade_id}, {run.status}, {run.calls:,} call{'' if run.calls == 1 else 's'}"
         found.append(SideChoice("run", run.name, about, ComparedRun(run.run_id)))
     return tuple(found)
 

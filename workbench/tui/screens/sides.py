@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.binding import BindingType
 
-from workbench.context.strategy import SpecError
+from workbench.context.strategy import SpecError, completed
 from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
 from workbench.store.summary import RunSummary
@@ -125,7 +125,14 @@ class SidePicker(ListSheet):
         words = [one.name for one in self._choices if one.kind != "changes"]
         placeholder = "selective+mask(after=3), or: file vs masked"
         self.ask(
-            "sides", value=value, placeholder=placeholder, words=lambda: words, between=" vs ", check=check, done=done
+            "sides",
+            value=value,
+            placeholder=placeholder,
+            words=lambda: words,
+            between=" vs ",
+            completed=completed,
+            check=check,
+            done=done,
         )
 
     def action_sweep(self) -> None:

@@ -15,7 +15,7 @@ from textual import on, work
 from textual.binding import BindingType
 
 from workbench.analysis.sweep import RECORDED, Candidate, Excluded, Subject, Sweep, candidates, sweeping
-from workbench.context.strategy import SpecError
+from workbench.context.strategy import SpecError, completed
 from workbench.engine.definition import DefinitionError
 from workbench.models.encodings import encodings
 from workbench.models.repricing import PricesError, lifetime_of
@@ -358,4 +358,6 @@ def ask_for_sweep(screen: WorkbenchScreen[None], project: Project, run: str, tak
         return None
 
     words = "strategies with ranges and lists, ' ; ' between them; also 'runs FILTER', 'provider NAME', 'cache-ttl 1h'"
-    screen.ask("sweep", value="selective+mask(after=1..6)", placeholder=words, done=done)
+    screen.ask(
+        "sweep", value="selective+mask(after=1..6)", placeholder=words, between=" ; ", completed=completed, done=done
+    )

@@ -38,8 +38,11 @@ class PromptReady(Message):
 class WordSuggester(Suggester):
     """Completes the part of a line that is being written; the words are asked for when they are first needed."""
 
-    def __init__(self, words: Callable[[], Sequence[str]], between: str) -> None:
+    def __init__(
+        self, words: Callable[[], Sequence[str]], between: str, completed: Callable[[str], Sequence[str]]
+    ) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
+        self._completed = completed
         self._make = words
         self._words: Sequence[str] | None = None
         self._between = between
@@ -50,7 +53,8 @@ class WordSuggester(Suggester):
             return None
         if self._words is None:
             self._words = [clean_line(word) for word in await asyncio.to_thread(self._make)]
-        found = next((word for word in self._words if word.startswith(last) and word != last), None)
+        offered = (*self._words, *map(clean_line, self._completed(last)))
+        found = next((word for word in offered if word.startswith(last) and word != last), None)
         return None if found is None else before + mark + found
 
 
@@ -87,6 +91,7 @@ class Prompt(Widget):
         closed: Callable[[], object] = lambda: None,
         words: Callable[[], Sequence[str]] = tuple,
         between: str = "",
+        completed: Callable[[str], Sequence[str]] = lambda text: (),
         check: Callable[[str], str] = lambda text: "",
     ) -> None:
         """``check`` says what is wrong with a line while it is written, in the place of the keys; nothing is enforced.
@@ -94,13 +99,13 @@ class Prompt(Widget):
         goes on behind the ``value``, instead of replacing it.
 
         ``words`` complete what is written, or what follows the last ``between``: shown dim, taken by Tab or the right
-        arrow.
+        arrow. ``completed`` gives more of them for what is written, for lines with a grammar.
         """
         super().__init__()
         self._label = label
         self._examples = clean(placeholder)
         self._entry = LineInput(
-            value, extends=extends, id="prompt-input", compact=True, suggester=WordSuggester(words, between)
+            value, extends=extends, id="prompt-input", compact=True, suggester=WordSuggester(words, between, completed)
         )
         self._hint = SpanLine(HINT, id="prompt-hint")
         self._done = done
