@@ -133,6 +133,13 @@ async def test_a_number_answers_a_gate_and_the_letter_of_a_choice_goes_to_it(tmp
         assert it.app.focused is not None
         assert it.app.focused.id == "option-2"
         assert isinstance(it.app.screen, QuestionDialog), "a letter answers by itself"
+        await it.press("k")
+        assert it.app.focused.id == "option-1", "the keys of a list do not move in the answers"
+        assert "step" not in it.text().splitlines()[-1], "keys of the Bench are offered below a question"
+        await it.press("question_mark")
+        await it.until(lambda: "Close dialog" in it.text(), "there is no help for a question")
+        await it.press("escape")
+        assert isinstance(it.app.screen, QuestionDialog)
         await it.press("1")
         await it.until(lambda: "DONE" in it.text(), f"the run did not end:\n{it.text()}")
         assert it.presenter.state.run.outputs["ask"] == "[A] Approve"

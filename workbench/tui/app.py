@@ -30,13 +30,13 @@ from workbench.tui.clipboard import osc52, save_copy, system_copy
 from workbench.tui.commands import Commands
 from workbench.tui.early_keys import EarlyKeys, KeyPassed
 from workbench.tui.screens.base import WorkbenchScreen
-from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.dialog import ChoiceDialog, Dialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.too_small import TooSmall, too_small
 from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.prompt import PromptClosed, PromptReady
-from workbench.views.keys import KEYS, Key, command_of, resolve, take_keys
+from workbench.views.keys import KEYS, ON_DIALOGS, ON_SHEETS, Key, command_of, resolve, take_keys
 from workbench.views.tab_line import CLOSE, SHOW
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class WorkbenchApp(ThemedApp):
     def show_notices(self) -> None:
         """Draw the messages on the uppermost screen that has a last line for them."""
         for screen in reversed(self.screen_stack):
-            if isinstance(screen, WorkbenchScreen):
+            if isinstance(screen, WorkbenchScreen | Dialog):
                 screen.show_notices()
                 return
 
@@ -415,7 +415,8 @@ class WorkbenchApp(ThemedApp):
 
     def action_help(self) -> None:
         if not (isinstance(self.screen, Sheet) and isinstance(self.screen.pane().rows, HelpRows)):
-            self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()))))
+            below = ON_DIALOGS if isinstance(self.screen, Dialog) else ON_SHEETS if self.screen.is_modal else None
+            self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()), below)))
 
     def action_save_screen(self) -> None:
         """Save a picture of the screen in the folder of the workspace."""

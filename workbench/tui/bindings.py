@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.binding import Binding, BindingType
 
-from workbench.views.keys import KEYS, ON_SHEETS
+from workbench.views.keys import KEYS, ON_DIALOGS, ON_SHEETS
 
 
 def bindings(context: str) -> list[BindingType]:
@@ -20,5 +20,9 @@ def bindings(context: str) -> list[BindingType]:
             priority=key.priority,
         )
         for key in KEYS
-        if key.context == context or (context == "sheet" and key.id in ON_SHEETS)
+        if key.context == context or key.id in ALSO.get(context, ())
     ]
+
+
+ALSO = {"sheet": ON_SHEETS, "dialog": ON_DIALOGS}
+"""Commands of the app in contexts that no key of the app reaches: Textual ends the search for it at a modal screen."""

@@ -1171,8 +1171,16 @@ PANE_FOOTERS: dict[str, tuple[str, ...]] = {
 ON_SHEETS = ("app.palette", "app.help", "app.screenshot", "app.theme", "app.interrupt", "app.suspend")
 """Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""
 
+ON_DIALOGS = ("app.help", "app.screenshot", "app.theme")
+"""Commands of the app that work in a dialog, too; the others would act on the screen below it."""
+
 ALWAYS = ("app.palette", "app.help", "app.quit")
 """Keys at the right end of the footer."""
+
+
+def not_typed(keys: str) -> str:
+    """Those of several keys that write nothing into a text: ``f1`` of ``question_mark,f1``."""
+    return ",".join(key for key in keys.split(",") if len(display(key)) > 1 and key.strip() != "space")
 
 
 def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:
@@ -1234,7 +1242,8 @@ def _together(a: Key, b: Key) -> bool:
 
 
 def _where(key: Key) -> tuple[str, ...]:
-    return (key.context, "sheet") if key.id in ON_SHEETS else (key.context,)
+    also = (("sheet", ON_SHEETS), ("dialog", ON_DIALOGS))
+    return (key.context, *(context for context, commands in also if key.id in commands))
 
 
 def _meet(a: str, b: str) -> bool:

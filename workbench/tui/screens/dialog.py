@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import events
+from msgspec.structs import replace
+from textual import events, on
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
@@ -18,7 +19,8 @@ from textual.widgets import Button, Input, Static, TextArea
 from workbench.tui.bindings import bindings
 from workbench.tui.contracts import Services, services_of
 from workbench.tui.text import plain, styled
-from workbench.views.keys import hints
+from workbench.tui.widgets.line import Footer, SpanLine
+from workbench.views.keys import hints, not_typed
 
 if TYPE_CHECKING:
     from workbench.engine.journal.event import Event
@@ -30,6 +32,8 @@ class Dialog(ModalScreen[Result]):
     """The box. Subclasses give its title and its widgets; escape closes it with None."""
 
     CSS_PATH = "dialog.tcss"
+    PALETTE: ClassVar[tuple[str, ...]] = ("dialog",)
+    """Contexts of the keys that its help lists first."""
     needs_focus: ClassVar[bool] = True
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings("dialog"),
@@ -46,6 +50,9 @@ class Dialog(ModalScreen[Result]):
     question: Event | None = None
     """The question of the run that it answers, if it answers one."""
 
+    foot: Footer
+    """The last line: over that of the screen below, whose keys do not work now."""
+
     @property
     def services(self) -> Services:
         """The services of the app for its screens."""
@@ -57,6 +64,38 @@ class Dialog(ModalScreen[Result]):
             box.border_subtitle = self.edge()
             with VerticalScroll(id="box-body", can_focus=False):
                 yield from self.content()
+        yield from self.compose_foot()
+
+    def compose_foot(self) -> ComposeResult:
+        """The last line, outside of the box."""
+        self.foot = Footer(id="foot")
+        yield self.foot
+
+    def on_mount(self) -> None:
+        self._offer_help()
+        self.show_notices()
+
+    def on_descendant_focus(self) -> None:
+        self._offer_help()
+
+    def _offer_help(self) -> None:
+        """Name the help by a key that does not write into the entry with the focus."""
+        key = next(key for key in self.services.keys if key.id == "app.help")
+        writes = isinstance(self.focused, Input | TextArea)
+        keys = not_typed(key.keys) if writes else key.keys
+        self.foot.offer((), hints((key.id,), (replace(key, keys=keys),)) if keys else ())
+
+    def show_notices(self) -> None:
+        """Draw the messages of the app in the last line."""
+        self.foot.tell([(note.message, note.severity) for note in self.services.notices.all], self.size.width)
+
+    @on(Footer.Read)
+    def _notices_clicked(self) -> None:
+        self.services.notices.clear()
+
+    @on(SpanLine.Pressed)
+    async def _line_pressed(self, event: SpanLine.Pressed) -> None:
+        await self.services.run_command(event.command)
 
     def offer(self, *offered: tuple[str, str]) -> None:
         """Say other keys in the lower edge, for what has the focus now."""
@@ -93,6 +132,13 @@ class Dialog(ModalScreen[Result]):
         if self.question is not None and session is not None:
             session.stop()
         self.dismiss(self.interrupted)
+
+    def step_buttons(self, event: events.Key) -> None:
+        """Go to the next answer or the one before, by the keys of a list."""
+        step = {"down": 1, "right": 1, "j": 1, "up": -1, "left": -1, "k": -1}.get(event.key)
+        if step is not None:
+            event.stop()
+            self.focus_next(Button) if step > 0 else self.focus_previous(Button)
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
@@ -133,7 +179,4 @@ class ChoiceDialog(Dialog[str]):
                 event.stop()
                 self.dismiss(id)
                 return
-        step = {"down": 1, "right": 1, "j": 1, "up": -1, "left": -1, "k": -1}.get(event.key)
-        if step is not None:
-            event.stop()
-            self.focus_next(Button) if step > 0 else self.focus_previous(Button)
+        self.step_buttons(event)

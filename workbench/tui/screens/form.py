@@ -58,6 +58,7 @@ class FormDialog(Dialog[str]):
     """Shows a ``human_asked`` event that has a form. Gives the answer as JSON; escape leaves the run waiting."""
 
     CSS_PATH: ClassVar[Any] = ["dialog.tcss", "form.tcss"]
+    PALETTE: ClassVar[tuple[str, ...]] = ("form", "choices", "dialog")
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")
     OFFERED: ClassVar[tuple[str, ...]] = ("form.send", "form.next", "choices.choose", "dialog.close")
 
@@ -87,6 +88,7 @@ class FormDialog(Dialog[str]):
             with Vertical(id="form-end"):
                 yield Static("", id="verdict")
                 yield Footer(id="form-footer")
+        yield from self.compose_foot()
 
     def _terms(self) -> str:
         """For whom it is, and how long it waits."""
@@ -137,7 +139,7 @@ class FormDialog(Dialog[str]):
         """Offer what the keys do in the part that has the focus: in a text a blank is written."""
         left_out = () if isinstance(self.focused, Choices) else ("choices.choose",)
         offered = tuple(id for id in self.OFFERED if id not in left_out)
-        self.query_one(Footer).offer(hints(offered, self.services.keys))
+        self.query_one("#form-footer", Footer).offer(hints(offered, self.services.keys))
 
     def _put_together(self) -> None:
         self._tell()
@@ -312,10 +314,6 @@ class FormDialog(Dialog[str]):
     @on(Button.Pressed, "#send")
     def _pressed(self) -> None:
         self.action_send()
-
-    @on(Footer.Pressed)
-    async def _footer(self, event: Footer.Pressed) -> None:
-        await self.services.run_command(event.command)
 
 
 def _box_of(widget: Widget) -> FieldBox | None:

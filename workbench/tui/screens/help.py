@@ -37,13 +37,15 @@ class HelpRows(Rows):
 
     title = (("Help", "title"), ("  keys and signs", "name"))
 
-    def __init__(self, table: Iterable[Key], here: Sequence[str] = ()) -> None:
-        """``here``: contexts of the screen that it is asked for on; those of the Bench where it names none."""
+    def __init__(self, table: Iterable[Key], here: Sequence[str] = (), of_app: Iterable[str] | None = None) -> None:
+        """``here``: contexts of the screen that it is asked for on; those of the Bench where it names none. ``of_app``:
+        the commands of the app that work there, by id; None for all."""
         keys = tuple(table)
         self.title_right = ((told("{sheet.filter} filters  {app.palette} runs a command by name"), "dim"),)
         contexts = (*here, "app") if here else BENCH
         own = sorted((key for key in keys if key.context in contexts), key=lambda key: contexts.index(key.context))
         own = own if here else [key for key in keys if key.context in contexts]
+        own = [key for key in own if key.context != "app" or of_app is None or key.id in of_app]
         self._own, self._others = tuple(own), tuple(key for key in keys if key not in own)
         self._rows: tuple[Row, ...] = ()
         self._width, self._listed = -1, False

@@ -59,17 +59,21 @@ class QuestionDialog(Dialog[str]):
     def on_key(self, event: events.Key) -> None:
         """The number of an option answers; the letter that it names goes to it, because letters are commands elsewhere,
         and one that is pressed by habit must not answer."""
-        if isinstance(self.focused, Input) or not event.character:
+        if isinstance(self.focused, Input):
             return
-        if event.character.isdigit() and 0 < int(event.character) <= len(self._options):
+        character = event.character or ""
+        if character.isdigit() and 0 < int(character) <= len(self._options):
             event.stop()
-            self.dismiss(self._options[int(event.character) - 1])
+            self.dismiss(self._options[int(character) - 1])
             return
-        letter = event.character.upper()
-        found = next((at for at, option in enumerate(self._options, 1) if accelerator(option) == letter), None)
+        letter = character.upper()
+        named = enumerate(self._options, 1)
+        found = next((at for at, option in named if letter and accelerator(option) == letter), None)
         if found is not None:
             event.stop()
             self.query_one(f"#option-{found}", Button).focus()
+            return
+        self.step_buttons(event)
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
         """Left without an answer, it keeps what was typed."""
