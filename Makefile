@@ -6,7 +6,8 @@ LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate
 
 setup:
 	python3 -m venv .venv
-	.venv/bin/pip install -q --require-hashes -r requirements-dev.lock
+	.venv/bin/pip install -q uv
+	.venv/bin/uv pip install -q -p .venv --require-hashes -r requirements-dev.lock
 	.venv/bin/pip install -q --no-build-isolation --no-deps -e .
 
 test:

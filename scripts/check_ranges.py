@@ -1,8 +1,8 @@
 """Does the project work with the lowest and with the newest versions that ``pyproject.toml`` allows?
 
-For each of both a virtual environment is made in a temporary folder, with all extras and the pytest plugins that users
-have, and a fast set of tests runs in it. ``--keep FOLDER`` leaves the environments there, and takes them as they are
-where they exist. Prints how long each step took; exits with 1 if one fails.
+For each of both, side by side, a virtual environment is made in a temporary folder, with all extras and the pytest
+plugins that users have, and a fast set of tests runs in it. ``--keep FOLDER`` leaves the environments there, and takes
+them as they are where they exist. Prints when each step was done; exits with 1 if one fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,14 +81,14 @@ def install(folder: Path, resolution: str) -> Path:
 def test(python: Path) -> None:
     """The fast set of tests. Other plugins stay out: they change the order of tests, and how coroutines run."""
     own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-    plugins = ("-p", "xdist", "-p", "pytest_timeout", "-p", "workbench.pytest_plugin")
+    plugins = ("-p", "pytest_timeout", "-p", "workbench.pytest_plugin")
     # The oldest of one library and the newest of another: what the one calls may be out of date in the other.
     known = ("-W", "ignore::DeprecationWarning")
     # Not the cache of the project, whose failed tests another run may be about to try again.
     cache = ("-o", f"cache_dir={python.parent.parent / 'pytest_cache'}")
     words = [str(python), "-m", "pytest", "-q", *known, *cache, *plugins]
     try:
-        run(*words, "-n", "2", "--dist", "loadfile", *TESTS, env=own)
+        run(*words, *TESTS, env=own)
     except subprocess.CalledProcessError:
         # This is about versions: what a busy machine let fail passes alone.
         run(*words, "--last-failed", *TESTS, env=own)
@@ -111,38 +112,45 @@ def try_plugin(python: Path) -> None:
 
 
 def run(*command: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> None:
-    """Raises CalledProcessError, which names the command."""
+    """Prints what the command said when it has ended, because another one runs beside it. Raises CalledProcessError,
+    which names the command."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    subprocess.run(command, cwd=cwd, env={**kept, **(env or {})}, check=True)
+    ended = subprocess.run(
+        command, cwd=cwd, env={**kept, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    print(ended.stdout, end="", flush=True)
+    ended.check_returncode()
 
 
-def steps(folder: Path) -> Iterator[tuple[str, float]]:
-    """What was done, and how many seconds it took."""
-    for resolution in PYTEST:
-        begin = time.perf_counter()
-        python = install(folder / resolution, resolution)
-        yield f"{resolution}: install", time.perf_counter() - begin
-        for name, step in (("tests", test), ("pytest plugin", try_plugin)):
-            begin = time.perf_counter()
-            step(python)
-            yield f"{resolution}: {name}", time.perf_counter() - begin
+def check(folder: Path, resolution: str) -> None:
+    """All steps with one resolution; prints how many seconds each took."""
+    begin = time.perf_counter()
+
+    def took(step: str) -> None:
+        print(f"{resolution}: {step} done after {time.perf_counter() - begin:.1f} s\n", end="", flush=True)
+
+    python = install(folder / resolution, resolution)
+    took("install")
+    test(python)
+    took("tests")
+    try_plugin(python)
+    took("pytest plugin")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the environments are left for another run")
     kept: Path | None = parser.parse_args().keep
-    whole = 0.0
-    with tempfile.TemporaryDirectory() as temporary:
-        try:
-            for name, seconds in steps(kept.resolve() if kept else Path(temporary)):
-                whole += seconds
-                print(f"{name}: {seconds:.1f} s", flush=True)
-        except subprocess.CalledProcessError as failed:
-            print(f"failed with {failed.returncode}: {' '.join(failed.cmd)}", file=sys.stderr)
-            return 1
-    print(f"ranges: {whole:.1f} s")
-    return 0
+    failed = 0
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor() as pool:
+        folder = kept.resolve() if kept else Path(temporary)
+        for checked in [pool.submit(check, folder, resolution) for resolution in PYTEST]:
+            try:
+                checked.result()
+            except subprocess.CalledProcessError as error:
+                failed = 1
+                print(f"failed with {error.returncode}: {' '.join(error.cmd)}", file=sys.stderr)
+    return failed
 
 
 if __name__ == "__main__":

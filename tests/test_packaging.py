@@ -17,10 +17,14 @@ from scripts.check_lock import LOCKS, findings, read_lock
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = {name: (ROOT / name).read_text("utf-8") for name in LOCKS}
 PYPROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
-SETUP = (
-    "python3 -m venv .venv && .venv/bin/pip install -q --require-hashes -r {}"
-    " && .venv/bin/pip install -q --no-build-isolation --no-deps -e . && "
+VENV, PROJECT = "python3 -m venv .venv && ", ".venv/bin/pip install -q --no-build-isolation --no-deps -e . && "
+DEMO = f"{VENV}.venv/bin/pip install -q --require-hashes -r requirements.lock && {PROJECT}.venv/bin/workbench demo"
+TESTS = (
+    f"{VENV}.venv/bin/pip install -q uv"
+    " && .venv/bin/uv pip install -q -p .venv --require-hashes -r requirements-dev.lock"
+    f" && {PROJECT}.venv/bin/python -m pytest -q"
 )
+"""uv installs what development needs in a fifth of pip's time. Who only uses the project needs nothing but pip."""
 each_lock = pytest.mark.parametrize("name", LOCKS)
 
 
@@ -80,10 +84,7 @@ def test_files_that_record_download_hosts_are_ignored() -> None:
 
 def test_the_readme_has_the_two_commands_each_complete_in_itself() -> None:
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
-    assert [line for line in lines if line.startswith("python3 -m venv")] == [
-        SETUP.format("requirements.lock") + ".venv/bin/workbench demo",
-        SETUP.format("requirements-dev.lock") + ".venv/bin/python -m pytest -q",
-    ]
+    assert [line for line in lines if line.startswith("python3 -m venv")] == [DEMO, TESTS]
 
 
 def test_ci_runs_the_readme_line_that_it_finds() -> None:
@@ -91,9 +92,7 @@ def test_ci_runs_the_readme_line_that_it_finds() -> None:
     pattern = re.search(r"grep -E '([^']+)' README.md", script)
     assert pattern is not None
     readme = (ROOT / "README.md").read_text("utf-8").splitlines()
-    assert [line for line in readme if re.search(pattern[1], line)] == [
-        SETUP.format("requirements-dev.lock") + ".venv/bin/python -m pytest -q"
-    ]
+    assert [line for line in readme if re.search(pattern[1], line)] == [TESTS]
     subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=True)
 
 
