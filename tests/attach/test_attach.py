@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gzip
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -275,6 +276,11 @@ async def test_requests_go_through_the_proxy_of_the_environment(
         monkeypatch.setenv("NO_PROXY", "localhost")
         with session(project, "https://provider.invalid/v1") as attached:
             refused = await asyncio.to_thread(attached.chat, "Hello")
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        with Loopback([Reply("straight")]) as provider:
+            monkeypatch.setenv("NO_PROXY", provider.url.removeprefix("http://").removesuffix("/v1"))
+            with session(project, provider.url) as attached:
+                assert (await asyncio.to_thread(attached.chat, "Hello")).status_code == 200
     assert got == [b"CONNECT provider.invalid:443 HTTP/1.1\r\n"]
     assert refused.status_code == 502
     words = "the proxy of the environment refused the connection (status 403 Not today)"
@@ -827,7 +833,10 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
     )
     Path("r.yaml").write_text("replies: {agent: [{text: scripted}]}\n")
     way = ("attach", "--offline", "--replies", "r.yaml", "--session", "s", "--json")
-    ended = subprocess.run([*WORKBENCH, *way, "--", sys.executable, "agent.py"], capture_output=True, timeout=PATIENCE)
+    # A proxy of the user's own, which reaches nothing of this machine, is none for the way to the workbench.
+    env = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "no_proxy": "intranet.invalid"}
+    words = [*WORKBENCH, *way, "--", sys.executable, "agent.py"]
+    ended = subprocess.run(words, capture_output=True, timeout=PATIENCE, env=env)
     assert (ended.returncode, ended.stdout.splitlines()[0]) == (7, b"scripted"), ended.stderr
     project = Project.at()
     told = project.store.summary(project.store.find("s"))

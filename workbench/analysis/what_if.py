@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.context.assembler import Assembler, is_forced
-from workbench.context.assembly import Assembly, Grade, Kind
+from workbench.context.assembly import SYSTEM_TEXT, Assembly, Grade, Kind
 from workbench.context.cache import Forecast, Prices
 from workbench.context.marks import PARAMETER
 from workbench.context.parts.fidelity import preamble_in
@@ -185,7 +185,8 @@ def _scope(
         input=state.input,
         visits=tuple(_records(state, definition, visit, call.seq)),
         conditions=visit.conditions or _parent(state, visit).conditions,
-        tool_text=_tool_text(call),
+        tool_text=_opening_text(call, ""),
+        system_text=_opening_text(call, SYSTEM_TEXT),
         tools=tools,
         model=call.model,
         parameters={key: value for key, value in call.parameters.items() if key != "tool_choice"},
@@ -236,10 +237,10 @@ def _lines(branch: str) -> list[str]:
     return ["", *("/".join(names[: end + 1]) for end in range(len(names)))]
 
 
-def _tool_text(call: CallState) -> str:
-    """The system message that described the tools, as recorded."""
+def _opening_text(call: CallState, source: str) -> str:
+    """The system message that opened the request, as recorded: the tool text, or of a ``source`` another one."""
     for entry in call.entries:
-        if entry.item.kind is Kind.SYSTEM:
+        if entry.item.kind is Kind.SYSTEM and entry.item.source == source:
             return entry.item.message.text
     return ""
 

@@ -927,7 +927,7 @@ def _proxy_for(address: str) -> str | None:
     """The proxy that the environment names for an address (``HTTPS_PROXY``, …); None for none. It is looked up
     once: aiohttp's ``trust_env`` would do so in a thread for each request, and add credentials of ``~/.netrc``."""
     parts = urlsplit(address)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else getproxies().get(parts.scheme)
 
 
 _PATIENCE = ("x-stainless-read-timeout", "x-stainless-timeout", "x-server-timeout")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from workbench.context.assembly import (
+    SYSTEM_TEXT,
     Action,
     Assembly,
     BrokenInvariant,
@@ -20,6 +21,7 @@ from workbench.context.assembly import (
     Kind,
     Reason,
     Request,
+    Rule,
 )
 from workbench.context.diff import splices_between, splices_of
 from workbench.context.edits import EDIT_RULE
@@ -65,6 +67,10 @@ def opening(scope: PhaseScope, entering: EnteringPart | None, count: Callable[[M
         message = Message("system", scope.tool_text)
         verdict = MessageDecision(message, Action.KEPT, Reason("always"), scope.rule("tackle"))
         rows.append((Item(message, Kind.SYSTEM, scope.place), verdict))
+    elif scope.system_text:
+        message = Message("system", scope.system_text)
+        item = Item(message, Kind.SYSTEM, scope.place, source=SYSTEM_TEXT)
+        rows.append((item, MessageDecision(message, Action.KEPT, Reason("system"), Rule())))
     entered = EnteredMessages()
     if entering is not None:
         entered = entering.enter(scope, count)
@@ -416,7 +422,7 @@ class Assembler:
         first = next((i for i, m in enumerate(ledger.messages) if m.role != "system"), last)
         problems = [*self._run_faults, *self._altered_faults.values()]
         problems += check_ends([Sent(ledger.messages[i], ledger.sent[i]) for i in (first, last) if i >= 0])
-        problems += check_presence(ledger.entries, self._tasks, self._scope.tool_text)
+        problems += check_presence(ledger.entries, self._tasks, self._scope.tool_text, self._scope.system_text)
         if self._previous is not None:
             problems += check_tools(self._scope.tools, self._previous.request.tools)
         return problems

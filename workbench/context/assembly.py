@@ -17,7 +17,7 @@ class Kind(StrEnum):
     """The purpose of a message of the history."""
 
     SYSTEM = "system"
-    """The tool text."""
+    """The tool text; with ``Item.source`` another system text that opens the request."""
     INPUT = "input"
     """``[Original Input]``."""
     INJECTED = "injected"
@@ -69,6 +69,11 @@ _GRADES: Mapping[str, Grade] = {str(grade): grade for grade in Grade}
 _WORSE = tuple(Grade)
 
 
+SYSTEM_TEXT = "system"
+"""``Item.source`` of a system text that opens a request and describes no tools: a program's own, or one that the engine
+asks something beside the run with."""
+
+
 class Item(Struct, frozen=True):
     """A message of the history and the place where it was made."""
 
@@ -80,7 +85,7 @@ class Item(Struct, frozen=True):
     is_error: bool = False
     """The structured error flag of a tool result: never found by searching for words."""
     source: str = ""
-    """The place that an injected message was taken from: ``gather.output``."""
+    """The place that an injected message was taken from: ``gather.output``; ``SYSTEM_TEXT`` of such a text."""
     note: str = ""
     redacted: int = 0
     """Number of secrets that were replaced when this text entered the run."""

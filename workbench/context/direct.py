@@ -6,7 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.context.assembler import answer_schema, has_to_think
-from workbench.context.assembly import Action, Assembly, Entry, Grade, Item, Kind, Reason, Request, Rule, Splice
+from workbench.context.assembly import (
+    SYSTEM_TEXT,
+    Action,
+    Assembly,
+    Entry,
+    Grade,
+    Item,
+    Kind,
+    Reason,
+    Request,
+    Rule,
+    Splice,
+)
 from workbench.context.ledger import next_digest, request_digest, seed_digest, worse
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -26,8 +38,8 @@ def direct_assembly(
     entries, prefix, lengths = [], [seed_digest(model, tools)], [tools_tokens]
     for message in messages:
         tokens, grade = counter.message(message, model)
-        kind = Kind.SYSTEM if message.role == "system" else Kind.TASK
-        item = Item(message, kind, place)
+        system = message.role == "system"
+        item = Item(message, Kind.SYSTEM if system else Kind.TASK, place, source=SYSTEM_TEXT if system else "")
         entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
         prefix.append(next_digest(prefix[-1], message))
         lengths.append(lengths[-1] + tokens)

@@ -112,16 +112,20 @@ def check_ends(rows: Sequence[Sent]) -> list[BrokenInvariant]:
     return faults
 
 
-def check_presence(entries: Sequence[Entry], tasks: Sequence[int], tool_text: str) -> list[BrokenInvariant]:
-    """Rule 11. ``tasks``: indices of the entries that hold the task. A person's own tool text counts as present."""
+def check_presence(
+    entries: Sequence[Entry], tasks: Sequence[int], tool_text: str, system_text: str = ""
+) -> list[BrokenInvariant]:
+    """Rule 11. ``tasks``: indices of the entries that hold the task. The texts are those that the request has to open
+    with; a person's own in their place counts as present."""
     faults: list[BrokenInvariant] = []
     if not tasks:
         faults.append(BrokenInvariant(11, "the task is missing"))
     faults += [BrokenInvariant(11, "the task is not sent", i) for i in tasks if entries[i].sent is None]
-    if tool_text:
+    if opening := tool_text or system_text:
         first = entries[0].sent if entries else None
-        if first is None or (first.text != tool_text and entries[0].item.edited != "changed"):
-            faults.append(BrokenInvariant(11, "the tool definitions are missing", 0 if entries else -1))
+        if first is None or (first.text != opening and entries[0].item.edited != "changed"):
+            what = "tool definitions are" if tool_text else "system text is"
+            faults.append(BrokenInvariant(11, f"the {what} missing", 0 if entries else -1))
     return faults
 
 

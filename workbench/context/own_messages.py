@@ -56,6 +56,8 @@ def _reason(item: Item) -> Reason:
         return Reason("retry", (item.place.attempt,))
     if item.kind is Kind.USER and item.note:
         return Reason("said", (item.note,))
+    if item.kind is Kind.USER and item.message.role == "system":
+        return Reason("system")
     return Reason(str(item.kind))
 
 

@@ -135,7 +135,7 @@ def origin(entry: Entry) -> str:
     if item.kind is Kind.INJECTED:
         return f"↪ {_injected(item)}"
     if item.kind is Kind.SYSTEM:
-        return "tools"
+        return item.source or "tools"
     if item.kind in (Kind.INPUT, Kind.TASK):
         return str(item.kind)
     turn = (
@@ -146,6 +146,8 @@ def origin(entry: Entry) -> str:
 
 def name_of(item: Item) -> str:
     """The message in a sentence: ``turn 1's result``, ``the task``, ``the output of intake``."""
+    if item.kind is Kind.SYSTEM and item.source:
+        return "the system text"
     if item.kind in _NAMES:
         return _NAMES[item.kind]
     if item.kind is Kind.INJECTED:

@@ -129,6 +129,8 @@ class PhaseScope(Struct, frozen=True):
     """Conditions of context sources, evaluated already, by the path of the source: ``phases[2].context.from[1]``."""
     tool_text: str = ""
     """System message that describes prompt-based tools; empty without them."""
+    system_text: str = ""
+    """System message of a program that is watched or imported, which has no ``tool_text``; empty without one."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """Native tool schemas, in the order in which they are sent."""
     model: str = ""

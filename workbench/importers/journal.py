@@ -428,21 +428,21 @@ class ContextWriter:
         strategy: Strategy | None = None,
     ) -> None:
         """Journals that the visit begins. ``first``: the message that it begins with, if there is one; where it holds
-        the instructions alone they are the system text of the phase, and ``taken`` is 1. ``strategy``: what is sent of
-        the messages; None for all of them."""
+        the instructions alone they are the system text of the context, and ``taken`` is 1. ``strategy``: what is sent
+        of the messages; None for all of them."""
         self._run = run
         self._begun = begun
         self._unstated = begun.unstated
         self.place = Place("", run.phase, number)
-        tool_text, self.taken = "", 0
+        system_text, self.taken = "", 0
         if first and first[0].role == "system" and first[0].text and not has_pictures(first[0]):
-            tool_text, self.taken = run.redact(first[0].text)[0], 1
+            system_text, self.taken = run.redact(first[0].text)[0], 1
         scope = PhaseScope(
             cascade=run.definition.cascade,
             phase=run.definition.cascade.phases[0],
             index=0,
             place=self.place,
-            tool_text=tool_text,
+            system_text=system_text,
             tools=begun.tools,
             model=begun.model,
             parameters=begun.parameters,

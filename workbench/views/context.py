@@ -41,7 +41,7 @@ def sort_of(entry: Entry, phase: str) -> str:
     """Returns the kind of an entry in the bar."""
     item = entry.item
     if item.kind is Kind.SYSTEM:
-        return "tools"
+        return "task" if item.source else "tools"
     if item.kind in (Kind.INJECTED, Kind.INPUT) or (item.place.phase and item.place.phase != phase):
         return "injected"
     return "task" if item.kind in TASK else "turns"

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
 
 from aiohttp import web
 from msgspec import Struct
@@ -67,7 +69,7 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
     proxy = Proxy(served.where, run.recorder, run.answers, control, hosts=_names(served), token=token)
     runner = proxy_runner(proxy)
     await runner.setup()
-    variables = client_variables(_base(served))
+    variables = client_variables(_base(served)) | _straight(served)
     if run.answers is not None and run.answers.alone:
         keys = (key for one in PROVIDERS for key in one.keys)
         variables |= {key: STAND_IN for key in keys if not os.environ.get(key)}
@@ -100,7 +102,7 @@ async def collecting(runs: SpanRuns, served: Served) -> AsyncIterator[dict[str, 
     settles = asyncio.ensure_future(settling())
     try:
         await web.SockSite(runner, served.listener).start()
-        yield otlp_variables(_base(served), os.environ)
+        yield otlp_variables(_base(served), os.environ) | _straight(served)
     finally:
         settles.cancel()
         await runner.cleanup()
@@ -112,6 +114,17 @@ def _base(served: Served) -> str:
     if host in ("0.0.0.0", "::"):  # All of its addresses: that is none to connect to.
         host = socket.gethostname()
     return f"http://{f'[{host}]' if ':' in host else host}:{port}" + (f"/{served.token}" if served.token else "")
+
+
+def _straight(served: Served) -> dict[str, str]:
+    """Returns the variables by which clients come here past a proxy that the environment names for plain HTTP: hardly
+    one reaches this machine."""
+    proxies = getproxies_environment()
+    if not (proxies.get("http") or proxies.get("all")) or proxies.get("no") == "*":
+        return {}
+    here = urlsplit(_base(served)).hostname or LOOPBACK
+    hosts = ",".join(filter(None, (proxies.get("no"), here, "localhost" if here == LOOPBACK else "")))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}
 
 
 def _names(served: Served) -> frozenset[str]:

@@ -130,7 +130,8 @@ class RowTemplates:
         told = {name: value for name in ("source", "note", "redacted", "tool") if (value := getattr(item, name))}
         if item.kind is Kind.INJECTED:
             told |= {"selective_context": True, "context_from": [item.source.partition(".")[0]]}
-        said = {"semantic_actor": actor, "semantic_purpose": _PURPOSES[item.kind], **self._content(message), **said}
+        purpose = "instructions" if item.kind is Kind.SYSTEM and item.source else _PURPOSES[item.kind]
+        said = {"semantic_actor": actor, "semantic_purpose": purpose, **self._content(message), **said}
         return self.message(event, node_type, index, metadata_json=json_text(told | dict(metadata or {})), **said)
 
     def _content(self, message: Message) -> dict[str, Any]:
