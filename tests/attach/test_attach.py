@@ -34,6 +34,7 @@ from workbench.attach.traffic import Ask
 from workbench.attach.traffic import Reply as Given
 from workbench.context.assembly import Action, Reason, Rule
 from workbench.context.part import DecisionInput, MessageDecision, Part, Role
+from workbench.context.reasons import explain, origin
 from workbench.context.strategy import Strategy, parse
 from workbench.engine.contracts import Answer, Notice
 from workbench.engine.debugger.stepper import Stepper
@@ -96,8 +97,16 @@ def test_a_long_request_passes_while_it_comes_and_is_recorded_whole(project: Pro
 @pytest.mark.parametrize(
     ("provider_name", "path", "body"),
     [
-        ("openai", "/chat/completions", {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}]}),
-        ("anthropic", "/v1/messages", {"model": "c", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}),
+        (
+            "openai",
+            "/chat/completions",
+            {"model": "gpt-4.1", "messages": [{"role": r, "content": "Hi"} for r in ("developer", "system", "user")]},
+        ),
+        (
+            "anthropic",
+            "/v1/messages",
+            {"model": "c", "max_tokens": 9, "system": "Be brief.", "messages": [{"role": "user", "content": "Hi"}]},
+        ),
         ("gemini", "/v1beta/models/g:generateContent", {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}),
         ("ollama", "/api/chat", {"model": "l", "stream": False, "messages": [{"role": "user", "content": "Hi"}]}),
     ],
@@ -110,6 +119,9 @@ def test_every_protocol_is_read(project: Project, provider_name: str, path: str,
     calls = attached.state().calls
     assert [call.answer and call.answer.text for call in calls] == ["fine", "fine"]
     assert all(call.tokens_in for call in calls)
+    system = [entry for call in calls for entry in call.entries if entry.item.message.role == "system"]
+    assert {explain(entry, entry.item.place) for entry in system} <= {"system text"}
+    assert {origin(entry) for entry in system} <= {"system", "turn 1"}, "it describes no tools"
 
 
 def test_a_stream_is_passed_on_piece_by_piece_and_a_client_that_leaves_is_said(project: Project) -> None:

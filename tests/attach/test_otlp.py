@@ -155,6 +155,8 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
     times = [call.started for call in state.calls[:3]]
     assert times == sorted(times)
     assert [one.status for one in state.visits] == ["success", "success"], "the last span came late"
+    assert [state.seconds, *(one.seconds for one in state.visits)] == [3.5, 2.5, 0.5]
+    assert project.store.summary(state.run_id).started == state.started == state.visits[0].started
     assert [event.data["message"] for event in state.warnings] == ["a span that is not a model call is left out"]
 
 
@@ -180,6 +182,9 @@ def test_a_text_beside_a_tool_call_may_be_left_out_of_the_next_request(
     (state,) = states(project, runs)
     found = sorted((call.place.visit, call.place.turn, call.answer.text if call.answer else "") for call in state.calls)
     assert found == [(1, 1, "I look."), (1, 2, "done"), (1, 3, "b")]
+    told = [(tool.place.turn, tool.tool, tool.text) for call in state.calls for tool in call.tools]
+    assert told == [(1, "look", "seen")], "a result finds the call that asked for it, however late that comes"
+    assert {e.item.tool for call in state.calls for e in call.entries if e.item.message.role == "tool"} == {"look"}
 
 
 def test_a_conversation_a_trace_and_what_goes_on_with_them_are_runs(project: Project) -> None:

@@ -66,6 +66,7 @@ class OpenContexts:
         """Write the request of a call, which is not sent yet, into its context, with the messages that are new in it.
         The context waits for the answer then. ``at``: when it was asked, by its source."""
         compacted = None
+        self._run.clock.begins(at)
         growing, added = self._contexts.asked(asked.input, asked.model, asked.tools)
         if growing not in self._open:
             compacted = self._replaced(growing)

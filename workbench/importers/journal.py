@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -383,6 +384,7 @@ class _Writer:
         parameters = {key: value for key, value in thread.parameters.items() if key != "tool_choice"}
         forced = is_forced(thread.parameters.get("tool_choice"))
         answers = sum(1 for one in thread.said if one.role == "assistant")
+        self.run.clock.begins(next((one.call.at for one in thread.said if one.call is not None), ""))
         turns, responses = max(answers, 1), thread.responses
         begun = BegunContext(thread.model, thread.tools, parameters, forced, unstated, turns, responses)
         written = ContextWriter(self.run, number, begun, thread.said[:1])
@@ -682,6 +684,10 @@ class ContextWriter:
             old = replace(old, message=replace(old.message, content=run.redact(one.text)[0]))
         record_answer(run.journal, place, assembly, answer, old, purpose="turn", redact=run.redact, joins=False)
         run.clock.lasts(call.duration_s)
+        for item in takewhile(lambda item: item.kind is Kind.RESULT, self._items[at + 1 :]):
+            for number, called in enumerate(old.message.tool_calls, 1):
+                if called.id == item.message.tool_call_id:
+                    self._ran(number, called, item, joins=False)
         return True
 
     def _taken(self) -> tuple[Assembly, Prediction]:
@@ -808,32 +814,33 @@ class ContextWriter:
 
     def _result(self, one: ImportedMessage) -> None:
         """A result: with events of its tool where the call that asked for it is in the journal."""
+        item, last = self._item(one, Kind.RESULT, self._at), self._last
         called = self._called(one)
         if called is None:
-            self._wait(self._item(one, Kind.RESULT, self._at))
+            self._wait(item)
             return
-        index, call = called
-        name, journal = call.name, self._run.journal
-        item = replace(self._item(one, Kind.RESULT, self._at), tool=name)
+        item = replace(item, tool=called[1].name)
+        if last is None or last.call is None:
+            self._wait(item)
+            return
         joins = not self._pending  # Behind a message that waits for the next call, the result has to wait too.
+        self._ran(*called, item, joins=joins)
+        if joins:
+            self._join(item)
+        else:
+            self._wait(item)
+
+    def _ran(self, index: int, call: ToolCall, item: Item, *, joins: bool) -> None:
+        """Journal that a call of a tool gave a result. ``joins``: its message is not in the journal yet."""
+        journal, place = self._run.journal, item.place
+        about = {"index": index, "call_id": call.id, "tool": call.name}
         arguments = self._run.redact(call.arguments)[0]
-        journal.emit(
-            "tool_started",
-            self._at,
-            index=index,
-            call_id=call.id,
-            tool=name,
-            arguments=arguments,
-            native=bool(call.id),
-            side_effects=True,
-        )
+        journal.emit("tool_started", place, **about, arguments=arguments, native=bool(call.id), side_effects=True)
         journal.emit(
             "tool_finished",
-            self._at,
-            index=index,
-            call_id=call.id,
-            tool=name,
-            is_error=one.is_error,
+            place,
+            **about,
+            is_error=item.is_error,
             added=journal.items([item] if joins else []),
             images=[image.to_json() for image in item.message.images],
             duration_s=None,
@@ -841,15 +848,11 @@ class ContextWriter:
             cached=False,
             text=item.message.text,
         )
-        if joins:
-            self._join(item)
-        else:
-            self._wait(item)
 
     def _called(self, one: ImportedMessage) -> tuple[int, ToolCall] | None:
         """The tool call of the last answer that this is the result of, and its number; None where it has none."""
         last = self._last
-        if last is None or last.call is None:
+        if last is None:
             return None
         if one.observation and last.command:
             return 1, ToolCall("", COMMAND, json.dumps({"command": last.command}, ensure_ascii=False))

@@ -228,7 +228,8 @@ class Summarizer(Struct):
         """Take the next event; unknown kinds, missing fields and nonsense are passed over."""
         self.seq = event.seq
         try:
-            self.elapsed.take(event)
+            if self.elapsed.take(event):
+                self.values["started"] = event.at
             if not self.repeats.takes(event):
                 self._take(event)
         except (TypeError, ValueError, AttributeError):

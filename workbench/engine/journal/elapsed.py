@@ -63,7 +63,7 @@ class Elapsed:
     What lies between two stretches is not part of the run's time, nor is the recorded past of a fork, whose events are
     older than its start, nor the time for which the run was paused. A stretch that was killed ends with its last event.
     The times of one stretch are of one monotonic clock (``SystemClock``); where an old journal's go back, nothing is
-    taken off.
+    taken off. The events of a run that another program made come in any order: it began with the earliest of them.
     """
 
     def __init__(self) -> None:
@@ -72,6 +72,7 @@ class Elapsed:
         self._before = 0.0
         """Of the stretches before."""
         self._since: datetime | None = None
+        self._imported = False
         self.pauses = Stretches()
         """When the run was paused, by the clock of the events."""
         self.paused = 0.0
@@ -82,17 +83,24 @@ class Elapsed:
         """How long it ran so far, without its pauses."""
         return max(self._passed - self.paused, 0.0)
 
-    def take(self, event: Event) -> None:
-        """Take the next event of the journal; one without a valid time adds nothing."""
+    def take(self, event: Event) -> bool:
+        """Take the next event of the journal; one without a valid time adds nothing. Returns whether the run began with
+        it, although others were told before."""
+        earlier = False
         try:
             at = datetime.fromisoformat(event.at)
+            if event.kind == "run_started":
+                self._imported = "imported" in (event.data.get("ports") or ())
             if event.kind in ("run_started", "run_resumed") or self._since is None:
                 self._before, self._since = self._passed, at
+            if earlier := self._imported and at < self._since:
+                self._passed, self._since = self._passed + (self._since - at).total_seconds(), at
             self._passed = max(self._passed, self._before + (at - self._since).total_seconds())
             if event.kind == "paused":
                 self._pause(at, self._since, event.data.get("seconds"))
         except (TypeError, ValueError, OverflowError):
-            return
+            return False
+        return earlier
 
     def _pause(self, at: datetime, since: datetime, seconds: object) -> None:
         """Add a pause until ``at``. Candidates can be paused at the same time.

@@ -304,7 +304,10 @@ class RunState:
             visit.page_in()
             key = event.place.visit_key
             self._near[key] = self._near.pop(key, visit)
-        self.elapsed.take(event)
+            if "imported" in self.ports and event.at < visit.started:  # Its calls may be told in any order.
+                visit.started = visit.since = event.at
+        if self.elapsed.take(event):
+            self.started = event.at
         if self._repeats.takes(event):
             self._again(event, event.data)
             return False
