@@ -301,6 +301,35 @@ def _kinds() -> list[dict[str, Any]]:
     ]
 
 
+def _memory() -> list[dict[str, Any]]:
+    """The story as the steps of smolagents state what their calls saw; the system prompt is no step."""
+
+    def said(role: str, text: str) -> dict[str, Any]:
+        return {"role": role, "content": [{"type": "text", "text": text}], "tool_calls": None, "raw": None}
+
+    def action(number: int, text: str, input: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        return {
+            "step_number": number,
+            "timing": {"start_time": 1767258000.0 + number, "end_time": 1767258009.0, "duration": 9.0 - number},
+            "model_input_messages": input,
+            "model_output_message": {"role": "assistant", "content": text, "raw": {"model": "gpt-4o"}},
+            "model_output": text,
+            "token_usage": {"input_tokens": 20, "output_tokens": 5, "total_tokens": 25},
+            "is_final_answer": number == 2,
+            **more,
+        }
+
+    asked = [said("system", SYSTEM), said("user", ASK)]
+    call = {"id": "c1", "type": "function", "function": {"name": "python_interpreter", "arguments": "ls()"}}
+    left = [said("assistant", "I look."), said("tool-call", f"Calling tools:\n[{call}]")]
+    seen = [*asked, *left, said("tool-response", f"Observation:\n{RESULT}")]
+    return [
+        {"task": ASK, "task_images": None},
+        action(1, "I look.", asked, tool_calls=[call], code_action="ls()", observations=RESULT),
+        action(2, ANSWER, seen),
+    ]
+
+
 ADK_PARTS: list[tuple[str, dict[str, Any]]] = [
     ("user", {"text": ASK}),
     ("model", {"text": None, "function_call": {"id": "c1", "name": "ls", "args": {"path": "."}}}),
@@ -380,6 +409,7 @@ EXAMPLES: dict[str, Any] = {
         *(_line(body, number) for number, body in enumerate(OPENAI)),
     ],
     "pydantic-ai": _kinds(),
+    "smolagents": _memory(),
     "atif": ATIF,
     "vcr": {"version": 1, "interactions": [_interaction(1), _interaction(2)]},
 }

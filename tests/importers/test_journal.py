@@ -100,7 +100,7 @@ def test_a_result_is_the_result_of_its_tool(name: str) -> None:
     (tool,) = state.calls[0].tools
     assert tool.status == "done"
     assert tool.text.endswith(RESULT)
-    assert tool.tool == ("command" if name in ("swe-agent", "mini-swe-agent") else "ls")
+    assert tool.tool == ("command" if name in ("swe-agent", "mini-swe-agent", "smolagents") else "ls")
 
 
 def test_masking_reaches_the_results_of_text_protocols() -> None:

@@ -91,7 +91,7 @@ def test_every_format_tells_the_same_story(name: str) -> None:
     assert thread.calls == (1 if name in SINGLE else 2)
 
 
-@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {*SINGLE, "swe-agent", "mini-swe-agent"}))
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {*SINGLE, "swe-agent", "mini-swe-agent", "smolagents"}))
 def test_a_native_call_keeps_its_id_and_arguments(name: str) -> None:
     (thread,) = read(EXAMPLES[name]).threads
     (call,) = thread.said[2].calls
@@ -100,7 +100,11 @@ def test_a_native_call_keeps_its_id_and_arguments(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["openhands", "inspect", "otel", "openinference", "langfuse", "langsmith", "temporal", "vcr", "pydantic-ai"]
+    "name",
+    [
+        *("openhands", "inspect", "otel", "openinference", "langfuse", "langsmith", "temporal", "vcr", "pydantic-ai"),
+        "smolagents",
+    ],
 )
 def test_usage_and_time_of_each_call_are_those_of_the_source(name: str) -> None:
     (thread,) = read(EXAMPLES[name]).threads

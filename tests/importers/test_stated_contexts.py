@@ -326,3 +326,93 @@ def test_what_each_call_states_stands_above_what_the_file_states_of_all(folder: 
     totals = run_cli("show", "--json").json["totals"]
     assert totals["tokens_in"] != 9999
     assert totals["cost"] < 1
+
+
+# -- smolagents --------------------------------------------------------------------------------------------------------
+
+TASK, PLAN, GO_ON = f"New task:\n{ASK}", "Here is the plan:\nlook", "Now proceed and carry out this plan."
+LOOK = {"id": "c1", "type": "function", "function": {"name": "python_interpreter", "arguments": "ls()"}}
+SENT_BACK = f"look\nCalling tools:\n[{LOOK}]"
+"""smolagents joins messages of one role, and sends its own roles as the assistant's and the user's."""
+SEEN = "Observation:\na.txt"
+DONE = {"id": "c2", "type": "function", "function": {"name": "python_interpreter", "arguments": "final_answer(2)"}}
+
+
+def memory(*, full: bool) -> list[dict[str, Any]]:
+    """A task, a plan and two actions, with what their calls saw or without it."""
+
+    def saw(*messages: tuple[str, str]) -> dict[str, Any]:
+        told = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in messages]
+        return {"model_input_messages": told} if full else {}
+
+    def timing(second: int) -> dict[str, Any]:
+        return {"timing": {"start_time": 1_767_258_000.0 + second, "duration": 0.5}}
+
+    def answer(text: str) -> dict[str, Any]:
+        return {"model_output_message": {"role": "assistant", "content": text, "raw": None}}
+
+    start = [("system", SYSTEM), ("user", TASK), ("assistant", PLAN), ("user", GO_ON)]
+    later = [
+        ("assistant", "look"),
+        ("tool-call", f"Calling tools:\n[{LOOK}]"),
+        ("tool-response", "Observation:\na.txt"),
+    ]
+    used = {"token_usage": {"input_tokens": 30, "output_tokens": 4}}
+    look = {
+        "step_number": 1,
+        "model_output": "look",
+        "tool_calls": [LOOK],
+        "code_action": "ls()",
+        "observations": "a.txt",
+    }
+    done = {"step_number": 2, "model_output": "done", "tool_calls": [DONE], "code_action": "final_answer(2)"}
+    told = {"system_prompt": SYSTEM}
+    return [
+        *([] if full else [told]),
+        {"task": ASK, "task_images": None},
+        {"plan": PLAN, **saw(("user", "Plan first.")), **answer("look"), **timing(1), **used},
+        {**look, **saw(*start), **answer("look"), **timing(2), **used, "observations": "a.txt"},
+        {**done, **saw(*start, *later), **answer("done"), **timing(3), **used, "observations": "2"},
+    ]
+
+
+ACTIONS = [[SYSTEM, TASK, PLAN, GO_ON], [SYSTEM, TASK, PLAN, GO_ON, SENT_BACK, SEEN]]
+
+
+def test_full_steps_of_smolagents_state_what_each_call_saw_as_it_was_sent() -> None:
+    found = read(memory(full=True))
+
+    assert contexts(found) == [["Plan first."], *ACTIONS]
+    assert [one.text for thread in found.threads for one in thread.said if one.observation] == [
+        SEEN,
+        "Observation:\n2",
+    ]
+    assert not found.notes
+
+
+def test_succinct_steps_of_smolagents_give_the_contexts_of_the_actions_and_say_what_they_lack() -> None:
+    found = read(memory(full=False))
+
+    assert contexts(found) == ACTIONS
+    assert found.notes == ("the call that made a plan, whose messages the file does not hold, is left out (step 3)",)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        ({}, "success", ""),
+        ({"state": "max_steps_error"}, "failed", "max_steps_error"),
+        ({"error": {"type": "AgentError", "message": "no such file"}}, "failed", "no such file"),
+    ],
+)
+def test_a_result_of_smolagents_tells_how_the_run_ended(change: dict[str, Any], status: str, reason: str) -> None:
+    steps = memory(full=True)
+    if "error" in change:
+        steps[-1] = {**steps[-1], **change, "observations": None}
+    found = read({"output": 2, "steps": steps, "token_usage": {"input_tokens": 90, "output_tokens": 12}, **change})
+
+    assert (found.status, found.reason) == (status, reason)
+    assert (found.stated.usage.input, found.stated.usage.output) == (90, 12)
+    if reason and "error" in change:
+        assert found.threads[-1].said[-1].is_error
+        assert found.threads[-1].said[-1].text.startswith("Call id: c2\nError:\nno such file\nNow let's retry")

@@ -21,6 +21,7 @@ from workbench.importers.formats.otel import is_openinference, is_otel, read_ope
 from workbench.importers.formats.promptfoo import is_promptfoo, read_promptfoo
 from workbench.importers.formats.pydantic_ai import is_pydantic_ai, read_pydantic_ai
 from workbench.importers.formats.sessions import is_session, read_session
+from workbench.importers.formats.smolagents import is_smolagents, read_smolagents
 from workbench.importers.formats.swe_agent import is_mini, is_swe_agent, read_mini, read_swe_agent
 from workbench.importers.formats.temporal import is_temporal, read_temporal
 from workbench.importers.formats.toolbench import is_toolbench, read_toolbench
@@ -63,6 +64,7 @@ FORMATS = (
     Format("llm-log", "a logged request with its response", "a request beside its response", is_log, read_log),
     Format("session", "a session of a coding agent", "lines that wrap messages or items", is_session, read_session),
     Format("pydantic-ai", "messages of Pydantic AI", "'part_kind' of parts", is_pydantic_ai, read_pydantic_ai),
+    Format("smolagents", "the memory of an agent of smolagents", "steps with times", is_smolagents, read_smolagents),
     Format("mini-swe-agent", "a mini-swe-agent trajectory", "its format's name, or return codes", is_mini, read_mini),
     Format(
         "anthropic",
