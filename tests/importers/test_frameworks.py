@@ -237,3 +237,88 @@ def test_a_recording_without_the_bodies_of_its_requests_says_so() -> None:
 def test_a_spoken_simulation_is_named() -> None:
     with pytest.raises(Unreadable, match="whose ticks are not messages"):
         list(read_file(json.dumps({"task_id": "1", "ticks": [{"tick_id": 0}]}).encode()))
+
+
+QUESTION = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ASK}]
+COUNTS = {"prompt_tokens": 20, "completion_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param({"messages": QUESTION, "outputs": [ANSWER], "usage": COUNTS, "response": "Response()"}, id="DSPy"),
+        pytest.param({"messages": QUESTION, "outputs": [{"text": ANSWER}], "usage": COUNTS}, id="DSPy's objects"),
+        pytest.param({"messages": QUESTION, "response": ANSWER, "model": "gpt-4o", **COUNTS}, id="litellm"),
+        pytest.param(
+            {
+                "input": QUESTION,
+                "output": [{"message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}],
+                "metadata": {"model": "gpt-4o"},
+                "metrics": {**COUNTS, "start": 1_767_258_001.0, "end": 1_767_258_002.0},
+            },
+            id="Braintrust",
+        ),
+    ],
+)
+def test_a_log_may_hold_the_answer_without_its_response(log: Any) -> None:
+    (thread,) = read([log], "llm-log").threads
+    assert [one.text for one in thread.said] == [SYSTEM, ASK, ANSWER]
+    call = thread.said[-1].call
+    assert call is not None
+    assert (call.usage.input, call.usage.output) == (20, 5)
+    assert call.duration_s == (1.0 if "metrics" in log else None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": ASK, "output": ANSWER},
+        {"messages": QUESTION, "output": ANSWER},
+    ],
+)
+def test_a_pair_of_texts_without_a_model_or_counts_is_no_call(body: Any) -> None:
+    with pytest.raises(Unreadable):
+        read(body)
+
+
+def test_messages_of_assistants_are_read_from_the_oldest_on() -> None:
+    listed = [
+        {"object": "thread.message", "created_at": at, "role": role, "content": text}
+        for at, role, text in ((2, "assistant", ANSWER), (1, "user", ASK))
+    ]
+    (thread,) = read({"object": "list", "data": listed}).threads
+    assert [one.text for one in thread.said] == [ASK, ANSWER]
+
+
+def test_an_answer_of_haystack_names_its_model_and_usage() -> None:
+    answer = {"role": "assistant", "content": [{"text": ANSWER}], "meta": {"model": "gpt-4o", "usage": COUNTS}}
+    (thread,) = read([{"role": "user", "content": [{"text": ASK}], "meta": {}}, answer]).threads
+    call = thread.said[-1].call
+    assert call is not None
+    assert (call.model, call.usage.input, call.usage.output) == ("gpt-4o", 20, 5)
+
+
+LOOKED = {"toolCallId": "c1", "state": "output-available", "input": {"path": "."}, "output": RESULT}
+LOOKED_4 = {"state": "result", "toolCallId": "c1", "toolName": "ls", "args": {"path": "."}, "result": RESULT}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "tool-ls", **LOOKED},
+        {"type": "dynamic-tool", "toolName": "ls", **LOOKED},
+        {"type": "tool-ls", **LOOKED, "state": "output-error", "output": None, "errorText": RESULT},
+        {"type": "tool-invocation", "toolInvocation": LOOKED_4},
+    ],
+)
+def test_a_message_of_vercels_interface_holds_the_steps_of_an_answer(part: Any) -> None:
+    steps = [{"type": "step-start"}, part, {"type": "step-start"}, {"type": "text", "text": ANSWER, "state": "done"}]
+    (thread,) = read(
+        [{"role": "user", "parts": [{"type": "text", "text": ASK}]}, {"role": "assistant", "parts": steps}]
+    ).threads
+
+    assert [one.role for one in thread.said] == ["user", "assistant", "tool", "assistant"]
+    assert [(one.id, one.name, one.arguments) for one in thread.said[1].calls] == [("c1", "ls", '{"path": "."}')]
+    assert (thread.said[2].call_id, thread.said[2].text) == ("c1", RESULT)
+    assert thread.said[2].is_error == ("errorText" in part)
+    assert (thread.calls, thread.said[-1].text) == (2, ANSWER)

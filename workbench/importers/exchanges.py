@@ -403,6 +403,12 @@ def _weight(said: Sequence[ImportedMessage]) -> int:
 # -- one exchange as a file --------------------------------------------------------------------------------------------
 
 
+_BEGINS = ("startTime", "start_time", "start", "timestamp", "created")
+_ENDS = ("endTime", "end_time", "end")
+_ANSWERS = ("outputs", "output", "response", "completion")
+"""Names under which a log keeps an answer without its response: the text, or a list of answers."""
+
+
 def is_log(body: Any) -> bool:
     """A request and its response in one object, or the error that came in its place."""
     request, response = _exchange(mapping(body))
@@ -413,10 +419,11 @@ def read_log(body: Any) -> list[Conversation]:
     """One model call: the request's messages, then the response's."""
     remarks, outer = Remarks(), mapping(body)
     request, response = _exchange(outer)
-    start = moment(outer.get("startTime") or outer.get("start_time") or outer.get("timestamp"))
+    told = {**mapping(outer.get("metrics")), **outer}
+    start = moment(next((told[key] for key in _BEGINS if told.get(key)), None))
     passed = number(outer.get("latency_sec"))
     if passed is None:
-        passed = seconds_between(start, moment(outer.get("endTime") or outer.get("end_time")))
+        passed = seconds_between(start, moment(next((told[key] for key in _ENDS if told.get(key)), None)))
     cost = next((found for key in ("cost", "response_cost") if (found := number(outer.get(key))) is not None), None)
     call = Call(cost=cost, duration_s=passed, at=start, model=string(outer.get("model")))
     extra = {**mapping(outer.get("kwargs")), **mapping(outer.get("optional_params")), **mapping(request.get("kwargs"))}
@@ -450,7 +457,34 @@ def _exchange(outer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
         if response := mapping(decoded(outer.get(answered))):
             request = mapping(decoded(outer.get(asked)))
             return mapping(decoded(request.get("body"))) or request or outer, _body(response)
-    return outer, {}
+    return _plain_exchange(outer)
+
+
+def _plain_exchange(outer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The request and response of a log that keeps an answer without its response: DSPy's history, litellm's log,
+    Braintrust's spans. The log has to name a model or count tokens: else it may be any pair of texts."""
+    about, said = mapping(outer.get("metadata")), next((one for key in _ANSWERS if (one := outer.get(key))), None)
+    usage = next((found for key in ("usage", "metrics") if (found := mapping(outer.get(key)))), outer)
+    model = string(outer.get("model")) or string(about.get("model"))
+    choices = [_choice_of(one) for one in (said if isinstance(said, list) else [said])]
+    if not all(choices) or (not model and usage_of(usage).output is None):
+        return outer, {}
+    request = {**about, **outer}
+    if isinstance(outer.get("input"), list) and "messages" not in outer:
+        request |= {"messages": outer["input"], "input": None}
+    given = given_of(request)
+    if not given or mapping(given[-1]).get("role") == "assistant":  # A conversation that holds its answer already.
+        return outer, {}
+    return request, {"choices": choices, "usage": usage, "model": model}
+
+
+def _choice_of(answer: object) -> Mapping[str, Any]:
+    """An answer as a choice of a response, from a text, a choice or a message; empty for anything else."""
+    one = mapping(answer)
+    text = answer if isinstance(answer, str) else string(one.get("text"))
+    if text:
+        return {"message": {"content": text, "tool_calls": one.get("tool_calls")}}
+    return one if mapping(one.get("message")) else {"message": one} if one.get("role") == "assistant" else {}
 
 
 def _body(response: Mapping[str, Any]) -> Mapping[str, Any]:

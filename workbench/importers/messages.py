@@ -4,7 +4,7 @@ LangChain; read into ``ImportedMessage``."""
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -158,6 +158,8 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
     body = plain_message(body)
     if (item := response_item(body, remarks)) is not None:
         return [item]
+    if body.get("role") == "assistant" and any(map(_ui_call, array(body.get("parts")))):
+        return [one for step in _ui_steps(body) for one in read_message(step, remarks, where)]
     role = ROLES.get(string(body.get("role") or body.get("type")).lower())
     if role is None:
         told = as_text(body.get("role") or body.get("type"))[:40]
@@ -181,6 +183,46 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
     if not said or pieces.parts or pieces.calls:
         said.append(_message(body, role, pieces, extra))
     return said
+
+
+# Vercel's AI SDK keeps all steps of an answer in one message for its interface, a tool's call and result in one part.
+
+
+def _ui_call(part: object) -> Mapping[str, Any]:
+    """The call and result of a part; empty for a part of another kind."""
+    body = mapping(part)
+    kind = string(body.get("type"))
+    if kind == "tool-invocation":  # Up to version 4.
+        inner = mapping(body.get("toolInvocation"))
+        named = {"input": inner.get("args"), "output": inner.get("result")}
+        return {**inner, **named} if "toolCallId" in inner else {}
+    if "toolCallId" not in body or "state" not in body or not (kind == "dynamic-tool" or kind.startswith("tool-")):
+        return {}
+    return {**body, "toolName": string(body.get("toolName")) or kind.removeprefix("tool-")}
+
+
+def _ui_steps(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The answers and results of such a message, as the model saw them: an answer ends where a step begins, and before
+    what follows a tool's call."""
+    parts: list[Any] = []
+    calls: list[Mapping[str, Any]] = []
+    about = {key: value for key, value in body.items() if key not in ("parts", "content")}
+    for part in [*array(body.get("parts")), {"type": "step-start"}]:
+        call = _ui_call(part)
+        if call:
+            calls.append(call)
+        elif calls or (mapping(part).get("type") == "step-start" and parts):
+            asked = [{"id": one["toolCallId"], "name": one["toolName"], "arguments": one.get("input")} for one in calls]
+            yield {**about, "content": parts, "tool_calls": asked}
+            for one in calls:
+                failed = one.get("state") == "output-error"
+                result = one.get("errorText") if failed else one.get("output")
+                if result is not None:
+                    told = {"tool_call_id": one["toolCallId"], "name": one["toolName"], "is_error": failed}
+                    yield {"role": "tool", "content": as_text(result), **told}
+            parts, calls = [], []
+        if not call and mapping(part).get("type") != "step-start":
+            parts.append(part)
 
 
 def plain_message(body: Mapping[str, Any]) -> Mapping[str, Any]:

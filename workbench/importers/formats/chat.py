@@ -81,6 +81,8 @@ def _bodies(found: Any, *, strict: bool) -> list[Any] | None:
     found = decoded(found)
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
         return None
+    if all(one.get("object") == "thread.message" for one in found):  # OpenAI's Assistants list the newest first.
+        found = sorted(found, key=lambda one: number(one.get("created_at")) or 0)
     if all("from" in one and "value" in one for one in found):
         return [_shared(one) for one in found]
     plain = [plain_message(one) for one in found]
@@ -163,19 +165,29 @@ def _with_calls(bodies: Sequence[Any], outer: Mapping[str, Any], remarks: Remark
 
 
 def _says_more(body: Mapping[str, Any]) -> bool:
-    return any(isinstance(body.get(key), dict) for key in (*_NUMBERS, "response_metadata"))
+    return any(isinstance(body.get(key), dict) for key in (*_NUMBERS, "response_metadata")) or bool(_meta(body))
+
+
+def _meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What Haystack keeps beside an answer; empty for what others call so."""
+    found = mapping(body.get("meta")) or mapping(body.get("_meta"))
+    return found if "model" in found or "usage" in found else {}
 
 
 def _call(body: Mapping[str, Any], model: str) -> Call:
-    outside = mapping(body.get("response_metadata"))
+    outside = mapping(body.get("response_metadata")) or _meta(body)
     listed = [*(body.get(key) for key in _NUMBERS), *(outside.get(key) for key in ("token_usage", "usage"))]
     numbers = next((found for one in listed if (found := mapping(one))), {})
     cost = numbers.get("cost", body.get("cost"))
-    told = mapping(body.get("modelInfo")) or mapping(body.get("response_metadata"))
+    told = mapping(body.get("modelInfo")) or outside
     return Call(
         usage_of(numbers),
         number(mapping(cost).get("total", cost)),
-        string(body.get("model")) or string(told.get("id")) or string(told.get("model_name")) or model,
+        string(body.get("model"))
+        or string(told.get("id"))
+        or string(told.get("model_name"))
+        or string(told.get("model"))
+        or model,
         string(told.get("provider")),
         string(body.get("stop_reason")) or string(told.get("finish_reason")),
         at=moment(body.get("ts") or body.get("timestamp") or body.get("created_at")),
