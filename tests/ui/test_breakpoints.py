@@ -106,12 +106,15 @@ def test_edges_and_outcomes_are_read_and_written_as_breakpoints(text: str, point
             "model gpt-4.1",
             "the condition cannot be read at column 7; write it like tokens > 6000, model == 'gpt-4.1' or",
         ),
+        ("token > 20", "'token' is not known (did you mean 'tokens'?)"),
+        ("tool lookk", "there is no tool 'lookk' (did you mean 'look'?)"),
+        ("outcome fial", "there is no outcome 'fial' (did you mean 'fail'?)"),
         ("tokens >", "the condition ends too early at column 9; write it like tokens > 6000"),
     ],
 )
-def test_an_edge_that_is_not_there_is_refused_with_what_is(text: str, words: str) -> None:
+def test_a_name_that_is_not_there_is_refused_with_what_is(text: str, words: str) -> None:
     with pytest.raises(BreakpointError, match=re.escape(words)):
-        parse_breakpoint(text, PHASES, EDGES)
+        KnownNames(PHASES, tools=["look"], edges=EDGES).read(text)
 
 
 async def test_breakpoints_are_added_edited_disabled_and_deleted_and_kept(tmp_path: Path) -> None:

@@ -268,6 +268,8 @@ FINDS = (
     ("fre tes", "run.freeze"),
     ("brkpt", "run.breakpoint"),
     ("whole screen", "pane.zoom"),
+    ("curl", "view.copy"),
+    ("new cascade", "app.home"),
 )
 
 
@@ -280,8 +282,11 @@ async def test_the_palette_knows_finds_and_runs_commands(tmp_path: Path) -> None
 
 
 async def a_tab_is_found_by_its_name_and_a_picture_of_the_screen_is_saved(it: Bench, tmp_path: Path) -> None:
-    names = [str(hit.text) async for hit in Commands(it.screen).discover()]
-    assert "Tab log_triage › 7f3a (shown)" in names
+    hits = [hit async for hit in Commands(it.screen).discover()]
+    assert "Tab log_triage › 7f3a (shown)" in [str(hit.text) for hit in hits]
+    longest = max(len(name_of(key)) for key in KEYS if key.context in IN_PALETTE)
+    step = next(str(hit.display) for hit in hits if hit.text == "Step")
+    assert step.index("Step to the next call") <= 11 + longest + 2, "sentences are cut behind blanks"
     await it.press("f7")
     assert "Screen saved: workbench-" in it.text()
     (picture,) = tmp_path.glob("workbench-*.svg")

@@ -61,7 +61,8 @@ class Commands(Provider):
             entries.append(NamedCommand(f"theme:{name}", f"Theme {flat(name)}{mark}", "", "", "colour colors dark"))
         self._key_cells = min(KEYS, max((cell_len(entry.key) for entry in entries), default=0) + 2)
         most = NAMES if self.app.size.width >= 100 else NARROW
-        self._name_cells = min(most, max((cell_len(entry.name) for entry in entries), default=0))
+        # Names of tabs and themes are written out: few words, or none, stand behind them.
+        self._name_cells = min(most, max(cell_len(entry.name) for entry in entries if not _is_long(entry)))
         return entries
 
     def _works(self, key: Key) -> bool:
@@ -83,13 +84,18 @@ class Commands(Provider):
         """One line: the key in a column of its own, the name, and what it does."""
         # Of sixteen colours none can be read on that of the cursor but its own.
         ansi = self.app.current_theme.ansi
-        name = fit(entry.name, self._name_cells)
+        name = entry.name if _is_long(entry) else fit(entry.name, self._name_cells)
         return Content.assemble(
             (fit(entry.key, self._key_cells), "bold" if ansi else "bold $primary"),
             plain(name) if matcher is None else matcher.highlight(name),
             "  ",
             (entry.sentence, "" if ansi else "$text-muted"),
         )
+
+
+def _is_long(entry: NamedCommand) -> bool:
+    """Returns whether the name of an entry may reach into the column of sentences."""
+    return entry.id.startswith((SHOW, "theme:"))
 
 
 def score_of(entry: NamedCommand, query: str, matcher: Matcher) -> float:

@@ -50,7 +50,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "view.before": ("Find previous", "search again"),
     "view.filter": ("Filter rows", "search only"),
     "view.clear": ("Clear filter or search", "why escape reset close"),
-    "view.copy": ("Copy row or message", "clipboard yank"),
+    "view.copy": ("Copy row or message", "clipboard yank curl python json"),
     "view.edit": ("Edit file", "cascade yaml editor"),
     "view.external": ("Edit file in $EDITOR", "open vim emacs code"),
     # Panes and tabs
@@ -106,7 +106,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "message.save": ("Save image or text", "file export write"),
     # Screens
     "app.runs": ("Runs", "stored list history find resume"),
-    "app.home": ("Home", "cascades files folder open"),
+    "app.home": ("Home", "cascades files folder open new cascade template create"),
     "app.snapshots": ("Snapshots", "frozen tests review regression"),
     "app.sql": ("SQL console", "query database tables"),
     "app.settings": ("Settings and keys", "preferences config options keys"),

@@ -10,6 +10,7 @@ from typing import Any
 from workbench.context.cache import breaks
 from workbench.engine.debugger.stepper import Breakpoint, at_tool, at_way_on, matches_breakpoint
 from workbench.engine.gate import Stop, StopKind
+from workbench.language.nearest import nearest
 
 NAMES = (
     "tokens",
@@ -94,7 +95,9 @@ def _check(node: ast.AST) -> None:
         case ast.Name(id=name) if name in NAMES:
             parts = []
         case ast.Name(id=name):
-            raise ConditionError(f"'{name}' is not known (known: {', '.join(NAMES)})", column)
+            near = nearest(name, NAMES)
+            meant = f"did you mean '{near}'?" if near else f"known: {', '.join(NAMES)}"
+            raise ConditionError(f"'{name}' is not known ({meant})", column)
         case ast.Attribute(value=value):
             parts = [value]
         case ast.Subscript(value=value, slice=ast.Constant()):

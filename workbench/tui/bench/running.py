@@ -240,7 +240,8 @@ class Running:
         elif not changes and mode is Mode.CONTINUE:
             self._say(told("The run is active already; {run.pause} pauses it."), "warning")
         elif not changes:
-            self._say("Key ignored: the last step is not over yet.", "warning")
+            # A plain message: a key that is taken soon after must not leave it standing.
+            self._say("Key ignored: the last step is not over yet.", "information")
         elif not paused:
             self._say(_GOES_ON[mode])
 

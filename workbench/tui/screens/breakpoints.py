@@ -11,6 +11,8 @@ from textual.binding import BindingType
 
 from workbench.engine.debugger.condition import NAMES
 from workbench.engine.debugger.stepper import ARROW, OUTCOME, TOOL, Breakpoint
+from workbench.engine.routing.outcome import normal_word
+from workbench.language.nearest import nearest
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import ListSheet
 from workbench.views.breakpoints import BreakpointRows
@@ -42,16 +44,25 @@ class KnownNames(Struct, frozen=True):
             *(f"{phase}:1" for phase in self.phases),
             *self.visits,
             *(f"{source} {ARROW} {target}" for source, target in dict.fromkeys(self.edges)),
-            *(f"{OUTCOME} {word}" for word in dict.fromkeys((*self.outcomes, "fail", "success"))),
+            *(f"{OUTCOME} {word}" for word in self._outcomes()),
             *(TOOL, *self.tools),
             *(name for name in NAMES if name not in ("tool", "state", "outcome")),
             *(f"state.{key}" for key in self.state if key.isidentifier()),
             *("and", "or", "not", "in"),
         ]
 
+    def _outcomes(self) -> list[str]:
+        return list(dict.fromkeys((*self.outcomes, "fail", "success")))
+
     def read(self, text: str) -> Breakpoint:
-        """The breakpoint that a line is. Raises BreakpointError."""
-        return parse_breakpoint(text, list(self.phases), self.edges)
+        """The breakpoint that a line is. Raises BreakpointError, also for a tool or an outcome that nearly is a known
+        one; others may come while the run is active, as tools of servers and words of models do."""
+        point = parse_breakpoint(text, list(self.phases), self.edges)
+        named = ((TOOL, point.tool, self.tools), (OUTCOME, normal_word(point.outcome), self._outcomes()))
+        for kind, word, known in named:
+            if word and word not in known and (near := nearest(word, known)):
+                raise BreakpointError(f"there is no {kind} '{word}' (did you mean '{near}'?)")
+        return point
 
     def objection(self, text: str) -> str:
         """Returns why a line is not a breakpoint; empty for one that is."""
