@@ -42,13 +42,13 @@ class Sizes(Rows):
 
 
 @given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 30), st.integers(-1, 11), st.booleans())
-def test_every_line_belongs_to_one_row_and_all_of_a_row_shows_or_its_first_line(
+def test_every_line_belongs_to_one_row_and_no_row_is_cut_beside_free_lines(
     sizes: list[int], page: int, selected: int, spreads: bool
 ) -> None:
     rows = Sizes(sizes, spreads=spreads)
     spread = Spread(rows, 80, page, selected)
     found = [spread.at(line) for line in range(len(spread))]
-    shown = [(row or rows.row(at, 80)).text for at, row in found]
+    shown = [(row or rows.row(at, 80)).text.rstrip("…") for at, row in found]
     assert shown == [f"{at}.{part}" for at in range(len(sizes)) for part in range(len(spread.lines_of(at)))], (
         "a line is missing or stands elsewhere"
     )
@@ -59,8 +59,10 @@ def test_every_line_belongs_to_one_row_and_all_of_a_row_shows_or_its_first_line(
     if spreads and len(sizes) <= page and not 0 <= selected < len(sizes):
         free = page - len(spread)
         assert free >= 0
-        cut = [size - 1 for at, size in enumerate(sizes) if len(spread.lines_of(at)) < size]
-        assert all(more > free for more in cut), "a row is cut beside free lines"
+        cut = [at for at, size in enumerate(sizes) if len(spread.lines_of(at)) < size]
+        assert not cut or free == 0, "a row is cut beside free lines"
+        told = {at for at, row in found if row is not None and row.text.endswith("…")}
+        assert all(at in told for at in cut if len(spread.lines_of(at)) > 1), "a row ends in the middle unsaid"
 
 
 def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> None:

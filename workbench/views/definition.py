@@ -154,6 +154,8 @@ class Fact(NamedTuple):
 class Card(Rows):
     """Lines about a phase, each with its line of the file, below a hint."""
 
+    spreads = True
+
     def __init__(self, name: str, state: str, hint: str, facts: Iterable[Fact]) -> None:
         """``state``: the text beside the name."""
         self.title = (("Context", "title"), (f"  {flat(name)}", "name"), (state, "dim"))

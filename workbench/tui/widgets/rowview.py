@@ -13,7 +13,7 @@ from workbench.tui.bindings import bindings
 from workbench.tui.widgets.draw import thumb
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.lineview import LineView, ScreenLine
-from workbench.views.cells import Row, Span, target_at
+from workbench.views.cells import Row, Span, crop, target_at
 from workbench.views.filter_result import FilterResult, Tally
 from workbench.views.model import Filtered, Rows
 from workbench.views.text import explained
@@ -37,12 +37,22 @@ class Spread:
             for position in range(self._count):
                 if position != selected:
                     self._show_whole(rows, position, width, page - len(self))
+            self._show_part(rows, width, page - len(self))
         self._whole = dict(sorted(self._whole.items()))
 
     def _show_whole(self, rows: Rows, position: int, width: int, free: int) -> None:
         """Show a row in all of its lines, if it has several and not more than ``free`` besides its first."""
         if free > 0 and 1 < len(lines := rows.whole(position, width)) <= free + 1:
             self._whole[position] = lines
+
+    def _show_part(self, rows: Rows, width: int, free: int) -> None:
+        """Give the lines that are left to the first row that none of them is enough for."""
+        others = (at for at in range(self._count) if free > 0 and at not in self._whole)
+        cut = next(((at, lines) for at in others if len(lines := rows.whole(at, width)) > free + 1), None)
+        if cut is not None:
+            position, lines = cut
+            last = Row(crop((*lines[free].spans, ("…", "dim")), width), lines[free].tone)
+            self._whole[position] = (*lines[:free], last)
 
     def __len__(self) -> int:
         """Lines in all."""
