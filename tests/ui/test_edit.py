@@ -130,6 +130,8 @@ async def test_an_edit_that_breaks_the_request_is_refused_with_the_rule_and_stay
         await it.press("ctrl+s")
         rule = "rule 4: system messages come first"
         await it.until(lambda: rule in " ".join(it.text().split()), "no rule was named")
+        it.app.notices.clear()
+        await it.until(lambda: rule in it.text(), "the rule is cut once the message is gone")
         assert it.app.screen is screen
         assert it.session.stepper.held is not None
         assert not it.session.stepper.held.edited

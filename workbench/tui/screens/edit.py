@@ -27,7 +27,7 @@ from workbench.tui.screens.sheet import Sheet
 from workbench.tui.text import plain
 from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.entry import LineInput
-from workbench.tui.widgets.line import SpanLine
+from workbench.tui.widgets.line import SpanLine, Verdict
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import Row, Span, crop, fit, flat, justify
 from workbench.views.edits import NEW_STATE, REQUEST, ChangeRows, EditableRows
@@ -121,7 +121,7 @@ class EditScreen(WorkbenchScreen[bool]):
         self.view = RowView(EditableRows(draft, making.where), id="parts", edge=True)
         self.area = MessageArea(id="text", language=None, line_numbers=False)
         self._header = SpanLine(id="header")
-        self._status = SpanLine(id="status")
+        self._status = Verdict(id="status")
         self._key = ""
         """The content of the text area."""
         self._adding: int | None = None

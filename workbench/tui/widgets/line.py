@@ -69,6 +69,29 @@ class SpanLine(Widget):
             self.refresh()
 
 
+class Verdict(SpanLine):
+    """Says something in as many lines as it takes, up to ``MOST_LINES``."""
+
+    def show(self, spans: Sequence[Span]) -> None:
+        super().show(spans)
+        self._fold()
+
+    def on_resize(self) -> None:
+        self._fold()
+
+    def _fold(self) -> None:
+        found = wrapped(self._spans, max(1, self.size.width - 2))[:MOST_LINES]
+        self._lines = tuple(((" ", "plain"), *spans) for spans in found)
+        self.styles.height = max(1, len(self._lines))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        spans = self._lines[y] if y < len(self._lines) else ()
+        return strip_of(spans, self.size.width, palette_of(self), self.rich_style)
+
+    _lines: tuple[tuple[Span, ...], ...] = ()
+
+
 KEPT = "app.help"
 """The command that the footer names in the narrowest terminal, too."""
 
