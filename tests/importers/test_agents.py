@@ -547,3 +547,70 @@ def test_a_hidden_prompt_of_any_size_leaves_the_run_readable(tmp_path: Path, mon
     shown = run_cli("show", "--plain").out
     assert "damaged" not in shown
     assert "calls    3   in 270,132" in shown
+
+
+# -- what command-line programs print as they work ---------------------------------------------------------------------
+
+
+def happened(kind: str, **item: Any) -> dict[str, Any]:
+    return {"type": "item.completed", "item": {"id": "i1", "type": kind, **item}}
+
+
+def test_what_codex_prints_is_a_session_with_the_sums_of_its_turns() -> None:
+    counted = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 5}
+    found = read(
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "turn.started"},
+        happened("reasoning", text="hm"),
+        {"type": "item.started", "item": {"id": "i1", "type": "command_execution", "command": "ls"}},
+        happened("command_execution", command="ls", aggregated_output=RESULT, exit_code=2, status="failed"),
+        happened("agent_message", text=ANSWER),
+        *[{"type": "turn.completed", "usage": counted}] * 2,
+    )
+
+    (thread,) = found.threads
+    assert spoken(thread.said) == [("assistant", "command_execution"), ("tool", RESULT), ("assistant", ANSWER)]
+    assert (thread.said[0].calls[0].arguments, thread.said[1].is_error) == ('{"command": "ls"}', True)
+    assert thread.said[0].extra == {"reasoning_content": "hm"}
+    assert found.stated.usage == Usage(200, 10, 80)
+    assert found.notes == ("the file does not hold what the agent was asked, and its counts are sums of several calls",)
+
+
+@pytest.mark.parametrize("result", [{"success": {"content": RESULT}}, {"error": RESULT}])
+def test_a_tool_that_cursor_prints_joins_the_answer_before_it(result: Any) -> None:
+    def line(role: str, text: str) -> dict[str, Any]:
+        return {"type": role, "session_id": "s", "message": {"role": role, "content": [{"type": "text", "text": text}]}}
+
+    call = {"readToolCall": {"args": {"path": "."}}}
+    ended = {"readToolCall": {"args": {"path": "."}, "result": result}}
+    found = read(
+        {"type": "system", "subtype": "init", "model": "gpt-5", "session_id": "s"},
+        line("user", ASK),
+        line("assistant", PLAN),
+        {"type": "tool_call", "subtype": "started", "call_id": "c1", "tool_call": call},
+        {"type": "tool_call", "subtype": "completed", "call_id": "c1", "tool_call": ended},
+        line("assistant", ANSWER),
+    )
+
+    (thread,) = found.threads
+    assert spoken(thread.said) == THE_STORY
+    assert [(one.id, one.name) for one in thread.said[1].calls] == [("c1", "read")]
+    assert thread.said[2].is_error == ("error" in result)
+    assert thread.model == "gpt-5"
+
+
+@pytest.mark.parametrize(
+    ("ended", "status", "reason"),
+    [
+        ({"subtype": "success", "is_error": False}, "success", ""),
+        ({"subtype": "error_max_turns", "is_error": True}, "failed", "error_max_turns"),
+    ],
+)
+def test_the_line_that_ends_what_claude_prints_tells_how_the_run_ended(ended: Any, status: str, reason: str) -> None:
+    answer = {"role": "assistant", "content": [{"type": "text", "text": ANSWER}]}
+    found = read(
+        {"type": "user", "session_id": "s", "message": {"role": "user", "content": ASK}},
+        {"type": "assistant", "session_id": "s", "message": answer},
+        {"type": "result", **ended, "total_cost_usd": 0.5},
+    )
+    assert (found.status, found.reason, found.stated.cost, found.notes) == (status, reason, 0.5, ())

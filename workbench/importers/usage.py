@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -124,7 +124,7 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
     if rounds := [usage_of(one) for one in array(outer.get("iterations")) if mapping(one).get("type") == "compaction"]:
         # Anthropic's own counts leave out what it summed up before it answered ("Compaction", section on usage).
         rounds.append(usage_of({key: value for key, value in outer.items() if key != "iterations"}))
-        return Usage(*(_sum(getattr(one, name) for one in rounds) for name in Usage.__struct_fields__))
+        return sum_of(rounds)
     given, output = _first(flat, _INPUT), _first(flat, _OUTPUT)
     if "promptTokenCount" in outer:
         flat = {"cachedContentTokenCount": 0, **flat}  # Google's JSON leaves out numbers that are 0.
@@ -151,6 +151,11 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
         reasoning=_first(flat, _REASONING),
         written_hour=lifetimes.get("1h") or None,
     )
+
+
+def sum_of(usages: Sequence[Usage]) -> Usage:
+    """The sum of the counts that are known, count by count."""
+    return Usage(*(_sum(getattr(one, name) for one in usages) for name in Usage.__struct_fields__))
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

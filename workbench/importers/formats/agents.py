@@ -1,4 +1,5 @@
-"""Logs of coding agents in shapes of their own: Gemini CLI, Copilot's command line and VS Code, OpenCode, Pi."""
+"""Logs of coding agents in shapes of their own: Gemini CLI, Copilot's command line and VS Code, OpenCode, Pi, and what
+the command-line programs of Codex and Cursor print."""
 
 from __future__ import annotations
 
@@ -486,6 +487,91 @@ def _pi(line: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return {**message, **told, "stop_reason": message.get("stopReason")}
 
 
+# What the command-line programs of Codex and Cursor print as they work: a line for each thing that happened.
+
+
+def _is_codex_stream(body: Any) -> bool:
+    lines = [mapping(one) for one in array(body)[:50]]
+    return any(one.get("type") == "item.completed" and "type" in mapping(one.get("item")) for one in lines)
+
+
+_CODEX_RESULTS = ("aggregated_output", "result", "changes", "error")
+
+
+def _read_codex_stream(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
+    """Each command and each message is an answer of its own: no line says which came in one."""
+    contexts = _Contexts(remarks)
+    remarks.add("the file does not hold what the agent was asked, and its counts are sums of several calls")
+    thought = ""
+    for line in map(mapping, array(body)):
+        item, kind = mapping(line.get("item")), string(line.get("type"))
+        if kind in ("turn.failed", "error"):
+            contexts.own.append({"fault": as_text(mapping(line.get("error")).get("message") or line.get("message"))})
+        elif kind == "item.completed" and item.get("type") == "reasoning":
+            thought = "\n".join(filter(None, (thought, as_text(item.get("text")))))
+        elif kind == "item.completed":
+            reasoning = {"reasoning_content": thought} if thought else {}
+            contexts.own += [{**one, **(reasoning if one["role"] == "assistant" else {})} for one in _codex_item(item)]
+            thought = ""
+        elif kind not in ("thread.started", "turn.started", "turn.completed", "item.started", "item.updated"):
+            remarks.left_out(f"a line of type {kind[:60]!r}, which is not a message,")
+    return contexts.threads()
+
+
+def _codex_item(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What an item says, or what a tool was asked and gave."""
+    kind = string(item.get("type"))
+    if kind == "agent_message":
+        yield {"role": "assistant", "content": item.get("text")}
+        return
+    given = {
+        key: value for key, value in item.items() if key not in ("id", "type", "status", "exit_code", *_CODEX_RESULTS)
+    }
+    call = {
+        "id": item.get("id"),
+        "name": string(item.get("tool")) or kind,
+        "args": mapping(item.get("arguments")) or given,
+    }
+    yield {"role": "assistant", "content": "", "tool_calls": [call]}
+    result = next((item[key] for key in _CODEX_RESULTS if item.get(key)), "")
+    failed = item.get("status") == "failed" or bool(item.get("exit_code"))
+    yield {"role": "tool", "tool_call_id": item.get("id"), "content": as_text(result), "is_error": failed}
+
+
+def _is_cursor_stream(body: Any) -> bool:
+    lines = [mapping(one) for one in array(body)[:200]]
+    return any(one.get("type") == "tool_call" and isinstance(one.get("tool_call"), dict) for one in lines)
+
+
+def _read_cursor_stream(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
+    contexts, model = _Contexts(remarks), ""
+    for line in map(mapping, array(body)):
+        kind, told = string(line.get("type")), mapping(line.get("tool_call"))
+        model = string(line.get("model")) or model
+        if kind in ("user", "assistant"):
+            contexts.own.append({"role": kind, "model": model, "usage": {}, **mapping(line.get("message"))})
+        elif kind == "tool_call" and line.get("subtype") == "completed":
+            contexts.own += _cursor_tool(as_text(line.get("call_id")), told, contexts.own)
+        elif kind not in ("tool_call", "system", "result", "thinking"):
+            remarks.left_out(f"a line of type {kind[:60]!r}, which is not a message,")
+    return contexts.threads()
+
+
+def _cursor_tool(call_id: str, told: Mapping[str, Any], own: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """A tool's call and its result; the call joins the answer before it."""
+    name = next((key for key in told if isinstance(told[key], dict)), "")
+    body = mapping(told.get(name))
+    call = {"id": call_id, "name": name.removesuffix("ToolCall"), "args": body.get("args")}
+    if own and own[-1].get("role") == "assistant":
+        own[-1] = {**own[-1], "tool_calls": [*array(own[-1].get("tool_calls")), call]}
+    else:
+        yield {"role": "assistant", "content": "", "tool_calls": [call]}
+    result = mapping(body.get("result"))
+    given = next((result[key] for key in ("success", "error", "rejected") if key in result), body.get("result"))
+    content = mapping(given).get("content", given)
+    yield {"role": "tool", "tool_call_id": call_id, "content": as_text(content), "is_error": "success" not in result}
+
+
 AGENTS = (
     Agent(_is_gemini, _read_gemini),
     Agent(_is_copilot, _read_copilot),
@@ -493,4 +579,6 @@ AGENTS = (
     Agent(_is_vscode, _read_vscode),
     Agent(_is_replay, _read_replay),
     Agent(_is_pi, _read_pi),
+    Agent(_is_codex_stream, _read_codex_stream),
+    Agent(_is_cursor_stream, _read_cursor_stream),
 )

@@ -12,7 +12,7 @@ from workbench.importers.conversation import Call, Conversation, Remarks, Thread
 from workbench.importers.formats.agents import COMPACTED, REWOUND, agent_of
 from workbench.importers.formats.chat import read_turns
 from workbench.importers.threads import as_given, linear
-from workbench.importers.usage import usage_of
+from workbench.importers.usage import sum_of, usage_of
 from workbench.importers.values import array, as_text, mapping, number, string
 
 
@@ -56,9 +56,10 @@ def read_session(body: Any) -> list[Conversation]:
         raise Unreadable("none of its lines holds a message")
     keys = ("summary", "sessionId", "cwd", "version", "gitBranch")
     kept = {key: found for key in keys if (found := next((one[key] for one in lines if one.get(key)), None))}
-    stated = _totals(next((one for one in reversed(lines) if one.get("type") == "result"), {}))
+    end: Mapping[str, Any] = next((one for one in reversed(lines) if one.get("type") == "result"), {})
     title = string(kept.get("summary"))[:60]
-    return [Conversation(tuple(threads), title, remarks=remarks.all, kept=kept, stated=stated)]
+    status, reason = _end(end)
+    return [Conversation(tuple(threads), title, status, reason, remarks.all, kept, _totals(end))]
 
 
 def _of_agent(body: Any, threads: tuple[Thread, ...], remarks: Remarks) -> Conversation:
@@ -69,7 +70,12 @@ def _of_agent(body: Any, threads: tuple[Thread, ...], remarks: Remarks) -> Conve
     info = mapping(outer.get("info")) or mapping(outer.get("data"))
     keys = ("title", "customTitle", "summary", "sessionId", "id")
     titles = (string(one.get(key)) for one in (outer, info) for key in keys)
-    return Conversation(threads, next((told for told in titles if told), "")[:60], remarks=remarks.all, kept=kept)
+    title = next((told for told in titles if told), "")[:60]
+    turns = [one for one in map(mapping, array(body)) if one.get("type") == "turn.completed"]
+    sums = StatedUsage(
+        sum_of([usage_of(one.get("usage")) for one in turns])
+    )  # Codex counts the calls of a turn as one.
+    return Conversation(threads, title, remarks=remarks.all, kept=kept, stated=sums)
 
 
 def _agents(lines: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -86,6 +92,13 @@ def _agents(lines: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]
             roots[own] = agent
         found.setdefault(agent, []).append(line)
     return list(found.values())
+
+
+def _end(result: Mapping[str, Any]) -> tuple[str, str]:
+    """The status of a session that a line ends, and why it failed."""
+    if result.get("is_error") is not True:
+        return "success", ""
+    return "failed", string(result.get("subtype")) or as_text(result.get("result"))[:200]
 
 
 def _totals(result: Mapping[str, Any]) -> StatedUsage:
@@ -190,6 +203,8 @@ def _bodies(lines: list[Mapping[str, Any]], remarks: Remarks) -> list[dict[str, 
         if counts := mapping(mapping(mapping(line.get("payload")).get("info")).get("last_token_usage")):
             answer["usage"] = counts
         if not body:
+            if line.get("type") == "result":  # Its sums and its end are those of the run.
+                continue
             kind = " ".join(filter(None, (string(line.get("type")), string(payload.get("type")))))[:60]
             what = f"a line of type {kind!r}, which is not a message," if kind else "a line that is not a message"
             remarks.left_out(what)
