@@ -193,12 +193,17 @@ async def test_a_large_request_is_recorded_by_itself_and_before_what_goes_on_fro
     assert visits == [["one", "two"], ["three"]]
 
 
-async def test_a_large_request_waits_less_for_the_record_of_another_while_it_comes(project: Project) -> None:
-    usual, during = sys.getswitchinterval(), list[float]()
+async def test_a_large_request_is_told_while_it_passes_and_waits_less_for_the_record_of_another(
+    project: Project,
+) -> None:
+    usual, during, told = sys.getswitchinterval(), list[float](), list[str]()
 
     async def answer(request: web.Request) -> web.StreamResponse:
         await request.read()
         during.append(sys.getswitchinterval())
+        # This is what a kill would leave now: its messages are read when it is answered.
+        await soon(lambda: attached.state().warnings, "a word of the request")
+        told.extend(event.data["message"] for event in attached.state().warnings)
         return web.json_response({"choices": [{"message": {"role": "assistant", "content": "one"}}]})
 
     async with serving(answer) as upstream:
@@ -206,6 +211,8 @@ async def test_a_large_request_waits_less_for_the_record_of_another_while_it_com
             await asyncio.to_thread(attached.chat, "word " * 80_000)
             await soon(lambda: sys.getswitchinterval() == usual, "the usual interval")
     assert during[0] < usual
+    words = "a request of 0.4 MB to openai/chat/completions is not in the record yet: it was on its way"
+    assert (told, attached.state().warnings, len(attached.state().calls)) == ([words], [], 1)
 
 
 def test_a_large_request_is_recorded_when_the_session_ends_behind_it(project: Project) -> None:

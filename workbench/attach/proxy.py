@@ -63,7 +63,7 @@ TELL_LARGE_SECONDS = 1.0
 IDLE_A_MB, LATEST_A_MB = 0.015, 0.1
 """Seconds for each megabyte of a large request whose client has its answer: how long nothing is on its way before it is
 read for the record, and how long that waits at most for such a moment. The record of 10 MB takes 0.2 s, in which the
-next request would wait; a client needs 0.05 s to write it. A kill within that time takes the call from the record."""
+next request would wait; a client needs 0.05 s to write it. A kill within that time leaves a warning in its place."""
 MOST_IDLE, MOST_LATEST = 0.25, 1.0
 """Seconds: both at most."""
 LOOKS, RECORD_A_MB = 0.02, 0.03
@@ -116,6 +116,7 @@ class Proxy:
         self._access = Access(hosts, token)
         self._session: ClientSession | None = None
         self._count = 0
+        self._large = 0
         self._on_the_way = 0
         """Requests whose replies are not handed on yet."""
         self._left = 0.0
@@ -260,7 +261,7 @@ class Proxy:
 
     def _ask(self, provider: Provider, rest: str, request: web.Request, body: bytes) -> Ask | None:
         """The request as one that asks a model, or for a number of tokens; None for every other."""
-        if request.method != "POST" or "embedding" in rest:
+        if not _may_ask(request, rest):
             return None
         try:
             asked = _loaded(unpacked(body, request.headers.get("Content-Encoding", ""), MOST_REQUEST))
@@ -325,7 +326,18 @@ class Proxy:
         takes long, soon after its provider has all of it."""
         began, body = time.monotonic(), bytearray()
         length = request.content_length or 0
-        arrived = _Arrived(lambda: self._ask(provider, rest, request, bytes(body)), lambda: length - len(body))
+        self._large, number = self._large + 1, self._large + 1
+        may_ask = _may_ask(request, rest) and "json" in request.content_type.lower()
+        if may_ask:
+            what = f"a request of {length / 1e6:.1f} MB to {provider.name}{rest[:100]}"
+            self._witness.passing(number, f"{what} is not in the record yet: it was on its way")
+
+        def over() -> None:
+            if may_ask:
+                self._witness.passing(number, "")
+
+        read = partial(self._ask, provider, rest, request)
+        arrived = _Arrived(lambda: read(bytes(body)), lambda: length - len(body), over)
 
         async def pieces() -> AsyncIterator[bytes]:
             async for piece in request.content.iter_any():
@@ -450,6 +462,7 @@ class Proxy:
                 self._tell()
                 words = f"a request to {rest[:100]} broke off: its last {missing:,} bytes never came"
                 self._witness.warn(f"{words}. It was answered with status {code}", None, "client")
+                arrived.over()
                 return
             reply = passing.reply(code, began, fault)
 
@@ -524,12 +537,18 @@ class _Arrived:
     """A request that has come, and is told to the witness later."""
 
     def __init__(
-        self, read: Callable[[], Ask | None], missing: Callable[[], int] = lambda: 0, *, told: bool = False
+        self,
+        read: Callable[[], Ask | None],
+        missing: Callable[[], int] = lambda: 0,
+        over: Callable[[], None] = lambda: None,
+        *,
+        told: bool = False,
     ) -> None:
         """``read`` gives what it asks, None where that is no model; ``missing`` how many bytes of it have not come
-        yet. ``told``: the witness knows it."""
+        yet; ``over`` is called once the witness knows it, or never will. ``told``: the witness knows it."""
         self._read = read
         self.missing = missing
+        self.over = over
         self.told = told
 
     def tell(self, witness: Witness) -> Ask | None:
@@ -539,7 +558,13 @@ class _Arrived:
             self._read = lambda: ask
             if ask is not None:
                 witness.asked(ask)
+            self.over()
         return self._read()
+
+
+def _may_ask(request: web.Request, rest: str) -> bool:
+    """Returns whether a request may be one that asks a model, by its head."""
+    return request.method == "POST" and "embedding" not in rest
 
 
 def _loaded(body: bytes) -> Any:

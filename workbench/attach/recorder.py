@@ -180,6 +180,13 @@ class Recorder:
         place = placed.place if placed is not None else Place()
         self._thread.record(lambda: self._run.warn(message, place, code=code))
 
+    def passing(self, number: int, words: str) -> None:
+        def told() -> None:
+            message = self._redact(words)[0]
+            self._run.journal.emit("large_request", number=number, over=not words, code="large", message=message)
+
+        self._thread.record(told)
+
     def secret(self, value: str) -> None:
         if value not in self._secrets:
             self._secrets[value] = value

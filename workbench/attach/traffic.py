@@ -112,6 +112,11 @@ class Witness(Protocol):
         """Something is not done as it was asked for, or is not recorded."""
         ...
 
+    def passing(self, number: int, words: str) -> None:
+        """A large request is on its way, which is told as a call when it is answered. ``words``: what a person has to
+        know of it if that never comes; empty once the call is told, or if it is none."""
+        ...
+
     def secret(self, value: str) -> None:
         """A credential that a client sent: it is not to be journaled."""
         ...

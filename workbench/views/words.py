@@ -33,7 +33,7 @@ class AppliedEvent(Struct, frozen=True):
 def words_of(event: Event, run: RunState) -> Words | None:
     """Describes an event; None for one that is not told. A damaged one is shown as it is."""
     words = _WORDS.get(event.kind)
-    if words is None:
+    if words is None or event.data.get("over"):
         return None
     try:
         return words(AppliedEvent(event.data, run, event.place))
@@ -333,6 +333,7 @@ _WORDS: dict[str, Callable[[AppliedEvent], Words]] = {
     "tools_chosen": _tools_chosen,
     "tools_listed": _tools_listed,
     "warning": _warning,
+    "large_request": lambda it: ("request", str(it.data.get("message", "")), "dim"),
     "phase_finished": _phase_finished,
     "run_finished": _run_finished,
     "child_started": _child_started,

@@ -130,6 +130,10 @@ KINDS: dict[str, str] = {
         "first_byte_s, duration_s, fault (why it did not arrive whole): what a program that was watched got over the "
         "wire"
     ),
+    "large_request": (
+        "number (of the session's large requests), over (false when it comes, true when it is in the record or proved "
+        "to be none to a model), code, message: what a kill would leave of a request that is read when it is answered"
+    ),
 }
 """Every kind of event, with the fields of its data. Readers keep unknown kinds and fields."""
 

@@ -278,7 +278,7 @@ _FIELDS: dict[str, Any] = {
         "answer beyond mutation_applied mutation_template mutation_type node_type refused stop to unstated", str | None
     ),
     **_all(
-        "beside cached decided edited is_error late native nobody own partial recorded redo "
+        "beside cached decided edited is_error late native nobody over own partial recorded redo "
         "side_effects timed_out untold valid",
         bool,
     ),

@@ -490,6 +490,15 @@ class RunState:
                 visit.pauses.add(start if end <= began else max(start, began), end)
         self.contests.paused(branch, start, end)
 
+    def _large_request(self, event: Event, data: Mapping[str, Any]) -> None:
+        """A request that is told before it is read: a warning, unless it was read."""
+        if data.get("over"):
+            self.warnings = [
+                one for one in self.warnings if one.kind != event.kind or one.data.get("number") != data.get("number")
+            ]
+        else:
+            self.warnings.append(event)
+
     def _run_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         self.status = data.get("status", "failed")
         self.reason = data.get("reason", "")
