@@ -322,3 +322,27 @@ def test_a_message_of_vercels_interface_holds_the_steps_of_an_answer(part: Any) 
     assert (thread.said[2].call_id, thread.said[2].text) == ("c1", RESULT)
     assert thread.said[2].is_error == ("errorText" in part)
     assert (thread.calls, thread.said[-1].text) == (2, ANSWER)
+
+
+def test_events_that_langchain_streams_are_calls_of_a_model() -> None:
+    def event(name: str, run: str, **data: Any) -> dict[str, Any]:
+        return {"event": name, "run_id": run, "name": run, "data": data, "metadata": {"ls_model_name": "gpt-4o"}}
+
+    asked = {"messages": [[{"type": "human", "content": ASK}]]}
+    answer = {"type": "ai", "content": ANSWER, "usage_metadata": {"input_tokens": 20, "output_tokens": 5}}
+    found = read(
+        [
+            event("on_chain_start", "graph", input={"messages": []}),
+            event("on_chat_model_start", "model", input=asked),
+            event("on_chat_model_stream", "model", chunk={"type": "AIMessageChunk", "content": "There"}),
+            event("on_chat_model_end", "model", input=asked, output=answer),
+            event("on_chain_end", "graph", output={"messages": []}),
+        ],
+        "langsmith",
+    )
+    (thread,) = found.threads
+    assert [one.text for one in thread.said] == [ASK, ANSWER]
+    call = thread.said[-1].call
+    assert call is not None
+    assert (call.model, call.usage.input, call.usage.output) == ("gpt-4o", 20, 5)
+    assert found.notes == ("a traced run that is not a model call is kept beside the run",)

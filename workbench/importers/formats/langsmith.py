@@ -1,4 +1,4 @@
-"""Runs of LangSmith: those of a model, with input, output, and trace."""
+"""Runs of LangSmith: those of a model, with input, output, and trace; and the events that LangChain streams of them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def is_langsmith(body: Any) -> bool:
 
 def _runs(body: Any) -> list[Mapping[str, Any]]:
     """All runs, those inside others too."""
+    if events := _events(body):
+        return _from_events(events)
     found: list[Mapping[str, Any]] = []
     waiting = _ended(body) if isinstance(body, dict) else list(array(body))
     while waiting:
@@ -33,6 +35,34 @@ def _runs(body: Any) -> list[Mapping[str, Any]]:
         inner = [*array(one.get("child_runs")), *array(one.get("runs"))]
         waiting[:0] = inner
     return found
+
+
+_OF_MODELS = ("on_chat_model_", "on_llm_")
+
+
+def _events(body: Any) -> list[Mapping[str, Any]]:
+    """Events of LangChain's ``astream_events``, with calls of a model among them; else nothing."""
+    listed = [mapping(one) for one in array(body)]
+    told = all(string(one.get("event")).startswith("on_") and "run_id" in one for one in listed)
+    return listed if told and any(one["event"].startswith(_OF_MODELS) for one in listed) else []
+
+
+def _from_events(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The runs that events tell of, in the order in which they began. Pieces of an answer are passed over: its last
+    event holds it whole."""
+    runs: dict[str, dict[str, Any]] = {}
+    for one in events:
+        data, ended = mapping(one.get("data")), string(one["event"]).rpartition("_")[2]
+        kind = "llm" if string(one["event"]).startswith(_OF_MODELS) else "chain"
+        run = runs.setdefault(as_text(one["run_id"]), {"run_type": kind, "inputs": {}, "name": one.get("name")})
+        run["extra"] = {"metadata": one.get("metadata")}
+        run["inputs"] = mapping(decoded(data.get("input"))) or run["inputs"]
+        if ended == "end" and data.get("output") is not None:
+            message = mapping(decoded(data["output"]))
+            run["outputs"] = message if "generations" in message else {"generations": [[{"message": message}]]}
+        elif ended == "error":
+            run["error"] = as_text(data.get("error"))
+    return list(runs.values())
 
 
 def _ended(body: Mapping[str, Any]) -> list[Any]:
@@ -126,7 +156,8 @@ def _first(value: object) -> Any:
 
 
 def _counts(run: Mapping[str, Any], outputs: Mapping[str, Any], message: object) -> Mapping[str, Any]:
-    inner = mapping(mapping(mapping(message).get("kwargs")).get("usage_metadata"))
+    body = mapping(message)
+    inner = mapping(mapping(body.get("kwargs")).get("usage_metadata")) or mapping(body.get("usage_metadata"))
     reported = mapping(outputs.get("llm_output"))
     listed = (
         inner,
