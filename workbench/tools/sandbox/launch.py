@@ -1,6 +1,7 @@
-"""Starts one command under limits. It is a program of its own (run by path, standard library only), never imported.
+"""Starts one command under limits. It is a program of its own (standard library only), which no other module imports.
 
-``python -I -S launch.py FD -- COMMAND…`` where FD is an open file that holds JSON:
+``python -I -S -c PROGRAM FD -- COMMAND…`` where the program calls ``main`` and FD is an open file that holds a
+dictionary, as ``marshal`` writes it:
 
 ``limits``     resource name to number
 ``cgroups``    files to write the process id to
@@ -12,20 +13,27 @@
 
 It stays as the parent, and ends every process that is left when the command ends, when SIGTERM says so, or when the
 processes together exceed what is watched.
+
+It starts with each command, so it imports little: pathlib, json and typing would take half of its time.
 """
+
+from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
+import marshal
 import os
 import resource
 import signal
-import socket
+import stat
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
+import warnings  # noqa: F401 - os.execvp imports it, which is too late: behind the walls it is out of reach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 PR_SET_SECCOMP, PR_CAPBSET_DROP = 22, 24
@@ -49,13 +57,13 @@ OPEN_TREE_CLONE, MOVE_FROM_FD, AT_EMPTY_PATH, ATTR_IDMAP = 1, 4, 0x1000, 0x10000
 AT_FDCWD = -100
 NO_ID = (1 << 32) - 1
 LINUX = sys.platform == "linux"
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Spec:
-    """The content of the JSON."""
+    """The content of the file."""
 
-    def __init__(self, text: str) -> None:
-        body = json.loads(text)
+    def __init__(self, body: dict[str, Any]) -> None:
         self.limits: dict[str, int] = body["limits"]
         self.cgroups: list[str] = body["cgroups"]
         self.landlock: dict[str, list[str]] | None = body["landlock"]
@@ -88,7 +96,7 @@ class Stage:
     def build(self, user: int | None) -> None:
         """Put it together. Raises OSError where this system cannot."""
         own, group = os.geteuid(), os.getegid()
-        owner = Path(self.workspace["path"]).stat()
+        owner = os.stat(self.workspace["path"])
         if user is None:
             unshare(CLONE_NEWUSER | CLONE_NEWNS)
             write("/proc/self/setgroups", "deny")
@@ -102,25 +110,25 @@ class Stage:
         mount("tmpfs", self.folder, "tmpfs", MS_NOSUID | MS_NODEV, room)
         os.chdir(self.folder)
         for name in ("tmp", "shm", "outbox", "upper", "work"):
-            Path(name).mkdir(mode=0o700)
+            os.mkdir(name, mode=0o700)
             if user is not None:
                 os.chown(name, user, user)
-        Path("read").mkdir(mode=0o711)
-        Path("files").mkdir(mode=0o711)
+        os.mkdir("read", mode=0o711)
+        os.mkdir("files", mode=0o711)
         if self.workspace.get("hidden") is None:
             bind(self.workspace["path"], "files")
         else:
-            Path("upper").chmod(owner.st_mode & 0o7777)
+            os.chmod("upper", owner.st_mode & 0o7777)
             if user is None:  # Without these a folder that is removed and made anew would show what it held before.
                 os.setxattr("upper", "user.workbench", b"")
                 os.removexattr("upper", "user.workbench")
             overlay("files", self.workspace, user, writable=self.writable)
         for number, one in enumerate(self.read):
             target = f"read/{number}"
-            if not Path(one["path"]).is_dir():
-                Path(target).touch()
+            if not os.path.isdir(one["path"]):
+                os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o666))
             else:
-                Path(target).mkdir()
+                os.mkdir(target)
             if one.get("hidden"):
                 overlay(target, one, user, writable=False)
             else:
@@ -128,6 +136,8 @@ class Stage:
                     bind_for(user, one["path"], target)
                 except OSError:
                     bind(one["path"], target)  # A file system whose owners cannot be shown otherwise.
+        import socket  # 5 ms, a quarter of all that is imported: only here
+
         handed = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
         with socket.socket(fileno=self.tell) as channel:
             socket.send_fds(channel, [b"."], [handed])
@@ -140,18 +150,18 @@ Swap = tuple[int, int]
 
 
 def write(path: str, text: str) -> None:
-    with open(path, "w") as file:  # noqa: PTH123 - Path.write_text truncates, which these files do not take
+    with open(path, "w") as file:
         file.write(text)
 
 
 def unshare(flags: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).unshare(flags) != 0:
+    if LIBC.unshare(flags) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), "unshare")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
-    made = ctypes.CDLL(None, use_errno=True).mount(
+    made = LIBC.mount(
         os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), os.fsencode(options)
     )
     if made != 0:
@@ -163,21 +173,21 @@ def bind(source: str, target: str) -> None:
     mount(source, target, "", MS_BIND | MS_REC, "")
 
 
-def bind_for(user: "int | None", source: str, target: str) -> None:
+def bind_for(user: int | None, source: str, target: str) -> None:
     """A mount that shows the files of the folder's owner as those of another user, where there is one."""
-    status = Path(source).stat()
+    status = os.stat(source)
     if user is None:
         bind(source, target)
     else:
         bind_as(source, target, (status.st_uid, user), (status.st_gid, user))
 
 
-def overlay(target: str, one: dict[str, Any], user: "int | None", *, writable: bool) -> None:
+def overlay(target: str, one: dict[str, Any], user: int | None, *, writable: bool) -> None:
     """A folder without its hidden names; with ``upper`` on top where it may be written."""
     name = target.replace("/", "-")
     lower, mask = f"lower-{name}", f"mask-{name}"
-    Path(lower).mkdir()
-    Path(mask).mkdir()
+    os.mkdir(lower)
+    os.mkdir(mask)
     bind_for(user, one["path"], lower)
     cover(mask, lower, one["hidden"])
     options = f"lowerdir={mask}:{lower}" + (",upperdir=upper,workdir=work" if writable else "")
@@ -247,17 +257,17 @@ def cover(mask: str, lower: str, hidden: list[str]) -> None:
             folder = "/".join(parts[:depth])
             if folder not in made:
                 made.add(folder)
-                Path(mask, folder).mkdir()
+                os.mkdir(f"{mask}/{folder}")
                 with contextlib.suppress(FileNotFoundError):  # Removed meanwhile: what comes back there stays hidden.
                     copy_mode(f"{lower}/{folder}", f"{mask}/{folder}")
         os.mknod(f"{mask}/{path}", 0o020000, 0)
 
 
 def copy_mode(source: str, target: str) -> None:
-    status = Path(source).stat()
+    status = os.stat(source)
     with contextlib.suppress(OSError):  # An owner whom this namespace does not know.
         os.chown(target, status.st_uid, status.st_gid)
-    Path(target).chmod(status.st_mode & 0o7777)
+    os.chmod(target, status.st_mode & 0o7777)
 
 
 class MountAttributes(ctypes.Structure):
@@ -291,8 +301,7 @@ class BeneathPath(ctypes.Structure):
 
 
 def system_call(number: int, *arguments: object) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    result = int(libc.syscall(number, *arguments))
+    result = int(LIBC.syscall(number, *arguments))
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -300,7 +309,7 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def prctl(option: int, value: int) -> None:
-    if LINUX and ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+    if LINUX and LIBC.prctl(option, value, 0, 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
@@ -337,7 +346,7 @@ def filter_calls(instructions: list[list[int]]) -> None:
     program = Program(
         len(instructions), (Instruction * len(instructions))(*(Instruction(*one) for one in instructions))
     )
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0) != 0:
+    if LIBC.prctl(PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
@@ -348,7 +357,7 @@ def allow(ruleset: int, path: str, access: int) -> None:
     except FileNotFoundError:
         return
     try:
-        if not Path(path).is_dir():
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
             access &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
         rule = BeneathPath(access, fd)
         system_call(LANDLOCK_ADD, ruleset, 1, ctypes.byref(rule), 0)
@@ -389,14 +398,21 @@ def become(spec: Spec, command: list[str]) -> int:
 
 def children() -> list[int]:
     """Direct children of this process. Orphans of theirs become direct children (it is a subreaper)."""
-    found: list[int] = []
     me = os.getpid()
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            fields = status.read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[1]) == me:
-                found.append(int(status.parent.name))
-    return found
+    return [pid for pid, parent in parents() if parent == me]
+
+
+def parents() -> Iterator[tuple[int, int]]:
+    """All processes, each with its parent."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                yield int(name), int(read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
+
+
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def end_all(group: int) -> None:
@@ -493,7 +509,7 @@ class FreeSpace:
         self.places: dict[int, str] = {}
         for folder in folders:
             with contextlib.suppress(OSError):
-                self.places.setdefault(Path(folder).stat().st_dev, folder)
+                self.places.setdefault(os.stat(folder).st_dev, folder)
         self.asked_from = 0.0
         self.measure()
 
@@ -517,7 +533,7 @@ class FreeSpace:
         return bool(self.places) and time.monotonic() >= self.asked_from and self.before - self.free() > size
 
 
-def waited(child: int, seconds: float, shrinking: FreeSpace, size: int) -> "int | None":
+def waited(child: int, seconds: float, shrinking: FreeSpace, size: int) -> int | None:
     """The exit code of a child that ends within so many seconds, and before the free space has shrunk by ``size``
     bytes."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
@@ -539,14 +555,11 @@ def waited(child: int, seconds: float, shrinking: FreeSpace, size: int) -> "int 
 
 def below(me: int) -> set[int]:
     """The processes below one, however deep."""
-    parents: dict[int, int] = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            parents[int(status.parent.name)] = int(status.read_text(errors="replace").rpartition(")")[2].split()[1])
+    known = dict(parents())
     found: set[int] = {me}
     grown = True
     while grown:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
+        more = {pid for pid, parent in known.items() if parent in found} - found
         found |= more
         grown = bool(more)
     return found - {me}
@@ -564,29 +577,29 @@ def sockets_of(processes: set[int]) -> set[str]:
     found: set[str] = set()
     for pid in processes:
         with contextlib.suppress(OSError):
-            for file in Path(f"/proc/{pid}/fd").iterdir():
+            for name in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    found.add(str(file.readlink()))
+                    found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
     return {name for name in found if name.startswith("socket:")}
 
 
 def socket_bytes() -> int:
     """What a socket may hold that has not been sent yet."""
     try:
-        return int(Path("/proc/sys/net/core/wmem_default").read_text())
+        return int(read("/proc/sys/net/core/wmem_default"))
     except (OSError, ValueError):
         return 212_992
 
 
 def memory_of(pid: int) -> int:
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
+        for line in read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
         pass
     with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+        return int(read(f"/proc/{pid}/statm").split()[1]) * resource.getpagesize()
     return 0
 
 
@@ -609,13 +622,13 @@ def held_without_name(me: int, folders: list[str]) -> int:
     disks: set[int] = set()
     for folder in folders:
         with contextlib.suppress(OSError):
-            disks.add(Path(folder).stat().st_dev)
+            disks.add(os.stat(folder).st_dev)
     sizes: dict[tuple[int, int], int] = {}
     for pid in below(me):
         with contextlib.suppress(OSError):
-            for file in Path(f"/proc/{pid}/fd").iterdir():
+            for name in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    status = file.stat()
+                    status = os.stat(f"/proc/{pid}/fd/{name}")
                     if status.st_nlink == 0 and status.st_dev in disks:
                         sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
@@ -631,8 +644,8 @@ def start(way: Callable[[Spec, list[str]], int], spec: Spec, command: list[str])
 
 
 def main() -> None:
-    with open(int(sys.argv[1])) as file:  # noqa: PTH123 - an open file, not a path
-        spec = Spec(file.read())
+    with open(int(sys.argv[1]), "rb") as file:
+        spec = Spec(marshal.load(file))
     command = sys.argv[3:]
     parent = os.getppid()
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -646,7 +659,3 @@ def main() -> None:
             os._exit(NO_STAGE)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # Forgotten with the user namespace.
     start(supervise, spec, command)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
+import marshal
 import os
 import shutil
 import socket
@@ -110,7 +110,9 @@ def _own_tasks() -> int:
     return total
 
 
-_LAUNCHER = Path(__file__).with_name("launch.py")
+_LAUNCHER = "import sys; sys.path.append(sys.argv.pop(1)); from launch import main; main()"
+"""Imports ``launch.py``, which Python then has compiled already: that takes as long as to start without it."""
+_FOLDER = Path(__file__).parent
 _NO_STAGE, _OVER_LIMIT = 125, 137
 """Exit codes of the launcher."""
 _FOLDERS = ("tmp", "shm", "outbox")
@@ -408,15 +410,16 @@ def _watch(job: Job, folders: Sequence[Path], *, memory: bool) -> dict[str, Any]
 @contextlib.contextmanager
 def _written(spec: Mapping[str, Any]) -> Iterator[int]:
     """The spec in a file without a name, open at its beginning."""
-    with tempfile.TemporaryFile("w+") as file:
-        json.dump(spec, file)
+    body: Any = dict(spec)
+    with tempfile.TemporaryFile() as file:
+        marshal.dump(body, file)
         file.flush()
         file.seek(0)
         yield file.fileno()
 
 
 def _launcher(file: int, argv: Sequence[str]) -> list[str]:
-    return [sys.executable, "-I", "-S", "-B", str(_LAUNCHER), str(file), "--", *argv]
+    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(_FOLDER), str(file), "--", *argv]
 
 
 # -- what comes back -------------------------------------------------------------------------------------------------
