@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def attacked(level: Level, root: Path, user: int, code: str = ATTACK) -> dict[st
     if user == os.geteuid():
         finished = asyncio.run(sandbox_at(level, root).run([PYTHON, "-I", "-S", "-c", code], readable=PYTHON_NEEDS))
         return dict(json.loads(finished.stdout or json.dumps({"failed": finished.stderr})))
-    python = next((p for p in (sys.executable, PYTHON) if usable(p, user)), None)
+    python = usable_python(user)
     if python is None:
         pytest.skip("no Python here that another user can start")
     done = subprocess.run(
@@ -106,6 +107,11 @@ def attacked(level: Level, root: Path, user: int, code: str = ATTACK) -> dict[st
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
+
+
+@cache
+def usable_python(user: int) -> str | None:
+    return next((python for python in (sys.executable, PYTHON) if usable(python, user)), None)
 
 
 def usable(python: str, user: int) -> bool:

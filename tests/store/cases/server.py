@@ -147,7 +147,7 @@ def gone(store: Store, server: TeamServer, index: ServerIndex) -> dict[str, Any]
 
 
 def restarts(folder: Path, clickhouse: ClickHouse) -> dict[str, Any]:
-    """The server dies while runs are shipped, twice. `python -m bench.ship` does it more often."""
+    """The server dies while runs are shipped, and is away for some time. `python -m bench.ship` does it more often."""
     server = clickhouse.address("restarts", who="ana", machine="lab3")
     store = Store(folder / "restarts", server=server)
     faults, wanted = [], 0
@@ -159,15 +159,15 @@ def restarts(folder: Path, clickhouse: ClickHouse) -> dict[str, Any]:
                 )
                 wanted += len(events)
                 save(store, events)
-            killer = threading.Timer(0.03 * number, clickhouse.kill)
+            killer = threading.Timer(0.03, clickhouse.kill)
             killer.start()
             try:
                 index.catch_up(60)
             except StoreError as fault:
                 faults.append(str(fault))
             killer.join()
-            clickhouse.start()
-            index.engine.close()
+        clickhouse.start()
+        index.engine.close()
         index.catch_up(60)
         counts = "SELECT count() AS all, uniqExact(run_id, seq) AS different FROM {}"
         return {
