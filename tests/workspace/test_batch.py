@@ -511,33 +511,32 @@ phases:
 
 
 def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
-    asked, held = threading.Semaphore(0), threading.Event()
+    slow = REPLIES.replace("    - text: bad", "    - latency: 600\n      text: bad")
+    (folder / "flow.replies.yaml").write_text(slow)
+    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--processes", "2"]
+    store = Project.at(folder).store
 
-    def answer(request: Received) -> Reply:
-        asked.release()
-        if b"great" not in request.raw:
-            held.wait(PATIENCE)
-        return Reply("good" if b"great" in request.raw else "bad")
+    def asked() -> bool:
+        return sum(event.kind == "call_started" for run in store.run_ids() for event in store.events(run)) == len(ROWS)
 
-    with Loopback(answer) as provider:
-        command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--base-url", provider.url]
-        command += ["--processes", "2"]
-        store = Project.at(folder).store
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as running:
-            try:
-                for _ in ROWS:
-                    assert asked.acquire(timeout=PATIENCE)
-                until(lambda: any(run.status == "success" for run in store.runs()), "the first row")
-            finally:
-                running.kill()
-                running.wait()
-                until(lambda: not any(map(store.writer, store.run_ids())), "the end of its processes")
-                held.set()
-        runs = store.run_ids()
-        body = batch("--base-url", provider.url)
-        assert [one["output"] for one in body["results"]] == ["good", "bad", "bad"]
-        assert store.run_ids() == runs
-        assert len(provider.requests) == 3 + 2
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as running:
+        try:
+            until(asked, "the calls of all rows")
+            until(lambda: any(run.status == "success" for run in store.runs()), "the first row")
+        finally:
+            running.kill()
+            running.wait()
+            until(lambda: not any(map(store.writer, store.run_ids())), "the end of its processes")
+    runs = store.run_ids()
+    before = {run: list(store.events(run)) for run in runs}
+    (folder / "flow.replies.yaml").write_text(REPLIES)
+    body = batch()
+    assert [one["output"] for one in body["results"]] == ["good", "bad", "bad"]
+    assert store.run_ids() == runs
+    for one in body["results"]:
+        events = list(store.events(one["run"]))
+        assert sum(event.kind == "call_finished" for event in events) == 1
+        assert (events == before[one["run"]]) == (one["row"] == 1), "the first had ended, the others went on"
 
 
 @pytest.mark.parametrize("processes", [pytest.param("1", marks=pytest.mark.proof), "2"])
@@ -631,30 +630,18 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     assert len(Project.at(folder).store.run_ids()) == 3
 
 
-def test_a_scorer_that_ends_its_process_is_named_in_a_small_batch_too(folder: Path) -> None:
-    (folder / "tools").mkdir()
-    (folder / "tools" / "judges.py").write_text(
-        'import os\n\ndef deadly(row: dict) -> float:\n    """Ends its process for tom."""\n'
-        '    if row["id"] == "tom":\n        os._exit(3)\n    return 1.0\n'
-    )
-    assert run_cli("trust", "--yes").code == 0
-    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--score", "python:deadly"]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
-    body = json.loads(ended.stdout)
-    assert ended.returncode == 0, ended.stderr
-    scores = {one["name"]: one["score_deadly"] for one in body["results"]}
-    assert scores == {row["id"]: None if row["id"] == "tom" else 1 for row in ROWS}
-    assert sum("ended twice" in (one["reason_deadly"] or "") for one in body["results"]) == 1
-    assert "of the batch ended (exit code 3)" in ended.stderr
-
-
-def test_a_tool_that_ends_its_process_costs_its_row_alone(folder: Path) -> None:
+def test_a_tool_and_a_scorer_that_end_their_process_cost_their_rows_alone(folder: Path) -> None:
+    """In a small batch too, whose rows one process runs."""
     (folder / "tools").mkdir()
     (folder / "tools" / "tools.py").write_text(
         "import os\nfrom workbench import register_tackle\n\n"
         'def deadly(word: str) -> str:\n    """Ends its process for one word."""\n'
         '    if word == "great":\n        os._exit(3)\n    return word\n\n'
         'register_tackle("deadly", deadly, side_effects=False)\n'
+    )
+    (folder / "tools" / "judges.py").write_text(
+        'import os\n\ndef judge(row: dict) -> float:\n    """Ends its process for tom."""\n'
+        '    if row["id"] == "tom":\n        os._exit(4)\n    return 1.0\n'
     )
     (folder / "flow.yaml").write_text(FLOW + "    tackle: [deadly]\n    rules: {max_turns: 3}\n")
     (folder / "flow.replies.yaml").write_text(
@@ -663,14 +650,17 @@ def test_a_tool_that_ends_its_process_costs_its_row_alone(folder: Path) -> None:
         "    - {calls: [{tool: deadly, arguments: {word: other}}]}\n    - {text: bad}\n"
     )
     assert run_cli("trust", "--yes").code == 0
-    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json"]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
-    body = json.loads(ended.stdout)
-    assert {one["name"]: one["status"] for one in body["results"]} == {
-        row["id"]: "failed" if row["id"] == "ines" else "success" for row in ROWS
-    }
-    assert "ended twice" in body["results"][0]["reason"]
-    assert "exit code 3" in body["results"][0]["reason"]
+    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--score", "python:judge"]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+    found = {one["name"]: one for one in json.loads(ended.stdout)["results"]}
+    statuses = {name: one["status"] for name, one in found.items()}
+    assert statuses == {"ines": "failed", "tom": "success", "farid": "success"}, ended.stderr
+    assert "ended twice" in found["ines"]["reason"]
+    assert "exit code 3" in found["ines"]["reason"]
+    assert {name: one["score_judge"] for name, one in found.items()} == {"ines": 0, "tom": None, "farid": 1}
+    assert "ended twice" in found["tom"]["reason_judge"]
+    assert "exit code 4" in found["tom"]["reason_judge"]
+    assert "of the batch ended (exit code " in ended.stderr
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

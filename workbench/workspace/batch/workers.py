@@ -13,14 +13,14 @@ import struct
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from multiprocessing.context import ForkProcess, SpawnProcess
+from multiprocessing.context import ForkProcess
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert, to_builtins
 
-from workbench.child_process import deaf_to_interrupts, exit_words, may_fork
+from workbench.child_process import deaf_to_interrupts, exit_words, fork_server, may_fork
 from workbench.engine.gate import RunStopped
 from workbench.models import calls
 from workbench.models.encodings import encodings
@@ -83,12 +83,12 @@ class WorkerProcesses:
     def __enter__(self) -> WorkerProcesses:
         # A fork shares what its parent has loaded: litellm and a tokenizer take 2 s and 170 MB, which every process
         # would take for itself.
-        method = "fork" if may_fork() else "spawn"
-        if method == "fork":
+        forked = may_fork()
+        if forked:
             self._load()
             gc.freeze()  # What is shared stays shared: a collection writes into every object that it looks at.
         for _ in range(self._count):
-            self._workers.append(self._start(method))
+            self._workers.append(self._start(forked=forked))
         return self
 
     def __exit__(self, *fault: object) -> None:
@@ -104,12 +104,14 @@ class WorkerProcesses:
         for setup in self._setup.batch.setups:
             encodings().text("", setup.choice.default_model)
 
-    def _start(self, method: str) -> Worker:
+    def _start(self, *, forked: bool) -> Worker:
         ours, theirs = socket.socketpair()
-        inherited = [] if method == "spawn" else [ours, *(worker.socket for worker in self._workers)]
-        at_fork = [] if method == "spawn" else self._at_fork
-        arguments = (theirs, self._setup, inherited, at_fork)
-        process = (ForkProcess if method == "fork" else SpawnProcess)(target=_work, args=arguments)
+        process: BaseProcess
+        if forked:
+            inherited = [ours, *(worker.socket for worker in self._workers)]
+            process = ForkProcess(target=_forked, args=(theirs, self._setup, inherited, self._at_fork))
+        else:
+            process = fork_server(__name__).Process(target=_started, args=(theirs, self._setup, dict(os.environ)))
         with deaf_to_interrupts():
             process.start()
         theirs.close()
@@ -131,7 +133,7 @@ class WorkerProcesses:
 
     async def another(self) -> Worker:
         """One more, in the place of one that was lost."""
-        worker = await asyncio.to_thread(self._start, "spawn")
+        worker = await asyncio.to_thread(self._start, forked=False)
         self._workers.append(worker)
         await self._connect(worker)
         return worker
@@ -291,17 +293,28 @@ async def _received(reader: asyncio.StreamReader) -> list[Any]:
 # -- in the worker process ---------------------------------------------------------------------------------------------
 
 
-def _work(
+def _forked(
     theirs: socket.socket, setup: WorkSetup, inherited: Sequence[socket.socket], at_fork: Sequence[Callable[[], None]]
 ) -> None:
-    """All of a worker process."""
-    for number in (signal.SIGINT, signal.SIGHUP):  # Of the terminal: the command that began this says when to stop.
-        signal.signal(number, lambda *_: None)  # Not SIG_IGN, which the commands of tools would inherit.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    """All of a worker process that is a fork of the command."""
     for one in inherited:
         one.close()
     for let_go in at_fork:
         let_go()
+    _work(theirs, setup)
+
+
+def _started(theirs: socket.socket, setup: WorkSetup, environ: Mapping[str, str]) -> None:
+    """All of a worker process that is a fork of the server, whose environment is that of its start."""
+    os.environ.clear()
+    os.environ.update(environ)
+    _work(theirs, setup)
+
+
+def _work(theirs: socket.socket, setup: WorkSetup) -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):  # Of the terminal: the command that began this says when to stop.
+        signal.signal(number, lambda *_: None)  # Not SIG_IGN, which the commands of tools would inherit.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     gc.set_threshold(_COLLECTED)
     asyncio.run(_serve(theirs, setup))
 
