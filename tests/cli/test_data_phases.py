@@ -64,7 +64,8 @@ def test_rows_keep_their_types_and_the_input_is_rendered(cli: Cli) -> None:
 
 def test_python_sees_a_table_as_a_data_frame_and_sql_sees_what_it_makes_and_the_lists_inside_it(cli: Cli) -> None:
     code = "df = data.raw\ndf['double'] = df['amount'] * 2\nresult = df"
-    nested = "result = {'n': 2, 'people': [{'name': 'ann', 'tags': ['a']}, {'name': 'bob', 'tags': []}], 'one': {'k': 'it\\'s'}}"
+    people = "[{'name': 'ann', 'tags': ['a']}, {'name': 'bob', 'tags': []}]"
+    nested = f"result = {{'n': 2, 'people': {people}, 'one': {{'k': \"it's\"}}}}"
     query = "SELECT n, name, double, len(tags) AS tags, k FROM _made, _made_one, _made_people JOIN _more USING (name)"
     made = ran(
         cli,
