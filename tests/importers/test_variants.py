@@ -296,6 +296,17 @@ def test_items_of_codex_are_a_session_with_the_usage_behind_them() -> None:
     assert (call.usage.input, call.usage.cached) == (20, 16)
 
 
+def test_every_context_of_codex_begins_with_the_instructions_of_its_session() -> None:
+    meta = {"type": "session_meta", "payload": {"id": "s", "base_instructions": {"text": SYSTEM}}}
+    asked, said = ({"type": "response_item", "payload": one | {"type": "message"}} for one in (ASKED, SAID))
+    found = read([meta, asked, said, {"type": "compacted", "payload": {"message": "So far."}}, said], "session")
+    assert [[one.text for one in thread.said] for thread in found.threads] == [
+        [SYSTEM, ASK, ANSWER],
+        [SYSTEM, "So far.", ANSWER],
+    ]
+    assert all(thread.said[0].role == "system" for thread in found.threads)
+
+
 def test_what_a_sub_agent_said_is_a_context_of_its_own() -> None:
     lines = [one | {"isSidechain": i > 3} for i, one in enumerate([*EXAMPLES["session"], *EXAMPLES["session"]])]
     assert [thread.calls for thread in read(lines, "session").threads] == [1, 3]

@@ -44,12 +44,13 @@ def read_session(body: Any) -> list[Conversation]:
     if (agent_log := agent_of(body)) is not None:
         return [_of_agent(body, agent_log.read(body, remarks), remarks)]
     lines = [mapping(one) for one in array(body)]
-    threads = []
+    threads, instructions = [], _instructions(lines)
     for agent in _agents(lines):
         for given, mine in _contexts(agent, remarks):
             if bodies := _bodies(mine, remarks):
                 said = read_turns({"messages": bodies}, remarks)
                 made = [replace(one, call=one.call or Call()) if one.role == "assistant" else one for one in said]
+                given = [*instructions, *given]
                 before = read_turns({"messages": given}, remarks) if given else []
                 threads.append(linear([*as_given(before), *made], model=_model(lines), made=False))
     if not threads:
@@ -189,6 +190,13 @@ def _is_prompt(line: Mapping[str, Any]) -> bool:
     return not any(one.get("type") == "tool_result" for one in parts)
 
 
+def _instructions(lines: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The instructions that Codex sends with every request, as its session states them; empty without any."""
+    told = (mapping(one.get("payload")).get("base_instructions") for one in lines if one.get("type") == "session_meta")
+    text = next((text for one in told if (text := string(mapping(one).get("text")))), "")
+    return [{"role": "system", "content": text}] if text else []
+
+
 def _model(lines: list[Mapping[str, Any]]) -> str:
     told = (string(mapping(one.get("payload")).get("model")) for one in lines if one.get("type") == "turn_context")
     return next((model for model in told if model), "")
@@ -203,8 +211,8 @@ def _bodies(lines: list[Mapping[str, Any]], remarks: Remarks) -> list[dict[str, 
         if counts := mapping(mapping(mapping(line.get("payload")).get("info")).get("last_token_usage")):
             answer["usage"] = counts
         if not body:
-            if line.get("type") == "result":  # Its sums and its end are those of the run.
-                continue
+            if line.get("type") == "result" or payload.get("base_instructions"):
+                continue  # What it says of the run is read elsewhere.
             kind = " ".join(filter(None, (string(line.get("type")), string(payload.get("type")))))[:60]
             what = f"a line of type {kind!r}, which is not a message," if kind else "a line that is not a message"
             remarks.left_out(what)
