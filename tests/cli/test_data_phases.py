@@ -226,6 +226,11 @@ def test_a_cascade_runs_for_each_row_and_failed_rows_are_left_out(cli: Cli, work
         cli, cascade(ROWS, each(result_table="_greeted"), phase("ask", "sql_data", query=query)), "--session", "s"
     )
     assert made["rows"] == [{"name": "ann", "said": "ANN"}]
+    code = "result = [data.greeted['name'].tolist(), data['map']['name'].tolist()]"
+    assert ran(cli, cascade(ROWS, each(result_table="_greeted"), phase("ask", "python_data", code=code)))["result"] == [
+        ["ann"],
+        ["ann"],
+    ]
     listed = ran(cli, cascade(ROWS, each(on_error="collect_errors", max_parallel=1)), "--session", "t")
     assert (listed["count"], listed["total"]) == (1, 2)
     assert listed["errors"][0]["row"]["name"] == "bob"
@@ -289,12 +294,13 @@ def test_the_mode_of_map_cascade_says_which_results_count(cli: Cli, workspace: P
     assert "1 of 3 failed" in failed(cli, over("all_or_nothing"))
 
 
-def test_a_model_step_in_yaml_answers_a_table(cli: Cli, workspace: Path) -> None:
+@pytest.mark.parametrize(("key", "name"), [("phase_yaml", ""), ("code", "name: step\n"), ("cell_yaml", "name: step\n")])
+def test_a_model_step_in_yaml_answers_a_table(cli: Cli, workspace: Path, key: str, name: str) -> None:
     (workspace / "c.replies.yaml").write_text(
         'replies:\n  rate_llm:\n    - text: \'[{"name": "ann", "tier": "gold"}]\'\n'
     )
-    step = "instructions: |\n  Rate {{ outputs.raw.rows[0].name }}.\noutput_schema: {type: array}\n"
-    rate = phase("rate", "windlass_data", code=step)
+    step = name + "instructions: |\n  Rate {{ outputs.raw.rows[0].name }}.\noutput_schema: {type: array}\n"
+    rate = phase("rate", "windlass_data", **{key: step})
     query = "SELECT tier, amount FROM _rate JOIN _raw USING (name)"
     made = ran(cli, cascade(ROWS, rate, phase("ask", "sql_data", query=query)), "--session", "s")
     assert made["rows"] == [{"tier": "gold", "amount": 10}]

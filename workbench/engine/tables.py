@@ -45,6 +45,17 @@ def unwrapped(output: Any) -> Any:
     return output
 
 
+def data_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what code finds under ``data``: the output of each phase by its name, as code gets it, and the tables that
+    phases name (``result_table``) by their names without the underscore."""
+    found = {phase: unwrapped(output) for phase, output in outputs.items()}
+    for output in outputs.values():
+        more = output.get("table") if isinstance(output, Mapping) else None
+        if isinstance(more, str):
+            found.setdefault(more.removeprefix("_"), unwrapped(output))
+    return found
+
+
 def tables_of(outputs: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The tables that the outputs of a run are, by name.
 

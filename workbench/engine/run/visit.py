@@ -291,7 +291,8 @@ class Visit:
 
     def _inner_phase(self, text: str) -> Phase:
         """The model step that a text in YAML is. Raises PhaseFailed."""
-        document = "cascade_id: inner\nphases:\n  - name: inner\n" + indent(text, "    ")
+        named = re.search(r"^name\s*:", text, re.MULTILINE)
+        document = f"cascade_id: inner\nphases:\n  -{'' if named else ' name: inner'}\n" + indent(text, "    ")
         try:
             inner = Definition.of(document, f"{self.phase.name}.inputs").cascade.phases[0]
         except DefinitionError as fault:

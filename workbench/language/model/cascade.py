@@ -288,6 +288,8 @@ MAP_CASCADE = "map_cascade"
 """As a phase's tool: a cascade runs for each item of a list."""
 LLM_DATA = ("windlass_data", "llm_data", "lars_data")
 """As a phase's tool: a model step whose YAML is written in ``inputs``, and whose JSON answer is a table."""
+LLM_CODE = ("phase_yaml", "cell_yaml", "code")
+"""The keys of ``inputs`` that may hold that YAML."""
 SCHEMES = ("python", "sql", "shell")
 """Of tools that a phase names in place: ``python:module.function``, ``sql:file``, ``shell:file``."""
 PHASE_TOOLS = (MAP_CASCADE, *LLM_DATA)
@@ -439,7 +441,13 @@ class Phase(Parameters):
         """The code that a phase with the tool ``windlass_data`` runs; empty for every other phase."""
         if self.tool not in LLM_DATA:
             return ""
-        return next((text for key in ("phase_yaml", "code") if isinstance(text := self.inputs.get(key), str)), "")
+        return self._inner[1]
+
+    @property
+    def _inner(self) -> tuple[str, str]:
+        """The key of ``inputs`` that holds the code of ``windlass_data``, and the code."""
+        written = ((key, self.inputs.get(key)) for key in LLM_CODE)
+        return next(((key, text) for key, text in written if isinstance(text, str)), (LLM_CODE[0], ""))
 
     @property
     def inner_cascade(self) -> str:
@@ -460,8 +468,7 @@ class Phase(Parameters):
         if self.for_each_row is not None and self.for_each_row.cascade is not None:
             found.append((("for_each_row", "cascade"), self.for_each_row.cascade))
         if self.inner_cascade:
-            key = "phase_yaml" if isinstance(self.inputs.get("phase_yaml"), str) else "code"
-            found.append((("inputs", key), self.inner_cascade))
+            found.append((("inputs", self._inner[0]), self.inner_cascade))
         mapped = self.inputs.get("cascade") if self.tool == MAP_CASCADE else None
         if isinstance(mapped, str) and "{{" not in mapped:
             found.append((("inputs", "cascade"), mapped))

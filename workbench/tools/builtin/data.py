@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.engine.current import CurrentCall, current_call
-from workbench.engine.tables import shaped, table, tables_of, unwrapped
+from workbench.engine.tables import data_of, shaped, table, tables_of
 from workbench.extras import Extra, install_line, is_installed, missing
 from workbench.language.clean import clean_line
 from workbench.language.model.base import seconds
@@ -220,7 +220,7 @@ class DataTools:
         job = {
             "kind": kind,
             "code": code,
-            "data": {phase: unwrapped(output) for phase, output in outputs.items()} if kind == "python" else {},
+            "data": data_of(outputs) if kind == "python" else {},
             "tables": {**tables_of(outputs), **(more or {})} if kind == "sql" else {},
             "names": names,
             "limit": limit,
@@ -253,7 +253,7 @@ class DataTools:
             raise DataError(f"{wanted} is not installed here: {interpreter} is not in {PATH}")
         job = {
             "code": code,
-            "data": {phase: unwrapped(output) for phase, output in call.outputs.items()},
+            "data": data_of(call.outputs),
             "names": names,
         }
         program = _HERE / runner
