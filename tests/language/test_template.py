@@ -190,6 +190,13 @@ def test_output_is_capped_at_one_megabyte() -> None:
         ("a\n{% if x %}", 2, 4, "'{% if %}' is never closed: {% endif %} is missing"),
         ("{% if x %}{# {% for #}{% endif %}\n b {%- for i in x %}\nc", 2, 8, "'{% for %}' is never closed"),
         ("{% set a = 1 %}{% raw %}{% for %}{% endraw %}{% set b %}c", 1, 49, "{% endset %} is missing"),
+        ("{{ x }}\n {# a {# b #} {# c\n #", 2, 15, "'{#' is never closed: #} is missing"),
+        (
+            "{{ x }}\n {%- raw %}{% endraw %}{% raw -%} {{ x }}",
+            2,
+            27,
+            "'{% raw %}' is never closed: {% endraw %} is missing",
+        ),
         ("{{ x }} {% endif %}", 1, 12, "'{% endif %}' closes nothing"),
         ("{% if x %}{% for a in x %}{% endif %}", 1, 30, "comes while '{% for %}' is still open"),
         ("a\n  {{ 'b }}", 2, 6, "unexpected char"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -142,6 +143,9 @@ def test_the_list_says_what_each_file_is(frozen: Path) -> None:
     edit(frozen.with_name("lost.json"), '"cascade_file": "greet.yaml"', '"cascade_file": "gone.yaml"')
     frozen.with_name("bad.json").write_text('{"snapshot_name": "bad",')
     frozen.with_name("else.json").write_text("[1, 2]")
+    frozen.with_name("folder.json").mkdir()
+    frozen.with_name("link.json").symlink_to("nowhere")
+    os.mkfifo(frozen.with_name("pipe.json"))
     listed = {row["name"]: row for row in run_cli("test", "list", "--json").json}
     assert {name: row["kind"] for name, row in listed.items()} == {
         **{"bad": "unreadable", "greets": "strict", "lost": "orphaned"},

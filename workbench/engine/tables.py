@@ -46,8 +46,8 @@ def unwrapped(output: Any) -> Any:
 
 
 def data_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what code finds under ``data``: the output of each phase by its name, as code gets it, and the tables that
-    phases name (``result_table``) by their names without the underscore."""
+    """Returns what code finds under ``data``: the output of each phase by its name, in the form that code gets, and the
+    tables that phases name (``result_table``) by their names without the underscore."""
     found = {phase: unwrapped(output) for phase, output in outputs.items()}
     for output in outputs.values():
         more = output.get("table") if isinstance(output, Mapping) else None

@@ -105,7 +105,9 @@ class SnapshotFolder:
 
 def is_ours(file: Path) -> bool:
     """Returns whether a JSON file says that it is a snapshot; one that is empty or cannot be read counts, so that it is
-    named as broken."""
+    named as broken. A folder, a pipe or a link to nothing is no file of ours."""
+    if not file.is_file():
+        return False
     try:
         head = read_plain(file, HEAD_BYTES)
     except OSError:

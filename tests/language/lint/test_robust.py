@@ -95,7 +95,7 @@ def test_a_draft_is_judged_value_by_value_only() -> None:
     loaded = load(text)
     assert loaded.cascade is None
     codes = [problem.code for problem in check(loaded, LintEnvironment(BUILTIN_TOOLS))]
-    assert sorted(codes) == ["L205", "L501", "L603"]
+    assert sorted(codes) == ["L205", "L501", "L602", "L603"]
 
 
 def test_a_good_file_of_every_kind_of_phase_has_no_findings_but_what_is_not_run() -> None:

@@ -194,26 +194,35 @@ def _at_word(text: TemplateText, word: Word) -> int:
 
 
 def names(facts: Facts) -> Iterator[Finding]:
-    """L602, L604, L605, L606, L609: each name once in a template."""
+    """L602, L604, L605, L606: keys of ``outputs``, ``state`` and ``input``."""
     keys = Keys(facts)
+    for text, use in _bare_uses(facts):
+        key = use.path[1] if len(use.path) > 1 else 0
+        if use.root not in text.names or not isinstance(key, str) or key in MAPPING_METHODS:
+            continue
+        if use.root == "outputs":
+            yield from _output(facts, keys, text, use, key)
+        elif use.root == "state":
+            yield from _state(facts, keys, text, use, key)
+        elif use.root == "input":
+            yield from _input(facts, text, use, key)
+
+
+def undefined(facts: Facts) -> Iterator[Finding]:
+    """L602, L609: names that a template is not given."""
+    for text, use in _bare_uses(facts):
+        if use.root not in text.names:
+            yield from _foreign(facts, text, use)
+
+
+def _bare_uses(facts: Facts) -> Iterator[tuple[TemplateText, NameUse]]:
+    """The names that templates use without saying what stands in for them, each once in a template."""
     for text, found in facts.read_texts:
         told: set[tuple[str | int, ...]] = set()
         for use in found.uses:
-            if use.guarded or use.path in told:
-                continue
-            told.add(use.path)
-            if use.root not in text.names:
-                yield from _foreign(facts, text, use)
-                continue
-            key = use.path[1] if len(use.path) > 1 else 0
-            if not isinstance(key, str) or key in MAPPING_METHODS:
-                continue
-            if use.root == "outputs":
-                yield from _output(facts, keys, text, use, key)
-            elif use.root == "state":
-                yield from _state(facts, keys, text, use, key)
-            elif use.root == "input":
-                yield from _input(facts, text, use, key)
+            if not use.guarded and use.path not in told:
+                told.add(use.path)
+                yield text, use
 
 
 def comparisons(facts: Facts) -> Iterator[Finding]:
@@ -338,5 +347,6 @@ def _input(facts: Facts, text: TemplateText, use: NameUse, name: str) -> Iterato
         yield _report(facts, "L606", text, *at, written, near and f"input.{near}", name=name)
 
 
-LOCAL: tuple[Check, ...] = (files, syntax)
-WHOLE: tuple[Check, ...] = (names, comparisons)
+LOCAL: tuple[Check, ...] = (files, syntax, undefined)
+WHOLE: tuple[Check, ...] = (names,)
+WITHIN: tuple[Check, ...] = (comparisons,)

@@ -20,6 +20,7 @@ from workbench.language.templates.sandbox import SANDBOX, place_of
 
 _CHARACTER = re.compile(r"(unexpected char .+) at (\d+)", re.DOTALL)
 _ENDED = "Unexpected end of template"
+_ENDLESS = ("Missing end of comment tag", "Missing end of raw directive")
 _TAG = re.compile(
     r"\{#.*?#\}|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\b.*?%\}|\{%[-+]?\s*(?P<name>\w+)(?P<rest>.*?)%\}",
     re.DOTALL,
@@ -49,6 +50,8 @@ def syntax_fault(fault: TemplateSyntaxError, template: str) -> TemplateFault:
         return TemplateFault(clean_line(match[1]), before.count("\n") + 1, len(before) - before.rfind("\n"))
     if message.startswith(_ENDED) and (opened := _open_block(_LINE_END.sub("\n", template))) is not None:
         return opened
+    if message.startswith(_ENDLESS) and (begun := _endless(_LINE_END.sub("\n", template))) is not None:
+        return begun
     if match := _WRONG_END.match(message):
         end, still = f"'{{% end{match['end']} %}}'", match["open"]
         message = f"{end} comes while '{{% {still} %}}' is still open" if still else f"{end} closes nothing"
@@ -69,6 +72,19 @@ _PIECE = re.compile(
 def _pieces(template: str) -> list[re.Match[str]]:
     """The expressions and tags of a template."""
     return [piece for piece in _PIECE.finditer(template) if piece["print"] or piece["tag"]]
+
+
+def _endless(template: str) -> TemplateFault | None:
+    """The comment or raw text that never ends, at its beginning: Jinja names the place behind it."""
+    for piece in _PIECE.finditer(template):
+        raw = piece["tag"] is not None and _name(piece) == "raw"
+        if raw or (piece[0].startswith("{#") and not (piece[0].endswith("#}") and len(piece[0]) > 3)):
+            at = piece.start() + (piece[0].index("raw") if raw else 0)
+            message = (
+                "'{% raw %}' is never closed: {% endraw %} is missing" if raw else "'{#' is never closed: #} is missing"
+            )
+            return TemplateFault(message, template.count("\n", 0, at) + 1, at - template.rfind("\n", 0, at))
+    return None
 
 
 def _is_cut(piece: re.Match[str]) -> bool:
