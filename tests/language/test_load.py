@@ -137,6 +137,20 @@ rules: {handoffs: [a]}
     L211 5:13: warning: 'handoffs' belongs to the phase
 = cascade_id: c|tackle: [a]|phases:|  - {name: a, instructions: x}
     L211 2:1: warning: 'tackle' belongs under 'phases'
+= cascade_id: c|model: m|phases:|  - {name: a, instructions: x}
+    L211 2:1: warning: 'model' belongs under 'phases'
+soundings: {factor: 2, evaluator_instructions: x, model: m}
+    L201 5:55: warning: unknown key 'model' in soundings (did you mean 'models'?)
+context: {from: [{phases: a}]}
+    L201 5:23: warning: unknown key 'phases' in context source (did you mean 'phase'?)
+= cascade_id: c|phases:|  - {name: a, instructions: x, description: y}
+    L201 3:32: warning: unknown key 'description' in phase
+wards: {post: [{validator: v, max_retries: 2}]}
+    L201 5:35: warning: unknown key 'max_retries' in ward (did you mean 'max_attempts'?)
+= cascade_id: c|sql_function: {name: f}|phases:|  - {name: a, instructions: x}
+    L201 2:1: warning: unknown key 'sql_function' in cascade (a key of later editions: SQL cannot call it)
+= cascade_id: c|internal: true|phases:|  - {name: a, instructions: x}
+    L201 2:1: warning: unknown key 'internal' in cascade (a key of later editions: its runs are listed like all others)
 = cascade_id: c|phases:|  - {name: a, tool: t, inputs: {k: false}}
     L212 3:36: info: false is taken as the text "false"
 = cascade_id: c|phases:|  - {name: Previous, instructions: x}
@@ -155,6 +169,12 @@ def rows() -> list[tuple[str, str, str]]:
 def test_each_row_of_the_catalogue_is_said_at_its_place(written: str, code: str, message: str) -> None:
     text = written[2:].replace("|", "\n") if written.startswith("= ") else f"{HEAD}    {written}"
     assert shown(text + "\n", code) == message
+
+
+def test_a_phase_that_only_shows_a_page_says_how_to_ask_a_person() -> None:
+    text = "cascade_id: c\nphases:\n  - {name: a, htmx: <p>, await_input: true}\n"
+    hint = only(text, "L209").hint
+    assert hint == "it has htmx, a page that is not shown here; tool: ask_human asks a person"
 
 
 def test_an_unknown_key_has_its_fix() -> None:

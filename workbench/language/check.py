@@ -15,7 +15,9 @@ from workbench.language.model.base import WORDS, as_text
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.model.shape import (
+    LATER,
     MEANT,
+    PAGES,
     Place,
     enumerations,
     places,
@@ -70,8 +72,9 @@ def _keys(place: Place, source: Source) -> Iterator[Problem]:
         elif proper is None and (home := _home(place, key)):
             yield _at_key(source, "L211", f"'{clean_line(key, 80)}' belongs {home}", path)
         else:
-            guess = proper or _meant(place, key)
-            hint = f"did you mean '{guess}'?" if guess else ""
+            later = LATER.get(place.model, {}).get(key)
+            guess = "" if later else proper or _meant(place, key)
+            hint = f"a key of later editions: {later}" if later else f"did you mean '{guess}'?" if guess else ""
             message = f"unknown key '{clean_line(key, 80)}' in {place.noun}"
             yield _at_key(source, "L201", message, path, hint, guess or None)
 
@@ -83,9 +86,15 @@ def _meant(place: Place, key: str) -> str:
 
 
 def _home(place: Place, key: str) -> str:
-    """The level that a misplaced key belongs to: one level further in, else further out."""
-    inside = [f.key for f in shape(place.model).values() if f.model is not None and key in shape(f.model)]
-    if inside and key not in MEANT.get(place.model, {}):
+    """The level that a misplaced key belongs to: one level further in, else further out. None for one that the level
+    itself has in the singular or plural."""
+    fields = shape(place.model)
+    if any(near in fields and near not in place.data for near in (f"{key}s", key.removesuffix("s"))):
+        return ""
+    inside = [f.key for f in fields.values() if f.model is not None and key in shape(f.model)]
+    if "phases" in inside:
+        inside = ["phases"]
+    if inside and key not in MEANT.get(place.model, {}) and key not in _EVERYWHERE:
         return "under " + " or ".join(f"'{name}'" for name in inside[:3])
     for model, _ in reversed(place.within):
         if key in shape(model) and key not in _COMMON:
@@ -93,8 +102,9 @@ def _home(place: Place, key: str) -> str:
     return ""
 
 
-_COMMON = frozenset({"name", "description", "model", "mode", "inputs", "enabled"})
-"""Keys of many mappings: if one is unknown, its intended level cannot be guessed."""
+_EVERYWHERE = frozenset({"name", "description", "enabled"})
+_COMMON = _EVERYWHERE | {"model", "mode", "inputs"}
+"""Keys of many mappings: if one is unknown, its intended level further out cannot be guessed."""
 
 
 def _spellings(place: Place, source: Source) -> Iterator[Problem]:
@@ -164,7 +174,9 @@ def _task(place: Place, source: Source) -> Iterator[Problem]:
     written = [key for key in ("instructions", "tool", "for_each_row") if place.data.get(key) is not None]
     if len(written) != 1:
         path = (*place.path, written[-1]) if written else (*place.path, "name")
-        hint = f"it has {' and '.join(written)}" if written else "it has none of them"
+        page = next((key for key in PAGES if key in place.data), "")
+        none = f"it has {page}, a page that is not shown here; tool: ask_human asks a person" if page else ""
+        hint = f"it has {' and '.join(written)}" if written else none or "it has none of them"
         message = "a phase needs one of 'instructions', 'tool' and 'for_each_row'"
         yield _problem(source, Severity.ERROR, "L209", message, path, hint)
 

@@ -176,3 +176,10 @@ def test_an_error_of_form_hides_only_what_needs_the_wrong_value(wrong: str, kept
     assert codes & {"L202", "L203"}
     assert kept <= codes
     assert not gone & codes
+
+
+def test_a_template_in_the_place_of_a_validator_says_where_conditions_go() -> None:
+    text = "cascade_id: c\nphases:\n  - {name: a, instructions: x, rules: {loop_until: '{{ state.done }}'}}\n"
+    problems = check(load(text, "c.yaml"), LintEnvironment(BUILTIN_TOOLS, BUILTIN_VALIDATORS))
+    (hint,) = [problem.hint for problem in problems if problem.code == "L502"]
+    assert hint == "a template is not rendered here; write the condition as code: {python: …}"

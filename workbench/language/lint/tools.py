@@ -45,6 +45,8 @@ def known_tools(facts: Facts) -> Iterator[Finding]:
                 code, known = "L511", (*known, *PHASE_TOOLS)
             unusable = "the phase has no 'rag'" if name in RAG_TOOLS else facts.around.unusable(name)
             why = unusable or f"a tool is {_PLACES}"
+            if "{{" in name or "{%" in name:
+                unusable = "a template is not rendered here; a condition can stand in its place as code: {python: …}"
             near = None if unusable else facts.meant(name, known)
             yield facts.report(code, path, name=name, instead=near, why=why)
     for at in facts.all_phases:
@@ -160,6 +162,9 @@ def _of_soundings(path: Path, soundings: Soundings | None) -> Iterator[tuple[Pat
         yield (*path, "pareto_frontier", "quality_metric"), pareto.quality_metric
 
 
+_RENDERED = "a template is not rendered here; write the condition as code: {python: …}"
+
+
 def known_validators(facts: Facts) -> Iterator[Finding]:
     """L502, L510."""
     registered = {name for name, tool in (facts.around.tools or {}).items() if tool.kind != "builtin"}
@@ -170,9 +175,9 @@ def known_validators(facts: Facts) -> Iterator[Finding]:
         prefix = "validator:" if path[-1] == "quality_metric" else ""
         name = written.removeprefix(prefix)
         if name not in known and name not in registered:
-            unusable = facts.around.unusable(name)
-            near = None if unusable else facts.meant(name, known)
-            yield facts.report("L502", path, name=name, instead=prefix + near if near else None, hint=unusable or None)
+            why = facts.around.unusable(name) or (_RENDERED if "{{" in name or "{%" in name else "")
+            near = None if why else facts.meant(name, known)
+            yield facts.report("L502", path, name=name, instead=prefix + near if near else None, hint=why or None)
         elif name not in facts.cascade.validators and (found := facts.around.validator(name)) and found.hides:
             yield facts.report("L510", path, name=name, file=found.hides)
 

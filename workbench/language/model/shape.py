@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from msgspec import Struct
 
 from workbench.language.model.base import Inputs, Scalars
+from workbench.language.model.candidates import Ward
 from workbench.language.model.cascade import Cascade, Model, Phase
 from workbench.language.problem import Path
 
@@ -183,5 +184,22 @@ MEANT: Mapping[type[Model], Mapping[str, str]] = {
         "candidates": "soundings",
         "llm": "model",
     },
+    Ward: {"max_retries": "max_attempts", "retries": "max_attempts"},
 }
 """Words of neighbouring languages for what a key is called here."""
+
+PAGES = ("htmx", "hitl")
+"""A page of HTML that a phase of later editions shows to a person. A phase without a task waits for the answer."""
+_PAGE = "pages of HTML are not shown here; tool: ask_human asks a person"
+LATER: Mapping[type[Model], Mapping[str, str]] = {
+    Cascade: {
+        "internal": "its runs are listed like all others",
+        "sql_function": "SQL cannot call it",
+        "explorer": "nothing here reads it",
+    },
+    Phase: {
+        **dict.fromkeys((*PAGES, "hitl_title", "hitl_description", "await_input"), _PAGE),
+        "image_config": "nothing here reads it; what stands in 'parameters' is sent with a request",
+    },
+}
+"""Keys of later editions of the language without a meaning here, with what happens instead."""
