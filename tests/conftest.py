@@ -21,7 +21,7 @@ TIME_LIMIT = 300
 """Seconds until a test is ended with the stack of what it waits for. On an idle machine the slowest takes a tenth."""
 SLOW = {"e2e": 600, "terminal": 600}
 """Folders whose tests start many processes, each of which may take long on a busy machine."""
-FIRST = ("ui", "cli", "attach")
+FIRST = ("ui", "cli", "attach", "workspace", "store")
 """Folders with the longest files, which several workers take first: so that none of them is left alone with one."""
 WAITING = ("terminal", "e2e", "tools")
 """Folders whose tests wait for terminals, browsers and commands most of the time. One in four files is of these: four
