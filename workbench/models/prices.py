@@ -10,6 +10,7 @@ import difflib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ class PriceTable:
         """By model name."""
         self._flat: dict[str, Price] = {}
         """Prices that hold for requests of any length: each call asks twice."""
-        self._sellers: dict[str, str] | None = None
+        self._sellers: Mapping[str, str] | None = None
         """Keys of the map by the model's name as its maker writes it; made when it is needed."""
         self.problem = ""
         """Why the map could not be read: then every price is unknown."""
@@ -195,14 +196,8 @@ class PriceTable:
         if provider is None or not provider.families or name.endswith(":free"):
             return None
         if self._sellers is None:
-            self._sellers = dict[str, str]()
-            table, cached = self._loaded(), _FIELDS["cache_read"]
-            priced = [key for key, facts in table.items() if facts.get(_FIELDS["input"]) and not _REGION.search(key)]
-            order = sorted(priced, key=lambda key: (not table[key].get(cached), key.count("."), len(key)), reverse=True)
-            self._sellers = {_EDITION.sub("", bare_name(key)): key for key in order}
-            for known, key in list(self._sellers.items()):
-                if table[key].get(cached):  # Without it, cached tokens would cost what fresh ones do.
-                    self._sellers.setdefault(_DATE.sub("", known), key)
+            table = self._loaded()
+            self._sellers = _bundled_sellers() if self._file is None and table else _sellers(table)
         bare = _EDITION.sub("", bare_name(model))
         key = self._sellers.get(bare) or self._sellers.get(_DATE.sub("", bare), "")
         return Entry(key, self._loaded()[key], provider, False) if key else None
@@ -224,6 +219,24 @@ class PriceTable:
             return {}
         table.pop("sample_spec", None)
         return table
+
+
+@cache
+def _bundled_sellers() -> Mapping[str, str]:
+    """Those of the map of every process, once: 30 ms."""
+    return _sellers(price_map())
+
+
+def _sellers(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, str]:
+    """The key of a reseller's entry by the bare name of its model."""
+    cached = _FIELDS["cache_read"]
+    priced = [key for key, facts in table.items() if facts.get(_FIELDS["input"]) and not _REGION.search(key)]
+    order = sorted(priced, key=lambda key: (not table[key].get(cached), key.count("."), len(key)), reverse=True)
+    found = {_EDITION.sub("", bare_name(key)): key for key in order}
+    for known, key in list(found.items()):
+        if table[key].get(cached):  # Without it, cached tokens would cost what fresh ones do.
+            found.setdefault(_DATE.sub("", known), key)
+    return found
 
 
 def _candidates(name: str) -> Iterator[tuple[str, Provider | None, bool]]:
