@@ -1,4 +1,4 @@
-"""The workbench uses public interfaces of its dependencies alone: nothing of theirs that begins with an underscore."""
+"""What the texts of all modules show: nothing private of a dependency is used, no list of words is written twice."""
 
 from __future__ import annotations
 
@@ -35,6 +35,24 @@ ALLOWED = {
 """Names with the reason why they are used all the same. Keep this short."""
 
 
+FEWEST = 4
+"""Words of a list; a shorter one is alike by chance."""
+BY_CHANCE = (
+    # What programs of other makers call things: each reader and writer of a format stands for itself.
+    {"temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty"},
+    {"content", "reasoning", "reasoning_content", "refusal"},
+    # Colours that a theme must have, and those that a palette shows.
+    {"accent", "background", "error", "foreground", "primary", "secondary", "success", "warning"},
+    # Slots of a cursor in two languages; parts of the system that two kinds of sandbox show.
+    {"key", "model", "phase", "tool", "value"},
+    {"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"},
+    # Operators of Python in an expression; directions; prices without that of an hour.
+    {"and", "in", "not", "or"},
+    {"down", "left", "right", "up"},
+    {"cache_read", "cache_write", "input", "output"},
+)
+
+
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name != "_"
 
@@ -59,6 +77,8 @@ class Names(NamedTuple):
     """The bases of each class, without their modules and parameters."""
     methods: dict[str, set[str]]
     """The private methods of each class."""
+    lists: set[frozenset[str]]
+    """The lists, tuples and sets of words alone."""
 
 
 def bases(node: ast.ClassDef) -> list[str]:
@@ -77,7 +97,7 @@ def is_import(function: ast.expr) -> bool:
 
 def names(text: str) -> Names:
     """All names of a module, in one walk."""
-    found = Names(set(), set(), {}, {})
+    found = Names(set(), set(), {}, {}, set())
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute):
             (found.defined if isinstance(node.ctx, ast.Store) else found.used).add(node.attr)
@@ -91,6 +111,10 @@ def names(text: str) -> Names:
             methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
             found.classes[node.name] = bases(node)
             found.methods[node.name] = set(filter(is_private, methods))
+        elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+            words = {one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+            if len(words) >= FEWEST and all(isinstance(one, ast.Constant) and one.value in words for one in node.elts):
+                found.lists.add(frozenset(words))
         elif isinstance(node, ast.keyword):
             found.used.add(node.arg or "")
         elif isinstance(node, ast.Import):
@@ -120,13 +144,28 @@ def private_uses(modules: Sequence[Names]) -> list[set[str]]:
     ]  # fmt: skip
 
 
-def test_nothing_private_of_a_dependency_is_used() -> None:
+@pytest.fixture(scope="module")
+def modules() -> Mapping[str, Names]:
+    """All of the program, by path. One text at a time: the trees of all of them take half a gigabyte."""
     paths = sorted((ROOT / "workbench").rglob("*.py"))
-    # One text at a time: the trees of all of them take half a gigabyte.
-    found = private_uses([names(path.read_text("utf-8")) for path in paths])
-    where = {path.relative_to(ROOT).as_posix(): of - set(ALLOWED) for path, of in zip(paths, found, strict=True)}
+    return {path.relative_to(ROOT).as_posix(): names(path.read_text("utf-8")) for path in paths}
+
+
+def test_nothing_private_of_a_dependency_is_used(modules: Mapping[str, Names]) -> None:
+    found = private_uses(list(modules.values()))
+    where = {path: of - set(ALLOWED) for path, of in zip(modules, found, strict=True)}
     assert {path: of for path, of in where.items() if of} == {}
     assert set(ALLOWED) <= set().union(*found), "an exception that nothing needs any more"
+
+
+def test_no_list_of_words_is_written_in_two_modules(modules: Mapping[str, Names]) -> None:
+    found: dict[frozenset[str], list[str]] = {}
+    for path, module in modules.items():
+        for words in module.lists:
+            found.setdefault(words, []).append(path)
+    twice = {tuple(sorted(words)): paths for words, paths in found.items() if len(paths) > 1}
+    assert {words: paths for words, paths in twice.items() if set(words) not in BY_CHANCE} == {}
+    assert [one for one in BY_CHANCE if tuple(sorted(one)) not in twice] == []
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,9 @@ def test_a_server_that_nobody_has_allowed_is_not_started(cli: Cli, clock: Path) 
     assert "command: MCP server 'time': sh -c" in asked.out
 
 
-def test_tools_of_a_server_run_once_and_are_replayed_without_it(cli: Cli, workspace: Path) -> None:
-    clock = clock_with(workspace, REAL)
+@pytest.mark.parametrize("command", [PLAIN, pytest.param(REAL, marks=pytest.mark.proof)], ids=["plain", "real"])
+def test_tools_of_a_server_run_once_and_are_replayed_without_it(cli: Cli, workspace: Path, command: str) -> None:
+    clock = clock_with(workspace, command)
     assert cli("trust", "clock.yaml", "--yes").code == 0
     ended = cli("run", "clock.yaml", "-m", "offline", "--session", "s")
     assert ended.code == 0, ended.err
@@ -81,7 +82,7 @@ def test_tools_of_a_server_run_once_and_are_replayed_without_it(cli: Cli, worksp
     assert "Asia/Tokyo" in run["phases"][1]["output"]
     system = cli("context", "s", "--at", "ask:1", "--text").out
     assert "**time__get_current_time**" in system
-    assert "- timezone (str) (required): IANA timezone name" in system
+    assert command == PLAIN or "- timezone (str) (required): IANA timezone name" in system
 
     assert cli("test", "freeze", "s", "--name", "clock").code == 0
     (clock / "workbench.yaml").write_text("mcp: {other: /no/such/program}\n")

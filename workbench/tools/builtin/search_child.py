@@ -5,9 +5,9 @@ JSON: ``matches`` (shown name, line number, line), ``more``, ``skipped``; or ``e
 """
 
 import json
+import os
 import re
 import sys
-from pathlib import Path
 
 
 def search(
@@ -20,7 +20,7 @@ def search(
     matches: list[tuple[str, int, str]] = []
     more = skipped = 0
     for path, shown in files:
-        text = read(Path(path), max_bytes)
+        text = read(path, max_bytes)
         if text is None:
             skipped += 1
             continue
@@ -33,10 +33,11 @@ def search(
     return {"matches": matches, "more": more, "skipped": skipped}
 
 
-def read(path: Path, max_bytes: int) -> str | None:
+def read(path: str, max_bytes: int) -> str | None:
     """The text of a file; None when it is binary, too large, or cannot be read."""
     try:
-        data = path.read_bytes() if path.stat().st_size <= max_bytes else b"\0"
+        with open(path, "rb") as file:
+            data = file.read() if os.fstat(file.fileno()).st_size <= max_bytes else b"\0"
     except OSError:
         return None
     return None if b"\0" in data[:8192] else data.decode("utf-8", "replace")
