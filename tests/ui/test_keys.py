@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from textual.command import DiscoveryHit
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 
@@ -285,7 +286,7 @@ async def a_tab_is_found_by_its_name_and_a_picture_of_the_screen_is_saved(it: Be
     hits = [hit async for hit in Commands(it.screen).discover()]
     assert "Tab log_triage › 7f3a (shown)" in [str(hit.text) for hit in hits]
     longest = max(len(name_of(key)) for key in KEYS if key.context in IN_PALETTE)
-    step = next(str(hit.display) for hit in hits if hit.text == "Step")
+    step = next(str(hit.display) for hit in hits if isinstance(hit, DiscoveryHit) and hit.text == "Step")
     assert step.index("Step to the next call") <= 11 + longest + 2, "sentences are cut behind blanks"
     await it.press("f7")
     assert "Screen saved: workbench-" in it.text()
