@@ -60,6 +60,8 @@ class Keys:
 
     def set_too_late(self, text: TemplateText, key: str) -> tuple[str, str] | None:
         """The phase that alone sets ``state.key``, and why it has not run yet; None if the key may be there."""
+        if key == LAST_ERROR and text.phase is not None and text.phase.host:
+            return None  # the error for which this phase stands in
         setters, why = self._setters(key), ""
         for name in setters:
             if name not in self._facts.by_name or not (why := self.no_output(text, name)):

@@ -112,6 +112,19 @@ TEMPLATES = (
     ),
     Example(
         "L604",
+        "- {name: a, instructions: '{{ «state.last_deterministic_error.message }}'}\n- {name: b, tool: read_file}",
+        """
+        - name: a
+          tool: read_file
+          on_error:
+            {name: r, tool: read_file, inputs: {path: '{{ state.last_deterministic_error.tool }}'},
+             on_error: {name: s, instructions: '{{ state.last_deterministic_error.message }}'}}
+        - {name: b, tool: read_file}
+        """,
+        id="the error that a phase under on_error stands in for",
+    ),
+    Example(
+        "L604",
         FALLBACK + "- {name: b, instructions: '{{ «outputs.rescu }}'}",
         FALLBACK + "- {name: b, instructions: '{{ outputs.rescue }}'}",
         fix="outputs.rescue",
