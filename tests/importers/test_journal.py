@@ -238,6 +238,17 @@ def test_the_marks_of_a_request_are_kept_and_no_message_is_another_for_them() ->
     assert unmarked.calls[0].entries[0].item.message == state.calls[0].entries[1].item.message
 
 
+def test_the_marks_of_a_list_of_messages_count_for_each_call_that_was_sent_them() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    said: list[dict[str, Any]] = [{"role": "system", "content": [{"type": "text", "text": "Be brief."} | mark]}]
+    for i in range(3):
+        asked = {"type": "text", "text": f"Well, {i}?"} | (mark if i == 1 else {})
+        said += [{"role": "user", "content": [asked]}, {"role": "assistant", "content": "Yes."}]
+    state, _ = imported({"model": "claude-sonnet-4-5", "messages": said})
+    marked = [call.parameters["cache_control"]["at"] for call in state.calls]
+    assert marked == [["system"], ["system", "last"], ["system", 3]]
+
+
 def test_a_tool_that_the_provider_runs_makes_the_request_one_that_is_not_known_whole() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     state, _ = imported(exchange({"messages": [{"role": "user", "content": "Well?"}]}, tools=[search])[0])

@@ -3,7 +3,7 @@ each call."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -97,6 +97,19 @@ class ImportedMessage(Struct, frozen=True):
                 for a, b in zip(self.calls, other.calls, strict=True)
             )
         )
+
+
+def marks_of_messages(said: Sequence[ImportedMessage], also: Iterable[tuple[str | int, str]] = ()) -> Marks | None:
+    """The cache marks of a request; None if it has none. ``said``: its messages. ``also``: places beside them that are
+    marked, each with the lifetime.
+    """
+    found = list(also)
+    for i, one in enumerate(said):
+        if one.mark:
+            found.append(("last" if i + 1 == len(said) else "system" if one.role == "system" else i, one.mark))
+    if not found:
+        return None
+    return Marks(tuple(dict.fromkeys(place for place, _ in found)), "1h" if ("1h" in dict(found).values()) else "5m")
 
 
 class Thread(Struct, frozen=True):

@@ -14,7 +14,15 @@ from msgspec import Struct
 
 from workbench.context.marks import Marks
 from workbench.engine.forecasting import added_by_provider
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Picture, Remarks, Unreadable
+from workbench.importers.conversation import (
+    Call,
+    Conversation,
+    ImportedMessage,
+    Picture,
+    Remarks,
+    Unreadable,
+    marks_of_messages,
+)
 from workbench.importers.messages import ROLES, read_message, read_messages, tool_schemas
 from workbench.importers.parts import mark_of
 from workbench.importers.streams import messages_of
@@ -202,15 +210,10 @@ def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[s
 def marks_in(request: Mapping[str, Any], said: Sequence[ImportedMessage]) -> Marks | None:
     """The cache marks of a request; None if it has none. ``said``: its messages as they were read."""
     tools = [mapping(one) for one in array(request.get("tools"))]
-    found: list[tuple[str | int, str]] = [("tools", ttl) for one in tools if (ttl := mark_of(one))]
-    for i, one in enumerate(said):
-        if one.mark:
-            found.append(("last" if i + 1 == len(said) else "system" if one.role == "system" else i, one.mark))
+    beside: list[tuple[str | int, str]] = [("tools", ttl) for one in tools if (ttl := mark_of(one))]
     if ttl := mark_of(request):
-        found.append(("last", ttl))
-    if not found:
-        return None
-    return Marks(tuple(dict.fromkeys(place for place, _ in found)), "1h" if ("1h" in dict(found).values()) else "5m")
+        beside.append(("last", ttl))
+    return marks_of_messages(said, beside)
 
 
 def served_by(tools: object) -> str:

@@ -32,7 +32,15 @@ from workbench.engine.gate import StopKind, newly_broken
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock, JournalWriter, Sink
 from workbench.engine.journal.usage import Usage
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Picture, Remark, Thread
+from workbench.importers.conversation import (
+    Call,
+    Conversation,
+    ImportedMessage,
+    Picture,
+    Remark,
+    Thread,
+    marks_of_messages,
+)
 from workbench.language.clean import clean
 
 # Messages of a conversation as the history of a run holds them: secrets replaced, images by digest, ids for all.
@@ -389,11 +397,14 @@ class _Writer:
         begun = BegunContext(thread.model, thread.tools, parameters, forced, unstated, turns, responses)
         written = ContextWriter(self.run, number, begun, thread.said[:1])
         choice = str(thread.parameters.get("tool_choice", ""))
-        for one in thread.said[written.taken :]:
+        # Where no request states its own marks, a message that is marked was so in each request that it was in.
+        stated = any(one.call is not None and one.call.marks is not None for one in thread.said)
+        for i, one in enumerate(thread.said[written.taken :], written.taken):
             if one.call is None:
                 written.add(one)
                 continue
-            written.asked(one.call, tool_choice=choice)
+            call = one.call if stated else replace(one.call, marks=marks_of_messages(thread.said[:i]))
+            written.asked(call, tool_choice=choice)
             if one.call.fault:
                 written.failed(one.call)
             else:
