@@ -30,19 +30,9 @@ def asking(workspace: Path) -> Path:
     return workspace
 
 
-def test_a_person_is_asked_and_the_answer_reaches_the_model(asking: Path, cli: Cli) -> None:
-    with terminal(asking, "run", "ask.yaml", "--session", "s") as screen:
-        screen.until("May I?")
-        screen.type("yes\n")
-        screen.until("success")
-        assert screen.process.wait(PATIENCE) == 0
-    lines = [line.strip() for line in screen.text.replace("\r", "\n").splitlines()]
-    assert "Done." in lines
-    assert not [line for line in lines if "sends" in line and "starting" in line], "no line runs into the moving one"
-    assert cli("show", "s", "--json").json["status"] == "success"
-
-
-def test_a_list_says_that_a_run_waits_for_a_person(asking: Path, cli: Cli) -> None:
+def test_a_person_is_asked_lists_say_that_the_run_waits_and_the_answer_reaches_the_model(
+    asking: Path, cli: Cli
+) -> None:
     with terminal(asking, "run", "ask.yaml", "--session", "s") as screen:
         screen.until("May I?")
         until(lambda: cli("runs", "status:waiting", "--json").json, "the list does not find it")
@@ -51,7 +41,12 @@ def test_a_list_says_that_a_run_waits_for_a_person(asking: Path, cli: Cli) -> No
             (run,) = cli("runs", wanted, "--json").json
             assert (run["status"], run["waiting"]) == ("running", True)
         screen.type("yes\n")
+        screen.until("success")
         assert screen.process.wait(PATIENCE) == 0
+    lines = [line.strip() for line in screen.text.replace("\r", "\n").splitlines()]
+    assert "Done." in lines
+    assert not [line for line in lines if "sends" in line and "starting" in line], "no line runs into the moving one"
+    assert cli("show", "s", "--json").json["status"] == "success"
     (run,) = cli("runs", "--json").json
     assert (run["status"], run["waiting"]) == ("success", False)
 

@@ -102,7 +102,9 @@ def test_a_page_of_another_origin_cannot_open_the_socket(browser: Browser, serve
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(PATIENCE * 1000)
-    page.goto(f"{server.url}/?token={server.token}")
+    # The browser has the cookie, and no page of the server is open, which would start an app.
+    context.request.get(f"{server.url}/?token={server.token}", max_redirects=0)
+    assert [cookie["value"] for cookie in context.cookies()] == [server.token]
     page.goto("data:text/html,<title>elsewhere</title>")
     socket = server.url.replace("http", "ws") + "/ws"
     outcome = page.evaluate(

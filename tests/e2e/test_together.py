@@ -69,7 +69,7 @@ def killed_after(folder: Path, session: str, records: int) -> list[int]:
 
 
 @pytest.mark.fault("F1")
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.proof)])
 def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_end(folder: Path, kills: int) -> None:
     prepare(folder)
     assert run_cli("run", "ledger.yaml", "--session", "whole", "-q").out == "Twenty-one.\n"

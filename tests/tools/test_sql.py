@@ -72,13 +72,6 @@ def test_an_endless_result_ends(tool: SqlTool) -> None:
     assert "[more than 10,000 rows" in ask(tool, "SELECT number FROM numbers(1000000000)").text
 
 
-def test_the_engines_own_reading_of_a_statement_is_checked_again(tool: SqlTool) -> None:
-    query = "SELECT * FROM `/etc/passwd`"
-    result = ask(tool, query)
-    assert result.is_error
-    assert "the table '/etc/passwd' cannot be read" in result.text
-
-
 def test_a_mistake_is_an_error_that_the_model_can_read(tool: SqlTool) -> None:
     result = ask(tool, "SELECT nme FROM 'data/people.json'")
     assert result.is_error
@@ -129,5 +122,7 @@ def test_on_a_bare_machine_a_plain_child_does_it_marked_weak(
     result = ask(SqlTool(workspace, bare), "SELECT sum(amount) AS total FROM 'data/orders.csv'")
     assert result.text.splitlines()[2] == "42"
     assert result.sandbox == "plain child (weak)"
-    refused = ask(SqlTool(workspace, bare), "SELECT * FROM default.`/etc/passwd`")
+    # The engine's own reading of a statement is checked, before it runs.
+    refused = ask(SqlTool(workspace, bare), "SELECT * FROM `/etc/passwd`")
     assert refused.is_error
+    assert "the table '/etc/passwd' cannot be read" in refused.text
