@@ -991,9 +991,13 @@ def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
     if selected is not None:
         spans.append((f"{flat(selected.phase)} ", "bold"))
         spans.append((f"› turn {selected.turn}" if selected.turn else "› beside the turns", "bold"))
-    return crop((*spans, ("   ", "plain"), (Target(told("{run.out} goes back"), "run.out"), "faint")), width)
+    if view.held is None or view.held_run != view.selected_run:  # Where the run is paused, the key steps out.
+        spans += [("   ", "plain"), (Target(told("{run.out} goes back"), "run.out"), "faint")]
+    return crop(spans, width)
 
 
-def nested_title(run: RunState, title: Sequence[Span]) -> tuple[Span, ...]:
-    """The title of a context that belongs to a nested run."""
-    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], (told("  {run.out} goes back"), "faint"))
+def nested_title(run: RunState, title: Sequence[Span], *, goes_back: bool) -> tuple[Span, ...]:
+    """The title of a context that belongs to a nested run; ``goes_back``: whether its key goes back to the caller, as
+    it does wherever it does not step."""
+    back: tuple[Span, ...] = ((told("  {run.out} goes back"), "faint"),) if goes_back else ()
+    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], *back)

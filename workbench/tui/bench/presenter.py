@@ -170,6 +170,7 @@ class Presenter:
             compact,
             id(before),
             self.file and id(self.file),
+            state.looks_elsewhere,
         )
         if self._context is None or self._context[0] != key:
             visit = state.shown.visit_of(call.place)
@@ -186,7 +187,7 @@ class Presenter:
             )
             rows = ContextRows(call, view)
             if state.selected_run:
-                rows.title = nested_title(state.shown, rows.title)
+                rows.title = nested_title(state.shown, rows.title, goes_back=state.looks_elsewhere)
             self._context = (key, rows)
         rows = self._context[1]
         rows.set_live(self._live(call))
