@@ -458,7 +458,8 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
         rules = Target(said, "tab.problems")
         parts.append([sign("broken"), (rules, "error")])
     if call.forecast is not None:
-        parts.append([("cached ", "dim"), (count(took.cached, took.cached_grade), "cached")])
+        saves = "cached" if took.cached else "plain"  # Nothing cached is no good news.
+        parts.append([("cached ", "dim"), (count(took.cached, took.cached_grade), saves)])
         if took.cached:  # All of it is, if not.
             parts.append([("fresh ", "dim"), (count(took.fresh, took.cached_grade), "plain")])
         if predicted.cost is None:
