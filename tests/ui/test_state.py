@@ -106,6 +106,10 @@ def test_being_held_selects_the_call_and_says_where() -> None:
     assert state.held.where == "before triage:3"
     assert state.held.reason == "", "a step that was asked for needs none"
     assert "step over" not in state.log.lines[-1].text, "the status bar says it, and nothing else does"
+    beside = triage_story()
+    beside.context(events[-1].place._replace(branch="s1", turn=1), beside.entries)
+    state.absorb(beside.events[len(events) :], (), 0.0)
+    assert state.selected == events[-1].place, "a call of another branch takes the place of the paused one"
     state.absorb((), [Notice("released", events[-1].place)], 0.0)
     assert state.held is None
 

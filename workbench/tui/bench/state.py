@@ -285,7 +285,7 @@ class BenchState(Struct):
             return
         self.run.read(event)
         self.events.append(event)
-        if event.kind == "context_assembled" and self.following:
+        if event.kind == "context_assembled" and self.following and self._may_follow(event.place):
             self.selected, self.selected_run, self.summary = event.place, "", False
         elif event.kind in ("call_finished", "call_failed"):
             self.waiting.pop(event.place, None)
@@ -295,6 +295,11 @@ class BenchState(Struct):
             self.waiting.clear()
             self.held = None
         self._tell(event, self.run)
+
+    def _may_follow(self, place: Place) -> bool:
+        """Returns whether a call that was prepared is the one to look at: not beside a paused one, which the keys are
+        about, as where other candidates or branches come to their first call meanwhile."""
+        return self.held is None or (not self.held_run and self.held.place == place)
 
     def _is_child(self, event: Event) -> bool:
         """Returns whether a run that begins belongs to the one that is shown, also after the end of that."""
