@@ -72,7 +72,9 @@ def test_no_break_is_shown_when_nothing_is_cached() -> None:
     call = replace(last_call(triage_story()), forecast=Forecast(0, 602, 0, 0.1, 0, "the first call"))
     rows = ContextRows(call, View())
     assert "break" not in [ref.kind for ref in rows.refs]
-    assert "cached" not in [token for row in rows.heads(120) for _, token in row.spans], "it is in the colour of savings"
+    assert "cached" not in [token for row in rows.heads(120) for _, token in row.spans], (
+        "it is in the colour of savings"
+    )
 
 
 def dropped_story() -> CallState:

@@ -109,6 +109,8 @@ async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_pat
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
         assert "PAUSED before look:1" in it.text()
         assert "goes back" not in it.text(), "where the run is paused, that key steps"
+        signs = [line.split()[1] for line in it.pane("tree").splitlines() if "▾" in line]
+        assert signs == ["‖"] * 3, "something turns while the run is paused inside of it"
         await it.press("c")
         await it.until(lambda: it.presenter.shows_summary, "no summary of the finished run")
 

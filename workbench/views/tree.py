@@ -330,6 +330,7 @@ class Nodes:
         self._is_selected = view.selected_run == nested
         self._is_held = view.held_run == nested
         self._line = _line_of(view.selected_run, view.children)
+        self._held_line = _line_of(view.held_run, view.children) if view.held is not None else ()
         self._inside_it = inside_it(view.children)
         self._edited = run.edited_places if run is not None else frozenset()
         self._phase_ran = ("", "")
@@ -387,6 +388,7 @@ class Nodes:
         below = bool(visits) and (phase.kind in ("llm", "tool") or len(own) > 1 or any(map(_holds_more, visits)))
         unfolded = below and view.unfolds(id, status == "running" or here)
         held = view.held is not None and view.held.phase == phase.name and not view.held_run
+        held = held or any(map(self._is_paused, visits))
         mark = sign("paused") if held else self._mark(status)
         name: Span = (flat(phase.name), "plain" if visits else "dim")
         says_more = phase.kind not in ("llm", phase.name)
@@ -444,6 +446,13 @@ class Nodes:
 
     def _sums(self, visits: Sequence[VisitState]) -> Figures | None:
         return self.run.figures_of(visits, self._inside_it) if self.run is not None and visits else None
+
+    def _is_paused(self, visit: VisitState) -> bool:
+        """Returns whether the run is paused in a visit, or in a run that it started."""
+        held = self.view.held if self._is_held else None
+        key = (visit.branch, visit.phase, visit.visit)
+        inside = any(str(child.get("run_id", "")) in self._held_line for child in visit.children)
+        return visit.status == "running" and ((held is not None and held.visit_key == key) or inside)
 
     def _mark(self, status: str) -> Span:
         """The sign of a status; in a finished run no status is running."""
@@ -515,10 +524,11 @@ class Nodes:
         sums = self._sums([visit, *candidates])
         mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
         won: tuple[Span, ...] = ((" ", "plain"), sign(mark)) if mark else ()
+        state = sign("paused") if self._is_paused(visit) else self._mark(status)
         node = Node(
             id,
             depth,
-            (self._mark(status), (f" {flat(label)}", "plain"), *won),
+            (state, (f" {flat(label)}", "plain"), *won),
             ((count(sums.tokens_in, sums.grade_in) if sums is not None and sums.calls else "", "dim"),),
             below,
             unfolded,
@@ -528,7 +538,7 @@ class Nodes:
             calls=tuple(visit.calls),
             sums=sums,
             took=visit.seconds,
-            brief=(self._mark(status), (f" {_told_apart(flat(label))}", "plain"), *won),
+            brief=(state, (f" {_told_apart(flat(label))}", "plain"), *won),
         )
         if since is not None:
             self._settled.keep(node, since, self._over)
@@ -641,7 +651,8 @@ class Nodes:
         state, id = self.view.children.get(run_id), ("child", run_id)
         label = f" ↳ {flat(str(child.get('kind', '')))} {flat(str(child.get('session_id', '')))}"
         # A run that was spawned is joined at the end of the run; what it says itself is known before.
-        mark = self._mark(str(child.get("status") or (state.status if state is not None else "running")))
+        status = str(child.get("status") or (state.status if state is not None else "running"))
+        mark = sign("paused") if run_id in self._held_line else self._mark(status)
         unfolded = state is not None and self.view.unfolds(id, run_id in self._line)
         place = state.calls[-1].place if state is not None and state.calls else None
         # What its own journal says is newer than what this run's says of it, which comes with its end.
