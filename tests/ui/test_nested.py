@@ -103,7 +103,7 @@ async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_pat
             if held.place.phase == "look" and held.kind == "before_call":
                 break
             await it.press("i")
-            await it.until(lambda: it.presenter.state.held is not held, "the step did not begin")
+            await it.until(lambda before=held: it.presenter.state.held is not before, "the step did not begin")
         assert it.presenter.state.held_run
         assert it.presenter.state.selected_run == it.presenter.state.held_run
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")

@@ -223,6 +223,8 @@ class EditScreen(WorkbenchScreen[bool]):
 
     @on(TextArea.Changed, "#text")
     def _typed(self) -> None:
+        if not self._is_typing and not self._told_typing:
+            return  # A text that was loaded: what was said of it since, as why it is refused, stays.
         if self._is_typing != self._told_typing:
             self._told_typing = self._is_typing
             self._show(self._key, load=False)
