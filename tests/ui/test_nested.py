@@ -97,13 +97,12 @@ async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_pat
     async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
         await it.press("i")
         for _ in range(12):
-            await it.until(lambda: it.presenter.state.held is not None, "the run is not held")
+            await it.until(lambda: it.presenter.state.held is not None and not it.screen.is_stepping, "it is not held")
             held = it.presenter.state.held
             assert held is not None
             if held.place.phase == "look" and held.kind == "before_call":
                 break
             await it.press("i")
-            await it.until(lambda before=held: it.presenter.state.held is not before, "the step did not begin")
         assert it.presenter.state.held_run
         assert it.presenter.state.selected_run == it.presenter.state.held_run
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
