@@ -131,7 +131,7 @@ async def test_breakpoints_are_added_edited_disabled_and_deleted_and_kept(tmp_pa
         await it.until(lambda: "✗" not in it.text())
         await it.press("enter")
         assert points == [Breakpoint("one", condition="tokens > 5")]
-        await it.until(lambda: "lines" in "".join(text for text, _ in sheet.below.rows.title_right), "no file below")
+        await it.until(lambda: "line" in "".join(text for text, _ in sheet.below.rows.title_right), "no file below")
         below = sheet.below.rows
         assert any(below.row(at, 100).tone == "rule-line" for at in range(len(below))), "the phase is not marked"
         await it.press("space")

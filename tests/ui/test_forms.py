@@ -143,13 +143,18 @@ async def test_one_choice_and_enter_are_an_answer(tmp_path: Path, keys: tuple[st
 
 async def test_an_option_of_several_lines_goes_on_below_its_own_words(tmp_path: Path) -> None:
     option = {"id": "a", "title": "Alpha " * 20, "description": "Because " * 20}
-    form = {"sections": [{"type": "card_grid", "id": "plan", "options": [option]}]}
+    other = {"id": "b", "title": "Beta"}
+    form = {"sections": [{"type": "card_grid", "id": "plan", "options": [option, other]}]}
 
     async with asked(tmp_path, form, size=(80, 24)) as it:
         lines = screen_text(it.app).splitlines()
         starts = {word: [line.index(word) for line in lines if word in line] for word in ("Alpha", "Because")}
         assert [len(set(found)) for found in starts.values()] == [1, 1]
         assert all(len(found) > 1 for found in starts.values())
+        await it.pilot.resize_terminal(40, 12)
+        await it.until(lambda: "Beta" not in screen_text(it.app), "there is room for all")
+        await it.press("down")
+        await it.until(lambda: "Beta" in screen_text(it.app), "the option with the cursor is out of sight")
 
 
 async def test_enter_on_a_line_that_is_refused_stays_there(tmp_path: Path) -> None:

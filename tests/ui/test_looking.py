@@ -11,7 +11,7 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
-from tests.ui.bench import Bench, bench
+from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.support import LOG_TEXT, triage_story
 from workbench.engine.contracts import Notice
 from workbench.tui import clipboard
@@ -427,9 +427,16 @@ async def test_an_answer_that_comes_in_is_followed_until_it_is_there(tmp_path: P
         await it.feed(notices=[Notice("waiting", place, {"try": 1}), Notice("text", place, {"text": "The first "})])
         assert "Answer  coming in" in it.pane("detail")
         assert "answers  The first" in cursor_line(it)
+        await it.press("enter")
+        await it.until(lambda: isinstance(it.app.screen, Sheet), "the answer does not open")
+        await it.feed(notices=[Notice("text", place, {"text": "failure "})])
+        await it.until(lambda: "The first failure" in screen_text(it.app), "the opened answer stands still")
         start = len(story.events)
         story.answer(place, "The first failure is the queue.")
         await it.feed(story.events[start:])
+        await it.until(lambda: "failure is the queue." in screen_text(it.app), "the end of the answer is not shown")
+        assert "coming in" not in screen_text(it.app)
+        await it.press("escape")
         assert "the answer" in cursor_line(it)
         assert "The first failure is the queue." in it.pane("detail")
 

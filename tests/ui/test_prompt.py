@@ -7,11 +7,13 @@ from pathlib import Path
 
 from textual.events import Key, Paste
 from textual.widgets import Input
+from textual.widgets.text_area import Selection
 
 from tests.ui.bench import Bench, bench
 from tests.ui.pace import LOOK
 from tests.ui.support import triage_story
 from tests.ui.test_editor import desk
+from workbench.tui.screens.editor import EditorScreen
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.prompt import Prompt
@@ -159,6 +161,23 @@ async def test_arrows_and_letters_at_once_change_a_file_in_their_order(tmp_path:
         await editor.put(1)
         await type_at_once(editor.it, "down", "end", "x", "left", "backspace", "down", "home", "z")
         assert editor.text.splitlines()[:3] == ["cascade_id: small", "phasesx", "  z- name: look"]
+
+
+async def test_what_is_typed_while_the_editor_opens_is_written_in_its_order(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        it.app.navigation.open_editor(it.session.file, 3)
+        screen = it.app.screen
+        assert isinstance(screen, EditorScreen)
+
+        def write_first(selection: Selection) -> None:
+            """As a key does that comes between the text and the first frame."""
+            if selection.end == (2, 0) and "\na" not in screen.area.text:
+                screen.area.insert("a")
+
+        it.app.watch(screen.area, "selection", write_first, init=False)
+        await it.until(lambda: "\na" in screen.area.text, "the text is not at its place")
+        await type_at_once(it, "b", "c")
+        assert screen.area.document.get_line(2).startswith("abc")
 
 
 async def test_what_is_typed_right_behind_tab_goes_into_the_next_line(tmp_path: Path) -> None:

@@ -104,6 +104,8 @@ class EarlyKeys:
         are pressed again; None once all are."""
         self._pressed_until: float | None = None
         """When the early key that was pressed again last was typed; None while none is."""
+        self._turn = 0
+        """Of the early key that is pressed next: once, whoever asks for it first."""
         self._opening = 0
         """How many files and runs were about to be shown: what is typed behind each is meant for it."""
         self._is_opening = False
@@ -306,7 +308,21 @@ class EarlyKeys:
         elif self._pressed_until is None:
             self._early.sort(key=lambda key: key.time)
             self._pressed_until = 0.0
-            self._host.call_after_refresh(self._press_next, monotonic() + MOST_PATIENCE, self._opening)
+            self._press_next_soon(monotonic() + MOST_PATIENCE, self._opening)
+
+    def _press_next_soon(self, until: float, number: int) -> None:
+        """Press the next one when what is there is drawn. The screen on top says when; one that closes before it has
+        drawn says nothing, so that a timer does it, too."""
+        self._turn += 1
+        turn = self._turn
+
+        def press() -> None:
+            if turn == self._turn:
+                self._turn += 1
+                self._press_next(until, number)
+
+        self._host.call_after_refresh(press)
+        self._host.set_timer(PATIENCE, press)
 
     def _press_next(self, until: float, number: int) -> None:
         if number != self._opening:  # The key that was pressed last opens something: the others wait for that.
@@ -320,7 +336,7 @@ class EarlyKeys:
             is_late = monotonic() >= until
             self._pressed_until = key.time
             self._host.post_message(_again(key))
-            self._host.call_after_refresh(self._press_next, until if is_late else monotonic() + MOST_PATIENCE, number)
+            self._press_next_soon(until if is_late else monotonic() + MOST_PATIENCE, number)
 
 
 def _again(key: events.Key) -> events.Key:

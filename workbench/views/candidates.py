@@ -214,6 +214,12 @@ class CandidateRows(Rows):
             return Row(crop(((" ", "plain"), mark, (f"  {ref.text}", ref.token)), width))
         return Row(crop(((f"    {ref.text}", ref.token),), width))
 
+    def _model(self, row: RankedCandidate, width: int) -> str:
+        """The model; all without their vendors if one has no room for both, so that the names are alike."""
+        rows = (one for _, ranked in self.rounds for one in ranked)
+        name = flat(row.model)
+        return name if all(len(one.model) <= width for one in rows) else name.rpartition("/")[2] or UNKNOWN
+
     def _sign(self, entrant: Entrant, *, is_offered: bool) -> Span:
         if is_offered:
             return sign("waiting")
@@ -232,7 +238,7 @@ class CandidateRows(Rows):
             self._sign(entrant, is_offered=is_offered),
             ("●" if entrant.index == self.marked else " ", "changed"),
             (f" {fit(name, 4)} ", "bold" if is_offered else dim),
-            (f"{fit('' if bare else model_words(row, at.model), at.model)} ", dim),
+            (f"{fit('' if bare else self._model(row, at.model), at.model)} ", dim),
             (f"{fit(change, at.change)} ", "dim"),
             sign("winner" if row.decided else "stands") if row.won else (" ", "plain"),
             (" ", "plain"),
@@ -566,12 +572,6 @@ def change_words(contest: CandidateRounds, row: RankedCandidate) -> str:
         return f"{flat(entrant.mutation_type)}: {flat(entrant.mutation_template)}"
     varied = any(e.mutation_type for r in contest.rounds for e in r.entrants)
     return "baseline" if varied and entrant.index < 1000 else ""
-
-
-def model_words(row: RankedCandidate, width: int) -> str:
-    """The model, without its vendor if there is no room for both."""
-    name = flat(row.model)
-    return name if len(name) <= width else name.rpartition("/")[2] or UNKNOWN
 
 
 def score_words(row: RankedCandidate) -> str:

@@ -189,11 +189,19 @@ class FlowDrawing(Rows):
         for at, (text, token) in enumerate(cells):
             # A wide character has an empty cell behind it: one that begins before the pane, or ends behind it, is cut.
             text = " " if (at == 0 and not text) or (at == width - 1 and cell_len(text) > 1) else text
+            if at == width - 1 and self._is_written(index, at) and self._is_written(index, at + 1):
+                text = "…"
             if spans and spans[-1][1] == token:
                 spans[-1] = (spans[-1][0] + text, token)
             else:
                 spans.append((text, token))
         return Row(tuple(spans))
+
+    def _is_written(self, row: int, column: int) -> bool:
+        """Whether words stand in a column of the pane or right behind it, where lines and boxes do not count."""
+        assert self._cells is not None
+        text = "".join(text for text, _ in self._cells[row][self.shift + column : self.shift + column + 2])
+        return bool(text.strip()) and not any("\u2500" <= letter <= "\u257f" or letter == "▼" for letter in text)
 
     def plain(self, index: int) -> str:
         if self._cells is None:

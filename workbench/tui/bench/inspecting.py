@@ -292,7 +292,12 @@ class Inspecting:
         """The message under the context's cursor in the viewer; a row that is none in a sheet."""
         row, session, run = self._panes.context.cursor, self._stage.services.session, presenter.state.shown
         viewed = presenter.viewed(row)
-        if viewed is None or session is None:
+        selected = presenter.state.selected
+        if viewed is None and presenter.streaming and selected is not None and not presenter.state.selected_run:
+            self._stage.services.push_screen(
+                Sheet(presenter.answer_now(selected), lambda: presenter.answer_now(selected))
+            )
+        elif viewed is None or session is None:
             self._show(presenter.detail(row, whole=True))
         else:
             sheet = MessageSheet(viewed, session.project, (run.run_id, run.session_id))

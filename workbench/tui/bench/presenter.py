@@ -379,6 +379,13 @@ class Presenter:
             return documents.streaming_doc(wait.text, self.tick)
         return wire.wire_doc(call, self.state.shown, whole=whole)
 
+    def answer_now(self, place: Place) -> TextRows:
+        """The answer of a call of the run, as far as it has come in; whole once it is there."""
+        wait, call = self.state.waiting.get(place), self.state.run.call_at(place)
+        if wait is not None and wait.text:
+            return documents.streaming_doc(wait.text, self.tick)
+        return TextRows([], (("Answer", "title"),)) if call is None else documents.answer_doc(call, whole=True)
+
     @property
     def streaming(self) -> bool:
         """Whether an answer is coming in for the selected call."""
@@ -466,7 +473,7 @@ class Presenter:
         fact = self._fact(row)
         marked = (fact.line, fact.line) if fact is not None and fact.line else (first, last)
         title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
-        right = ((f"lines {first}–{last}", "dim"),) if self.phase else ()
+        right = ((_line_words(first, last), "dim"),) if self.phase else ()
         return reasons.with_file((), self.file.source.text, marked[0], title, right, marked[1])
 
     def breakpoint_doc(self, point: Breakpoint | None) -> TextRows:
@@ -480,7 +487,7 @@ class Presenter:
             users = (phase.name for phase in cascade.phases if point.tool in phase.tools or point.tool == phase.tool)
             name = next(users, "")
         first, last = phase_lines(cascade, self.file.source, name) if name else (0, 0)
-        right = ((f"lines {first}–{last}", "dim"),) if first else ()
+        right = ((_line_words(first, last), "dim"),) if first else ()
         return reasons.with_file((), self.file.source.text, first, title, right, last)
 
     def _problem_doc(self) -> TextRows:
@@ -617,6 +624,11 @@ def _pause_words(held: HeldRun, where: str, now: float) -> str:
     waits = held.waits(now)
     words = f"{words}, in another window" if held.elsewhere else words
     return f"{words}, client waits {waits}" if waits else words
+
+
+def _line_words(first: int, last: int) -> str:
+    """``lines 10–18``; ``line 35`` for a node that is one line."""
+    return f"lines {first}–{last}" if last > first else f"line {first}"
 
 
 def _model_of(run: RunState) -> str:

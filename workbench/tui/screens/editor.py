@@ -124,7 +124,8 @@ class EditorScreen(WorkbenchScreen[None]):
         self.services.file_saved.subscribe(self, self.file_changed)
         self.open_file()
         self._check()
-        self.call_after_refresh(self.area.go_to, *self._place)
+        # Not the cursor again: it has moved on if something was typed before the first frame.
+        self.call_after_refresh(self.area.scroll_cursor_visible, center=True)
         self.call_after_refresh(self._show_field_here)
         self.offer_draft()
 

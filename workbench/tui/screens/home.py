@@ -218,8 +218,9 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
                 written = create(template, file, self._workspace.project.shown(file))
             except CannotOpen as fault:
                 return str(fault)
-            others = ", ".join(path.name for path in written[1:])
-            self.services.say(f"{written[0].name} was created, with {others}.")
+            *others, last = (path.name for path in written[1:])
+            beside = f"{', '.join(others)} and {last}" if others else last
+            self.services.say(f"{written[0].name} was created, with {beside}.")
             self._ask_for_inputs(file, lambda: self.services.navigation.show_file(file))
             return None
 

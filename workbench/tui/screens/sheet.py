@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual import on
@@ -13,6 +14,7 @@ from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.model import Rows
+from workbench.views.text import TextRows
 
 
 class Sheet(WorkbenchScreen[None], ModalScreen[None]):
@@ -28,8 +30,13 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
     PALETTE: ClassVar[tuple[str, ...]] = ("sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("sheet")
 
-    def __init__(self, rows: Rows) -> None:
+    LOOKS_EVERY: ClassVar[float] = 0.25
+    """Seconds between two looks at a text that still grows."""
+
+    def __init__(self, rows: Rows, look: Callable[[], TextRows] | None = None) -> None:
+        """With ``look``, which gives a text as it is now, it is drawn anew while it grows."""
         super().__init__()
+        self._text_now = look
         self._rows = rows
         self.view = RowView(rows, id="sheet", selecting=False)
 
@@ -46,6 +53,14 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
         self.view.focus()
         self.offer_keys()
         self.call_after_refresh(self._show)
+        if self._text_now is not None:
+            self.set_interval(self.LOOKS_EVERY, self._read_again)
+
+    def _read_again(self) -> None:
+        now, shown = self._text_now() if self._text_now is not None else None, self._rows
+        if now is not None and isinstance(shown, TextRows) and (now.title, now.copy) != (shown.title, shown.copy):
+            self._rows = now
+            self.view.show(now)
 
     def offer_keys(self) -> None:
         """Show its keys in the footer. One that has other keys first has its way out at the right end, where it stays

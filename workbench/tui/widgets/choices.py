@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from textual import events, on
 from textual.binding import BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.css.styles import RulesMap
 from textual.message import Message
@@ -81,6 +82,8 @@ class Choices(OptionList):
     ) -> None:
         self._offered = tuple(offered)
         self._multiple = multiple
+        self._in_view: int | None = None
+        """The option of the last cursor: the first one shows no more of a form than its beginning."""
         self.chosen = [value for value, _ in offered if value in chosen]
         super().__init__(*(Option(self._prompt(at)) for at in range(len(self._offered))), markup=False, **options)
 
@@ -127,6 +130,24 @@ class Choices(OptionList):
         if self.highlighted is None and self._offered:
             first = self.chosen[0] if self.chosen else self._offered[0][0]
             self.highlighted = next(at for at, (value, _) in enumerate(self._offered) if value == first)
+
+    def scroll_to_highlight(self, top: bool = False) -> None:
+        """Keep the cursor in view, also in a form that is higher than the terminal: the list is as high as its
+        options, so that what is around it scrolls."""
+        super().scroll_to_highlight(top)
+        if self._in_view is not None:
+            self.call_after_refresh(self._scroll_around)
+        self._in_view = self.highlighted
+
+    def _scroll_around(self) -> None:
+        around = next((one for one in self.ancestors if isinstance(one, VerticalScroll)), None)
+        at = self.highlighted
+        if around is None or at is None:
+            return
+        heights = [self._prompt(one).get_height({}, self.content_region.width) for one in range(at + 1)]
+        first, shown = self.content_region.y + sum(heights[:-1]), around.content_region
+        below = min(first + heights[-1] - shown.bottom, first - shown.y)
+        around.scroll_relative(y=max(below, 0) + min(first - shown.y, 0), animate=False)
 
     def action_choose(self) -> None:
         if self.highlighted is not None:
