@@ -312,16 +312,24 @@ def test_doctor_names_variables_that_have_no_effect(cli: Cli, monkeypatch: pytes
     monkeypatch.setenv("AUTO_CONTEXT_LLM_SELECTION_ENABLED", "false")
     monkeypatch.setenv("RABBITIZE_AUTO_START", "true")
     monkeypatch.setenv("WINDLASS_REWRITE_MODEL", "openai/gpt-4.1-mini")
+    monkeypatch.setenv("LARS_DEFAULT_MODEL", "gpt-4o")
+    monkeypatch.setenv("LARS_LOG_DIR", "/x")
     said = cli("doctor").err
+    assert "LARS_DEFAULT_MODEL is set and has no effect: set WORKBENCH_DEFAULT_MODEL" in said
+    assert "LARS_LOG_DIR is set and has no effect: journals lie in the store" in said
     assert "WINDLASS_LOG_DIR is set and has no effect: journals lie in the store" in said
     assert "AUTO_CONTEXT_LLM_SELECTION_ENABLED is set and has no effect: write selection" in said
     assert "RABBITIZE_AUTO_START is set and has no effect: the first browser tool starts the browser" in said
     assert "REWRITE_MODEL" not in said
     assert set(cli("doctor", "--json").json["not_honoured"]) == {
         "AUTO_CONTEXT_LLM_SELECTION_ENABLED",
+        "LARS_DEFAULT_MODEL",
+        "LARS_LOG_DIR",
         "RABBITIZE_AUTO_START",
         "WINDLASS_LOG_DIR",
     }
+    monkeypatch.setenv("WINDLASS_ROOT", "absent")
+    assert "WINDLASS_ROOT names 'absent', which is not a folder" in cli("doctor").err
 
 
 def test_variables_of_the_original_name_the_model_that_rewrites_and_the_folders_of_tools(

@@ -82,6 +82,11 @@ def test_a_file_cannot_redirect_what_runs_or_where_requests_go(name: str) -> Non
             ".env:2:1: warning: HTTPS_PROXY has no effect: a file cannot say where requests go."
             " Set it as a variable [env]",
         ),
+        (
+            "WORKBENCH_API_KEY=k\nWORKBENCH_DEFAULT_MODEL=gpt-4o",
+            ".env:2:1: warning: WORKBENCH_DEFAULT_MODEL has no effect: a setting stands in workbench.yaml,"
+            " or is set as a variable [env]",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(text: str, message: str) -> None:

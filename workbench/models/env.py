@@ -25,12 +25,15 @@ _REFUSED = re.compile(
     r"PATH|.*_PATH|LD_.*|DYLD_.*|PYTHON.*|PIP_.*|VIRTUAL_ENV|PERL5.*|RUBY.*|NODE_.*|NPM_CONFIG_.*|JAVA_.*|_JAVA_.*|GIT_.*"
     r"|BASH_.*|ENV|IFS|SHELL|SHELLOPTS|HOME|USER|LOGNAME|TMPDIR|XDG_.*|EDITOR|VISUAL|PAGER|BROWSER|TERM|GCONV_.*|MALLOC_.*"
     r"|OPENSSL_.*|SSL_.*|SSLKEYLOGFILE|REQUESTS_CA_BUNDLE|CURL_.*|.*_PROXY|LITELLM_(?!PROXY_API_KEY$).*|.*_BASE_URL|.*_BASE_URI|.*_API_BASE"
-    r"|.*_API_HOST|.*_ENDPOINT|.*_BASE|DOCKER_.*|WORKBENCH_SANDBOX|WORKBENCH_REDACT|TEXTUAL.*",
+    r"|.*_API_HOST|.*_ENDPOINT|.*_BASE|DOCKER_.*|WORKBENCH_(?!(?:API_KEY|TOKEN)$).*|TEXTUAL.*",
     re.IGNORECASE,
 )
-"""Names a file may not set: search paths, loaders and interpreters, proxies and certificates, base URLs."""
+"""Names a file may not set: search paths, loaders and interpreters, proxies and certificates, base URLs, settings."""
 _ADDRESS = re.compile(r".*(_BASE|_BASE_UR[LI]|_API_HOST|_ENDPOINT|_PROXY)", re.IGNORECASE)
 """Of these, names of addresses: without them requests go elsewhere than the file says."""
+
+_SETTING = re.compile(r"WORKBENCH_.*", re.IGNORECASE)
+"""Names of settings, which are read from files of their own and from real variables."""
 
 
 class Dotenv(Struct, frozen=True):
@@ -40,7 +43,7 @@ class Dotenv(Struct, frozen=True):
     refused: tuple[str, ...] = ()
     """Names that were left out because a file may not set them."""
     problems: tuple[Problem, ...] = ()
-    """Lines that could not be read, and addresses that were left out."""
+    """Lines that could not be read, and addresses and settings that were left out."""
 
     def over(self, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` with these values beneath it: a variable that is really set always wins, even when empty."""
@@ -76,6 +79,9 @@ def read(text: str, file: str = ".env") -> Dotenv:
             refused[match["name"]] = None
             if _ADDRESS.fullmatch(match["name"]):
                 words = f"{match['name']} has no effect: a file cannot say where requests go. Set it as a variable"
+                problems.append(_problem(text, at, end, file, words))
+            elif _SETTING.fullmatch(match["name"]):
+                words = f"{match['name']} has no effect: a setting stands in workbench.yaml, or is set as a variable"
                 problems.append(_problem(text, at, end, file, words))
         else:
             values[match["name"]] = value

@@ -34,7 +34,11 @@ def at_home(path: Path) -> str:
     return f"~/{path.relative_to(home)}" if home != Path("/") and path.is_relative_to(home) else str(path)
 
 
+ROOT_VARIABLES = ("WORKBENCH_ROOT", "WINDLASS_ROOT")
+"""Variables that name the workspace; the first that is set counts."""
+
+
 def workspace_root(env: Mapping[str, str]) -> Path:
     """``WORKBENCH_ROOT`` (``WINDLASS_ROOT``), else the current folder; real path."""
-    named = env.get("WORKBENCH_ROOT") or env.get("WINDLASS_ROOT")
-    return Path(named or ".").expanduser().resolve()
+    named = next((env[name] for name in ROOT_VARIABLES if env.get(name)), ".")
+    return Path(named).expanduser().resolve()

@@ -333,17 +333,21 @@ _NOT_HONOURED = {
     "AUTO_CONTEXT_INTER_PHASE_ENABLED": "write auto_context: {inter_phase: {enabled: false}}",
     "AUTO_CONTEXT_LLM_SELECTION_ENABLED": "write selection: {strategy: heuristic}",
 }
-_OF_OTHERS = ("WINDLASS_", "AUTO_CONTEXT_", "RABBITIZE_")
+_OF_OTHERS = ("WINDLASS_", "LARS_", "AUTO_CONTEXT_", "RABBITIZE_")
 
 
 def not_honoured(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the original that are set and have no effect here, each with what to do instead."""
-    known = {"WINDLASS_ROOT", *_FOLDERS.values(), *(name for setting in TABLE for name in setting.env)}
+    """The variables of the original and its later editions that are set and have no effect here, each with what to do
+    instead."""
+    ours = {"WINDLASS_ROOT": "WORKBENCH_ROOT", **{name: setting.env[0] for setting in TABLE for name in setting.env}}
+    known = {*_FOLDERS.values(), *ours}
     found: dict[str, str] = {}
     for name in sorted(env):
-        plain = name.removeprefix("WINDLASS_") if name.startswith("WINDLASS_AUTO_CONTEXT_") else name
+        before = f"WINDLASS_{name.removeprefix('LARS_')}" if name.startswith("LARS_") else name
+        plain = before.removeprefix("WINDLASS_") if before.startswith("WINDLASS_AUTO_CONTEXT_") else before
         if name.startswith(_OF_OTHERS) and name not in known:
-            found[name] = _NOT_HONOURED.get(plain) or "no setting has this name"
+            meant = f"set {ours[before]}" if before in ours else "no setting has this name"
+            found[name] = _NOT_HONOURED.get(plain) or meant
     return found
 
 

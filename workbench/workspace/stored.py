@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from workbench.store.team_server import TeamServer
-from workbench.workspace.folders import Folders, workspace_root
+from workbench.workspace.folders import ROOT_VARIABLES, Folders, workspace_root
 from workbench.workspace.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ class StoredWorkspace:
             folder = root.expanduser().resolve() if root is not None else workspace_root(environment)
         except FileNotFoundError:
             raise SettingsError("the current folder was deleted; change to one that is there") from None
+        variable = next((name for name in ROOT_VARIABLES if environment.get(name)), "")
+        if root is None and variable and not folder.is_dir():
+            raise SettingsError(f"{variable} names '{environment[variable]}', which is not a folder")
         folders = Folders.of(environment)
         return cls(folder, load_settings(folder, environment, folders.config, flags), environment, folders)
 
