@@ -392,6 +392,10 @@ def test_a_request_to_the_responses_api_is_counted_nearly_but_not_exactly() -> N
     [
         ({"previous_response_id": "r1"}, "messages that the provider keeps"),
         ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"data_sources": [{"type": "azure_search", "parameters": {}}]}, "data_sources"),
+        ({"transforms": ["middle-out"]}, "transforms"),
+        ({"extra_body": {"enable_search": True}}, "enable_search"),
         ({"model": "gpt-4o-search-preview"}, "gpt-4o-search-preview"),
         ({"tools": [{"type": "openrouter:web_search", "parameters": {"max_uses": 1}}]}, "openrouter:web_search"),
         ({"tools": [{"name": "find", "input_schema": {}, "defer_loading": True}]}, "find, which it shows when"),

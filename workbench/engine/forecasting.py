@@ -143,9 +143,12 @@ _ADDING = (
     "search_parameters",
     "connectors",
     "documents",
+    "data_sources",
+    "transforms",
+    "enable_search",
 )
-"""Fields by which a provider adds to the messages of a request, or leaves some of them out: searches, plugins and
-presets of OpenRouter, edits of the context.
+"""Fields by which a provider adds to the messages of a request, or leaves some of them out: searches, plugins, presets
+and transforms of OpenRouter, edits of the context, data of Azure's.
 """
 
 
@@ -156,7 +159,8 @@ def added_by_provider(model: str, fields: Mapping[str, Any]) -> str:
     """
     inner = fields.get("extra_body")
     given = {**fields, **inner} if isinstance(inner, Mapping) else fields
-    adding = [name for name in _ADDING if given.get(name)]
+    # An empty mapping switches a search on with what it has by default; an empty list names nothing.
+    adding = [name for name in _ADDING if given.get(name) or given.get(name) == {}]
     if model.endswith(":online") or "-search-preview" in model or "@preset/" in model:
         adding.append(f"the model {model[:60]}")
     return f"the provider adds to the request, or leaves out: {', '.join(adding)}" if adding else ""
