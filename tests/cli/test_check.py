@@ -200,7 +200,8 @@ def test_what_a_model_may_start_by_name_may_have_any_phase(cli: Cli, workspace: 
 def test_the_schema_of_replies_accepts_the_example_and_marks_a_mistake(cli: Cli) -> None:
     validator = jsonschema.Draft202012Validator(cli("schema", "replies").json)
     assert validator.is_valid(yaml.safe_load(EXAMPLE))
-    assert not validator.is_valid({"replies": {"a": [{"txt": "x"}]}})
+    for wrong in ([{"txt": "x"}], [], [{"text": "x", "say": "y"}], [{"text": "x", "calls": [{"tool": "t"}]}], [{}]):
+        assert not validator.is_valid({"replies": {"a": wrong}})
 
 
 def test_replies_are_checked_as_replies(cli: Cli, workspace: Path) -> None:

@@ -220,6 +220,11 @@ def _valid_place(entry: Any, faults: Sequence[Path], path: Path) -> dict[str, An
 def json_schema() -> dict[str, Any]:
     """The schema of a file of replies, draft 2020-12, for editors."""
     schema = RepliesFile.model_json_schema()
+    schema["properties"]["replies"]["additionalProperties"]["minItems"] = 1
+    schema["$defs"]["Reply"] |= {  # what _says_one_thing refuses
+        "anyOf": [{"required": [key]} for key in ("text", "calls", "say", "closing")],
+        "not": {"required": ["text"], "anyOf": [{"required": ["calls"]}, {"required": ["say"]}]},
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Offline replies"}
 
 
