@@ -95,7 +95,7 @@ async def test_a_change_goes_into_the_users_file_and_a_bad_one_is_objected_to(tm
     async with settings(tmp_path) as it:
         await go_to(it, "seconds that one try")
         await it.press("enter", *["backspace"] * 8, *"soon", "enter")
-        assert "'timeout' must be" in screen_text(it.app)
+        assert "✗ 'timeout' must be" in screen_text(it.app)
         assert own(tmp_path) == OWN
         await it.press(*["backspace"] * 8, *"45.5", "enter")
         assert own(tmp_path) == OWN.replace("12 ", "45.5 ")

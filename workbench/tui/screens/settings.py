@@ -214,7 +214,9 @@ class SettingsScreen(WorkbenchScreen[None]):
         try:
             written = change()
         except (SettingsError, CannotSave) as fault:
-            return str(fault)
+            place, _, told = str(fault).partition(": error: ")
+            # The place of a value that was typed is the setting's name, which the message has, too.
+            return told if any(place == one.name for one in TABLE) else str(fault)
         self._read()
         self.services.take_settings(self._project.settings)
         self.show_rows()
