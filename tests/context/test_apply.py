@@ -145,6 +145,25 @@ def test_a_strategy_that_stands_there_is_replaced_in_place() -> None:
     assert '    strategy: "mask(after=2,window=7)"   # for now' in result.text.splitlines()
 
 
+@pytest.mark.parametrize(
+    "stands", ["snowball", "snowball+budget(max=9000)", "all of it", "slide(turns=2)+budget(max=9000)"]
+)
+@pytest.mark.parametrize("at", ["phase", "cascade"])
+@pytest.mark.parametrize("phases", [{"dig"}, {"dig", "tell"}])
+def test_what_the_new_strategy_leaves_open_stays_as_the_one_that_stands_there_says(
+    stands: str, at: str, phases: set[str]
+) -> None:
+    text = (
+        YAML
+        + f"strategies: {{all of it: snowball+budget(max=7000)}}\n{f'strategy: {stands}' if at == 'cascade' else ''}\n"
+    )
+    if at == "phase":
+        text = text.replace("    tackle:", f"    strategy: {stands}\n    tackle:")
+    before, chosen = own(text, "c.yaml"), parse("mask(after=2)")
+    after = own(apply(text, "c.yaml", chosen, phases).text, "c.yaml")
+    assert after == {name: chosen.over(had) if name in phases else had for name, had in before.items()}
+
+
 @pytest.mark.parametrize("phases", [{"dig"}, {"dig", "tell"}])
 @pytest.mark.parametrize("file", FILES)
 def test_what_the_new_strategy_makes_void_is_taken_out_and_check_is_content(file: str, phases: set[str]) -> None:

@@ -15,7 +15,7 @@ from workbench.context.part import PhaseInFile
 from workbench.context.parts.budget import Budget
 from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
-from workbench.context.strategy import Strategy
+from workbench.context.strategy import Strategy, with_named
 from workbench.language.edit.edits import EditError, remove, replace
 from workbench.language.load import load
 from workbench.language.model.cascade import Cascade, Phase
@@ -220,14 +220,18 @@ def _budget(budget: Budget) -> dict[str, Any]:
 
 
 def _as_spec(target: _Target) -> Iterator[Edit]:
-    """One ``strategy:`` of the cascade if it concerns every phase and no phase has its own; else one for each phase."""
-    spec = str(target.strategy)
-    own = any(phase.strategy is not None for phase in target.cascade.phases)
+    """One ``strategy:`` of the cascade if it concerns every phase and no phase has its own; else one for each phase. It
+    holds what the one that it replaces says and the chosen one leaves open.
+    """
+    cascade = target.cascade
+    read = with_named(cascade.strategies)
+    own = any(phase.strategy is not None for phase in cascade.phases)
     if target.is_everywhere and not own:
-        yield ("strategy",), spec
+        yield ("strategy",), str(target.strategy.over(read(cascade.strategy)) if cascade.strategy else target.strategy)
         return
-    for index, _ in target.phases:
-        yield ("phases", index, "strategy"), spec
+    for index, phase in target.phases:
+        stands = phase.strategy or cascade.strategy
+        yield ("phases", index, "strategy"), str(target.strategy.over(read(stands)) if stands else target.strategy)
 
 
 def _at(data: Any, path: Path) -> Any:
