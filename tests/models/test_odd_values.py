@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,7 +129,8 @@ FIELDS: tuple[tuple[str | int, ...], ...] = (
 """Of an answer: what stands beside its words, the name of its call and the arguments."""
 
 
-def _with_odd(field: Sequence[str | int], odd: str, part: str) -> bytes:
+def _with_odd(fields: Iterable[Sequence[str | int]], odd: str, part: str) -> bytes:
+    """An answer with an odd value in each of the fields."""
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     body: Any = {
         "id": "c",
@@ -139,25 +140,37 @@ def _with_odd(field: Sequence[str | int], odd: str, part: str) -> bytes:
         "choices": [{"index": 0, part: {"content": "All of it.", "tool_calls": [call]}, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {}},
     }
-    at = body
-    steps = [part if step == "part" else step for step in field]
-    for step in steps[:-1]:
-        at = at[step]
-    at[steps[-1]] = "odd value"
+    for field in fields:
+        at = body
+        steps = [part if step == "part" else step for step in field]
+        for step in steps[:-1]:
+            at = at[step]
+        at[steps[-1]] = "odd value"
     return json.dumps(body).replace('"odd value"', odd).encode()
 
 
+def _answers(stream: bool, fields: Iterable[Sequence[str | int]], odd: str) -> tuple[bytes, str]:
+    """The bytes of an answer with an odd value in some fields, and their kind."""
+    if stream:
+        return b"data: " + _with_odd(fields, odd, "delta") + b"\n\ndata: [DONE]\n\n", "text/event-stream"
+    return _with_odd(fields, odd, "message"), "application/json"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_values_beside_the_words_take_none_of_them_away(ask: Ask, odd: str, stream: bool) -> None:
+    for fields in ([field for field in FIELDS if field != ("usage",)], [("usage",)]):
+        answer = ask(*_answers(stream, fields, odd), stream=stream)
+        assert answer.text == "All of it."
+        assert [(call.name, call.arguments) for call in answer.calls] == [("f", "{}")]
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: ".".join(map(str, field)))
-def test_an_odd_value_beside_the_words_takes_none_of_them_away(
-    ask: Ask, field: tuple[str | int, ...], stream: bool
-) -> None:
+def test_an_odd_value_of_each_field_takes_no_word_away(ask: Ask, field: tuple[str | int, ...], stream: bool) -> None:
     for odd in ODD:
-        if stream:
-            body = b"data: " + _with_odd(field, odd, "delta") + b"\n\ndata: [DONE]\n\n"
-            answer = ask(body)
-        else:
-            answer = ask(_with_odd(field, odd, "message"), "application/json", stream=False)
+        answer = ask(*_answers(stream, [field], odd), stream=stream)
         assert answer.text == "All of it.", odd
         assert [(call.name, call.arguments) for call in answer.calls] == [("f", "{}")], odd
 
@@ -172,7 +185,7 @@ def test_arguments_of_another_type_are_taken_as_their_json(
 ) -> None:
     value = json.dumps(arguments)
     part = "delta" if stream else "message"
-    body = _with_odd(("choices", 0, part, "tool_calls", 0, "function", "arguments"), value, part)
+    body = _with_odd([("choices", 0, part, "tool_calls", 0, "function", "arguments")], value, part)
     kind = "text/event-stream" if stream else "application/json"
     answer = ask(b"data: " + body + b"\n\n" if stream else body, kind, stream=stream)
     assert [call.arguments for call in answer.calls] == [expected]
