@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.workspaces import alone
 from workbench.attach.replies import rendered
 from workbench.attach.traffic import Ask
 from workbench.attach.traffic import Reply as Given
@@ -67,6 +68,19 @@ class Watched:
         self.call(said, Answer(f"Done {context}"))
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Event, ...]:
+    """The events of a program with as many contexts, the first of which goes on after all others: in a context of its
+    own, as it is known no more."""
+    home = tmp_path_factory.mktemp("paging")
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch, home, home / "work")
+        with Watched(Project.at()) as program:
+            for context in (*range(CONTEXTS), 0):
+                program.begin(context)
+    return tuple(program.events)
+
+
 def shown(run: RunState) -> list[object]:
     """What a person can see of each call."""
     return [
@@ -91,20 +105,16 @@ def taken(events: Sequence[Event]) -> BenchState:
     return state
 
 
-def test_a_run_whose_old_contexts_are_on_disk_looks_the_same(project: Project) -> None:
-    with Watched(project) as program:
-        for context in range(CONTEXTS):
-            program.begin(context)
-        program.begin(0)  # It goes on in a context of its own: the first one is known no more.
-    whole, state = RunState.of(program.events), taken(program.events)
+def test_a_run_whose_old_contexts_are_on_disk_looks_the_same(told: tuple[Event, ...]) -> None:
+    whole, state = RunState.of(told), taken(told)
     gc.collect()
     state.absorb((), (), 0.0)
     assert shown(state.run) == shown(whole)
     assert state.run.own == whole.own
     assert len(whole.visits) > CONTEXTS
-    assert list(state.events) == program.events
-    assert state.events[3:5] == program.events[3:5]
-    assert state.events[-1] == program.events[-1]
+    assert tuple(state.events) == told
+    assert tuple(state.events[3:5]) == told[3:5]
+    assert state.events[-1] == told[-1]
 
 
 def test_old_contexts_leave_the_memory(project: Project) -> None:
@@ -136,13 +146,10 @@ def test_a_context_that_goes_on_after_long_is_as_if_it_had_stayed(project: Proje
     assert shown(state.run) == shown(whole)
 
 
-def test_bodies_on_disk_are_found_again(project: Project) -> None:
+def test_bodies_on_disk_are_found_again(told: tuple[Event, ...]) -> None:
     count = MOST_BODIES + 2 * BODIES_OF_A_PAGE
-    with Watched(project) as program:
-        for context in range(CONTEXTS):
-            program.begin(context)
-    first, blob = program.events[0], next(event for event in program.events if event.kind == "blob")
-    state = taken(program.events)
+    first, blob = told[0], next(event for event in told if event.kind == "blob")
+    state = taken(told)
     messages = [Message("user", f"Body {number}") for number in range(count)]
     for message in messages:
         data = {**blob.data, "hash": message.body_hash, "body": message.to_json()}
@@ -153,14 +160,13 @@ def test_bodies_on_disk_are_found_again(project: Project) -> None:
     assert state.run.bodies.known("0" * 64) is None
 
 
-def test_a_disk_that_takes_nothing_leaves_all_in_memory(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Watched(project) as program:
-        for context in range(CONTEXTS):
-            program.begin(context)
-    whole = RunState.of(program.events)
+def test_a_disk_that_takes_nothing_leaves_all_in_memory(
+    told: tuple[Event, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = RunState.of(told)
     monkeypatch.setenv("TMPDIR", "/nowhere")
-    monkeypatch.setattr("tempfile.tempdir", str(project.root / "nowhere"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     assert "TMPDIR" in os.environ
-    state = taken(program.events)
+    state = taken(told)
     assert shown(state.run) == shown(whole)
-    assert list(state.events) == program.events
+    assert tuple(state.events) == told
