@@ -69,7 +69,7 @@ class Bench:
         await self.pilot.press(*keys)
 
     async def type(self, text: str) -> None:
-        await self.pilot.press(*text)
+        await self.pilot.type(text)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         """Let the app work until a condition holds. Fails when it does not come true."""

@@ -53,10 +53,18 @@ class QuickPilot(Pilot[Any]):
     async def press(self, *keys: str) -> None:
         """Press keys, by their names or characters, and let the app answer each."""
         for key in keys:
-            name = _named(key)
-            character = key if len(key) == 1 else key_to_character(name)
-            self.app.post_message(events.Key(name, character))
+            self._send(key)
             await self.pause()
+
+    async def type(self, text: str) -> None:
+        """Type a text faster than the app draws it, and let the app answer it as a whole."""
+        for character in text:
+            self._send(character)
+        await self.pause()
+
+    def _send(self, key: str) -> None:
+        name = _named(key)
+        self.app.post_message(events.Key(name, key if len(key) == 1 else key_to_character(name)))
 
     async def pause(self, delay: float | None = None) -> None:
         """Let the app take what was sent, without a delay (seconds) until it rests; then let it draw, as often as one

@@ -65,34 +65,33 @@ def normalised(svg: str) -> str:
     return _IDS.sub("terminal", _FONTS.sub("", svg)).rstrip() + "\n"
 
 
-def check(app: WorkbenchApp, name: str, *, picture: bool = False) -> None:
-    """Compare the screen with the stored text, and with the stored ``picture`` where colours matter too."""
+def check(app: WorkbenchApp, name: str, *, picture: bool = False, text: str | None = None) -> None:
+    """Compare the screen, whose ``text`` may have been drawn before, with the stored text, and with the stored
+    ``picture`` where colours matter too."""
     shown = type(app.screen).__name__
     claimed = [screen for screen, base in SCREENS.items() if base == name.rpartition("-")[0]]
     assert not claimed or shown in claimed, f"{name} is to show a {claimed[0]}, and this is a {shown}"
-    found = {"txt": screen_text(app)}
+    check_stored(FOLDER / f"{name}.txt", screen_text(app) if text is None else text)
     if picture:
-        found["svg"] = normalised(app.export_screenshot())
-    for ending, content in found.items():
-        file = FOLDER / f"{name}.{ending}"
-        check_stored(file, content)
+        check_stored(FOLDER / f"{name}.svg", normalised(app.export_screenshot()))
 
 
 async def check_at_rest(it: Bench, name: str, *, picture: bool = False) -> None:
     """Compare the screen as :func:`check` does, once what the last key or size began has come to its end."""
-    await _at_rest(it, name)
-    check(it.app, name, picture=picture)
+    check(it.app, name, picture=picture, text=await _at_rest(it, name))
 
 
-async def _at_rest(it: Bench, name: str) -> None:
-    """Panes are laid out, then joined, then drawn: let them, as long as the screen is not the one that is kept."""
+async def _at_rest(it: Bench, name: str) -> str:
+    """Panes are laid out, then joined, then drawn: let them, as long as the screen is not the one that is kept. Its
+    text, as it is at the end."""
     file, give_up = FOLDER / f"{name}.txt", monotonic() + LAID_OUT
     if os.environ.get(UPDATE) or not file.exists():
         for _ in range(4):
             await it.pilot.pause()
-        return
-    while screen_text(it.app) != file.read_text() and monotonic() < give_up:
+        return screen_text(it.app)
+    while (text := screen_text(it.app)) != file.read_text("utf-8") and monotonic() < give_up:
         await it.pilot.pause(0.02)
+    return text
 
 
 async def check_sizes(it: Bench, name: str, *, picture: bool = False) -> None:
@@ -102,8 +101,6 @@ async def check_sizes(it: Bench, name: str, *, picture: bool = False) -> None:
     it.app.notices.clear()
     for size, cells in SIZES.items():
         await it.pilot.resize_terminal(*cells)
-        await it.pilot.pause()
         await check_at_rest(it, f"{name}-{size}", picture=picture and size == "120x40")
     if it.app.size != had:
         await it.pilot.resize_terminal(*had)
-        await it.pilot.pause()

@@ -101,7 +101,9 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     seen["kept"] = again.area.plain_text
     seen["found again"] = screen_text(it.app)
     seen["same result"] = shown is not None and Console(it, again).rows.table is shown.table
-    await it.press("alt+a", *"SELECT 9", "escape")
+    await it.press("alt+a")
+    await it.type("SELECT 9")
+    await it.press("escape")
     await it.until(lambda: it.app.screen is it.screen)
     await it.app.workers.wait_for_complete()
     await it.press("Q")
@@ -117,9 +119,12 @@ async def _completed(at: Console) -> dict[str, Any]:
     """What is offered while a query is typed, and what is written when it is taken."""
     it = at.it
     at.put("")
-    await it.press(*"SELECT pha")
+    await it.type("SELECT pha")
     offered = screen_text(it.app)
-    await it.press("tab", *" FROM all_d", "tab", *" WHERE status = 'pha")
+    await it.press("tab")
+    await it.type(" FROM all_d")
+    await it.press("tab")
+    await it.type(" WHERE status = 'pha")
     inside = at.screen.popup.display
     return {"offered": offered, "completed": at.screen.area.plain_text, "inside a string": inside}
 
@@ -128,9 +133,13 @@ async def _kept(at: Console) -> dict[str, Any]:
     """A query is saved under a name, refused under a bad one, taken from the catalogue, and deleted."""
     it, screen = at.it, at.screen
     at.put("SELECT 7 AS seven")
-    await it.press("ctrl+s", *"../up", "enter")
+    await it.press("ctrl+s")
+    await it.type("../up")
+    await it.press("enter")
     refused = screen_text(it.app)
-    await it.press("escape", "ctrl+s", *"my seven", "enter")
+    await it.press("escape", "ctrl+s")
+    await it.type("my seven")
+    await it.press("enter")
     await it.until(lambda: "my seven" in screen_text(it.app))
     at.put("")
     await it.press("f6", "f6", "home", "down", "enter")
@@ -140,7 +149,9 @@ async def _kept(at: Console) -> dict[str, Any]:
     assert isinstance(screen.side.rows, CatalogueRows)
     gone = [entry.text.strip() for entry in screen.side.rows.entries if entry.kind == "saved"]
     at.put(taken)
-    await it.press("ctrl+s", *["backspace"] * 20, *"stays", "enter")
+    await it.press("ctrl+s", "ctrl+u")
+    await it.type("stays")
+    await it.press("enter")
     return {"name refused": refused, "taken": taken, "deleted": gone}
 
 
@@ -177,17 +188,23 @@ async def _saved(at: Console, folder: Path) -> dict[str, Any]:
     it, found = at.it, dict[str, Any]()
     await at.ask("SELECT 1 AS one, 'a,b' AS two, NULL AS three")
     for ending in ("csv", "json", "parquet"):
-        await it.press("ctrl+e", *["backspace"] * 20, *f"out.{ending}", "enter")
+        await it.press("ctrl+e", "ctrl+u")
+        await it.type(f"out.{ending}")
+        await it.press("enter")
         file = folder / f"out.{ending}"
         await it.until(file.exists)
         await it.app.workers.wait_for_complete()
         found[ending] = file.read_text() if ending != "parquet" else file.stat().st_size
     (folder / "out.csv").write_text("mine")
-    await it.press("ctrl+e", *["backspace"] * 20, *"out.csv", "enter")
+    await it.press("ctrl+e", "ctrl+u")
+    await it.type("out.csv")
+    await it.press("enter")
     found["asks"] = isinstance(it.app.screen, ChoiceDialog)
     await it.press("escape")
     found["untouched"] = (folder / "out.csv").read_text()
-    await it.press("ctrl+e", *["backspace"] * 20, *"out.csv", "enter", "w")
+    await it.press("ctrl+e", "ctrl+u")
+    await it.type("out.csv")
+    await it.press("enter", "w")
     await it.until(lambda: (folder / "out.csv").read_text() != "mine", "the file was not replaced")
     return {"saved": found}
 

@@ -114,14 +114,15 @@ async def test_what_another_window_said_meanwhile_stays(tmp_path: Path) -> None:
         await go_to(it, screen, FAILED)
         await it.press("number_sign")
         await it.until(lambda: screen.query(LineInput), "nothing was asked")
-        await it.press(*"mine")
+        await it.type("mine")
         Store(store.root).annotate(FAILED, Change(tags=("theirs",)))
         await it.press("enter")
         await it.until(lambda: set(store.annotations(FAILED).run.tags) == {"mine", "theirs"}, "one of them is lost")
         await it.until(lambda: not screen.query(LineInput), "the prompt stays")
         await it.press("number_sign")
         await it.until(lambda: screen.query(LineInput), "nothing was asked")
-        await it.press(*"more", "enter")
+        await it.type("more")
+        await it.press("enter")
         await it.until(lambda: "more" in store.annotations(FAILED).run.tags, "nothing was added")
         assert {"mine", "theirs"} < set(store.annotations(FAILED).run.tags), "a tag that is typed is added"
 

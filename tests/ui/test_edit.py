@@ -83,7 +83,7 @@ async def test_a_message_is_edited_reviewed_sent_and_marked_everywhere(tmp_path:
         assert it.app.screen is screen, "the look changes nothing"
         assert not it.presenter.state.run.edits
         await agree(it)
-        assert "✎" in it.pane("context")
+        await it.until(lambda: "✎" in it.pane("context"), "the edit is not marked")
         assert "changed by hand" in it.pane("context")
         await step(it, "c")
         await it.until(lambda: not it.session.running)

@@ -138,14 +138,16 @@ async def names_of_this_file_and_its_tools_are_offered_on_demand(it: Desk) -> No
     assert {"search_files", "set_state"} <= offered
     await it.it.press("escape")
     await it.put(4, 23)
-    await it.it.press(*"{{ out", "enter")
+    await it.it.type("{{ out")
+    await it.it.press("enter")
     assert "{{ outputs" in it.text
 
 
 async def phases_are_offered_in_a_list_that_is_not_closed_yet(it: Desk) -> None:
     await it.begin(TEXT)
     await it.put(5, 24)
-    await it.it.press("enter", *"handoffs: [l")
+    await it.it.press("enter")
+    await it.it.type("handoffs: [l")
     await it.checked()
     assert [problem.code for problem in it.screen.problems] == ["L101"]
     await it.it.press("ctrl+@")
@@ -155,9 +157,13 @@ async def phases_are_offered_in_a_list_that_is_not_closed_yet(it: Desk) -> None:
 
 async def find_go_to_line_undo_and_the_next_problem(it: Desk) -> None:
     await it.begin(TEXT + "  - name: more\n    instructions: x\n    tackel: []\n    ruls: {}\n")
-    await it.it.press("ctrl+g", *"4:5", "enter")
+    await it.it.press("ctrl+g")
+    await it.it.type("4:5")
+    await it.it.press("enter")
     assert it.area.cursor_location == (3, 4)
-    await it.it.press("ctrl+f", *"NAME", "enter")
+    await it.it.press("ctrl+f")
+    await it.it.type("NAME")
+    await it.it.press("enter")
     assert it.area.selected_text == "name"
     assert it.area.cursor_location[0] == 5
     await it.it.press("f3")
@@ -177,7 +183,8 @@ async def find_go_to_line_undo_and_the_next_problem(it: Desk) -> None:
 
 async def a_point_in_a_template_offers_the_phases(it: Desk) -> None:
     await it.begin("cascade_id: x\nphases:\n  - name: look\n    instructions: Look\n")
-    await it.it.press("ctrl+end", "up", "end", *" {{ outputs.")
+    await it.it.press("ctrl+end", "up", "end")
+    await it.it.type(" {{ outputs.")
     assert it.screen.popup.display
     assert [item.text for item in it.screen.popup.items] == ["look"]
     await it.it.press("tab")
@@ -188,7 +195,9 @@ async def the_field_of_a_line_shows_from_its_indentation_on(it: Desk) -> None:
     """The editor opens at a line, not at its first word."""
     await it.begin("cascade_id: x\nphases:\n  - name: look\n    rules:\n      max_turns: 3\n")
     for line, field in ((5, "phases[].rules.max_turns"), (4, "phases[].rules"), (3, "phases[].name")):
-        await it.it.press("ctrl+g", *f"{line}", "enter")
+        await it.it.press("ctrl+g")
+        await it.it.type(f"{line}")
+        await it.it.press("enter")
         assert it.area.cursor_location == (line - 1, 0)
         await it.it.until(lambda: it.screen.field is not None)
         assert it.screen.field is not None
@@ -208,9 +217,13 @@ async def keys_lead_to_both_ends_and_take_the_whole_text(it: Desk) -> None:
 async def a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(at: Desk, tmp_path: Path) -> None:
     await at.begin(LINKED)
     await at.put(10, 21)
-    await at.it.press("ctrl+r", *["backspace"] * 4, *"tell", "enter")
+    await at.it.press("ctrl+r", *["backspace"] * 4)
+    await at.it.type("tell")
+    await at.it.press("enter")
     assert "there is a phase tell already" in at.it.text()
-    await at.it.press(*["backspace"] * 4, *"search", "enter")
+    await at.it.press(*["backspace"] * 4)
+    await at.it.type("search")
+    await at.it.press("enter")
     await at.it.until(lambda: "look → search" in at.it.text(), "the change was not shown")
     assert "outputs.search" in at.it.text()
     assert at.text == LINKED
@@ -227,7 +240,8 @@ async def a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(at: 
 async def models_of_the_price_list_are_offered_with_their_prices(at: Desk) -> None:
     await at.begin(LINKED)
     await at.put(4, 31)
-    await at.it.press(*["backspace"] * 5, *"-na")
+    await at.it.press(*["backspace"] * 5)
+    await at.it.type("-na")
     await at.it.until(lambda: "gpt-4.1-nano" in at.it.text(), "no model was offered")
     assert "per million tokens" in at.it.text()
 
@@ -538,5 +552,7 @@ async def test_renaming_names_the_files_of_instructions_that_it_leaves_as_they_a
     async with desk(tmp_path, text) as at:
         await at.checked()
         await at.put(3, 14)
-        await at.it.press("ctrl+r", *["backspace"] * 4, *"search", "enter")
+        await at.it.press("ctrl+r", *["backspace"] * 4)
+        await at.it.type("search")
+        await at.it.press("enter")
         await at.it.until(lambda: "tell.md names it too" in at.it.text(), "the other file was not named")

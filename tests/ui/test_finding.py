@@ -63,9 +63,13 @@ async def test_every_pane_of_the_bench_is_filtered_for_itself_and_escape_shows_a
     async with bench(tmp_path, events=triage_story().events) as it:
         screen, tree = it.screen, it.screen.tree_pane
         screen.focus_pane("tree")
-        await it.press("g", "h", "g", *"jj", "h")
+        await it.press("g", "h", "g")
+        await it.type("jj")
+        await it.press("h")
         folded = lines_of(it, "tree")
-        await it.press("f", *"search_files", "enter")
+        await it.press("f")
+        await it.type("search_files")
+        await it.press("enter")
         assert "'search_files': 2 of" in it.pane("tree")
         assert [line.split()[1] for line in lines_of(it, "tree")[1:]] == ["⠋", "2"], "what is folded is looked into"
         await it.press("G", "enter")
@@ -79,12 +83,18 @@ async def test_every_pane_of_the_bench_is_filtered_for_itself_and_escape_shows_a
         assert screen.panes.tree_rows is not None
         assert screen.panes.tree_rows.nodes[tree.cursor].place == it.presenter.state.selected
 
-        await it.press("1", "1", "f", *"call", "enter", "slash", *"offline", "enter")
+        await it.press("1", "1", "f")
+        await it.type("call")
+        await it.press("enter", "slash")
+        await it.type("offline")
+        await it.press("enter")
         title = it.pane("dock").splitlines()[0]
         assert "filter 'call'" in title
         assert "'offline' line 1 of" in title, "neither hides the other"
         screen.focus_pane("detail")
-        await it.press("f", *"no such words", "enter")
+        await it.press("f")
+        await it.type("no such words")
+        await it.press("enter")
         assert "No row holds 'no such words'." in it.pane("detail")
         assert "filter 'call'" in it.pane("dock")
         await it.press("escape")
@@ -99,19 +109,27 @@ async def test_every_pane_of_the_bench_is_filtered_for_itself_and_escape_shows_a
 
 async def test_a_sheet_is_filtered_and_escape_takes_one_step_at_a_time(tmp_path: Path) -> None:
     async with bench(tmp_path) as it:
-        await it.press("question_mark", "slash", *"no such words", "enter")
+        await it.press("question_mark", "slash")
+        await it.type("no such words")
+        await it.press("enter")
         assert "'no such words' is not in this text" in it.text()
-        await it.press("escape", "f", *"pane.zoom", "enter")
+        await it.press("escape", "f")
+        await it.type("pane.zoom")
+        await it.press("enter")
         assert "Give the pane the whole screen" not in it.text(), "the words of the help are looked at, not ids"
         assert "No row holds 'pane.zoom'." in it.text()
-        await it.press("escape", "f", *"whole screen", "enter")
+        await it.press("escape", "f")
+        await it.type("whole screen")
+        await it.press("enter")
         assert "Give the pane the whole screen" in it.text()
         assert "Quit; asks" not in it.text()
         await it.press("escape")
         await it.until(lambda: isinstance(it.app.screen, Sheet), "the screen did not open")
         assert isinstance(it.app.screen, Sheet)
         assert "filter '" not in it.text()
-        await it.press("slash", *"Zoom pane", "enter")
+        await it.press("slash")
+        await it.type("Zoom pane")
+        await it.press("enter")
         assert "'Zoom pane' " in it.text()
         await it.press("escape")
         await it.until(lambda: isinstance(it.app.screen, Sheet), "the screen did not open")
@@ -125,14 +143,20 @@ async def test_what_opens_from_a_filtered_list_is_the_row_that_shows(tmp_path: P
     (tmp_path / "aaa.yaml").write_text(TRIAGE)
     (tmp_path / "zzz.yaml").write_text(TRIAGE)
     async with home(tmp_path) as (it, screen):
-        await it.press("f", *"zzz", "enter")
+        await it.press("f")
+        await it.type("zzz")
+        await it.press("enter")
         assert "aaa.yaml" not in screen_text(it.app)
         assert screen.focused is screen.cascades
         await it.press("escape")
         assert "aaa.yaml" in screen_text(it.app)
-        await it.press("f", *"nothing of the kind", "enter", "enter")
+        await it.press("f")
+        await it.type("nothing of the kind")
+        await it.press("enter", "enter")
         assert isinstance(it.app.screen, HomeScreen), "no row, nothing to open"
-        await it.press("slash", "escape", "f", *["backspace"] * 30, *"zzz", "enter", "enter")
+        await it.press("slash", "escape", "f", *["backspace"] * 30)
+        await it.type("zzz")
+        await it.press("enter", "enter")
         await it.until(lambda: it.app.session is not None)
         assert it.session.file.name == "zzz.yaml"
 
@@ -142,7 +166,9 @@ async def test_the_problems_of_the_editor_are_filtered_and_the_file_is_not(tmp_p
 
     async with desk(tmp_path, text) as editor:
         it, before = editor.it, editor.text
-        await it.press("f6", "f", *"ruls", "enter")
+        await it.press("f6", "f")
+        await it.type("ruls")
+        await it.press("enter")
         screen = editor.screen
         assert screen.focused is screen.problem_pane
         assert "tackel" not in "\n".join(screen_text(it.app).splitlines()[-5:])

@@ -223,7 +223,9 @@ async def test_n_goes_to_the_next_match_while_a_search_is_marked(tmp_path: Path)
     for name in ("a", "b", "a2"):
         (tmp_path / f"{name}.yaml").write_text(TRIAGE)
     async with home(tmp_path) as (it, screen):
-        await it.press("slash", *"a", "enter", "n")
+        await it.press("slash")
+        await it.type("a")
+        await it.press("enter", "n")
         assert screen.cascades.cursor > 0
         assert it.app.screen is screen
         await it.press("escape", "n")

@@ -131,7 +131,11 @@ async def test_a_call_that_was_not_made_yet_becomes_a_fork_that_pauses_before_it
 async def test_a_small_budget_is_said_in_full(tmp_path: Path) -> None:
     async with paused(tmp_path, "n", "n") as it:
         await opened(it)
-        await it.press("m", *"openai/gpt-4.1-mini", "tab", "tab", "tab", *"0.0000001", "enter")
+        await it.press("m")
+        await it.type("openai/gpt-4.1-mini")
+        await it.press("tab", "tab", "tab")
+        await it.type("0.0000001")
+        await it.press("enter")
         await it.until(lambda: "the budget of $0.0000001 is too small" in it.text(), "the budget is not refused")
 
 

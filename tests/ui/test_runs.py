@@ -194,7 +194,9 @@ async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tm
         await it.press("enter")
         await it.until((tmp_path / "out.jsonl").exists, "nothing was written")
         assert "fact 1 of the matter" in (tmp_path / "out.jsonl").read_text()
-        await it.press("X", *"cascade", "enter")
+        await it.press("X")
+        await it.type("cascade")
+        await it.press("enter")
         run = screen.run()
         assert run is not None
         await it.until((tmp_path / f"{run.name}.cascade.yaml").exists, "the usual name is not taken")

@@ -275,14 +275,14 @@ async def test_only_a_run_that_ended_is_frozen(tmp_path: Path) -> None:
 async def test_a_check_that_goes_on_is_seen_and_can_be_stopped(tmp_path: Path) -> None:
     async with greeted(tmp_path) as it:
         file = await frozen(it)
-        for number in range(80):
+        for number in range(30):
             file.with_name(f"copy_{number:02}.json").write_text(file.read_text())
         await it.app.run_command("app.snapshots")  # The pilot would wait until nothing goes on any more.
         await soon(lambda: isinstance(it.app.screen, SnapshotsScreen), "the screen", pause=0)
         screen = it.app.screen
         assert isinstance(screen, SnapshotsScreen)
         await soon(lambda: screen.board.items and screen.board.items[0].verdict, "the first verdict", pause=0)
-        assert " of 81: copy_" in "".join(text for text, _ in screen.board.header(120))
+        assert " of 31: copy_" in "".join(text for text, _ in screen.board.header(120))
         await it.app.run_command("snapshots.stop")
         await it.until(lambda: not screen.board.busy, "the check went on")
         assert "stopped; c checks again" in screen_text(it.app)
