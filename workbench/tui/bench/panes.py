@@ -137,6 +137,11 @@ class Panes:
         self.show_dock(presenter)
         self.show_lines(presenter)
 
+    def show_sized(self, presenter: Presenter) -> None:
+        """Redraw what has other rows in a pane of another size: the context, the detail and the lines above."""
+        self.show_context(presenter)
+        self.show_lines(presenter)
+
     def show_live(self, presenter: Presenter, *, turned: bool) -> None:
         """Redraw what moves while a call is in progress: its row and text, the header, and the spinner if it turned."""
         self.show_lines(presenter)

@@ -668,7 +668,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """After a layout: join the lines of neighbouring panes, and redraw what depends on sizes."""
         self._settled_at = self.panes.regions
         self.panes.join()
-        self.redraw()
+        if self.presenter is not None:
+            self.panes.show_sized(self.presenter)
+            self.show_tabs()
         for view in self.panes.all:
             view.refresh()
 

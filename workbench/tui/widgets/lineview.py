@@ -63,6 +63,10 @@ class LineView(ScrollView):
         """Returns the line of the pane at an index from 0."""
         raise NotImplementedError
 
+    def lines(self, height: int) -> list[ScreenLine]:
+        """Returns as many lines of the pane, from the first one on."""
+        return [self.line(y) for y in range(height)]
+
     def number(self, y: int) -> int:
         """The number of that line among all lines, for selecting text: it stays with the line when it scrolls."""
         return y
@@ -74,7 +78,8 @@ class LineView(ScrollView):
     def redraw(self) -> None:
         """Refresh the lines that are not what was drawn last."""
         width, height = self.size
-        changed = [Region(0, y, width, 1) for y in range(height) if self._drawn.get(y) != self.line(y)]
+        lines = enumerate(self.lines(height))
+        changed = [Region(0, y, width, 1) for y, line in lines if self._drawn.get(y) != line]
         if changed:  # Textual takes many at once in the time of one.
             self.refresh(*changed)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.binding import BindingType
@@ -74,6 +75,20 @@ class Spread:
             if line >= taken.stop:
                 position -= len(lines) - 1
         return position, None
+
+
+class _Frame(NamedTuple):
+    """What all lines of a pane have in common."""
+
+    width: int
+    """Cells for rows."""
+    top: int
+    """The number of the first line in view, from 0."""
+    heads: Sequence[Row]
+    """The lines between the title and the rows."""
+    thumb: range
+    """The lines of the edge that show which part of the rows is in view."""
+    focus: bool
 
 
 class RowView(LineView, can_focus=True):
@@ -406,20 +421,33 @@ class RowView(LineView, can_focus=True):
     # -- lines -------------------------------------------------------------------------------------------------------
 
     def line(self, y: int) -> ScreenLine:
-        if y == 0:
-            return self._title()
-        size = self.size  # Textual works it out anew each time it is asked.
+        return self._line(y, self._frame())
+
+    def lines(self, height: int) -> list[ScreenLine]:
+        frame = self._frame()
+        return [self._line(y, frame) for y in range(height)]
+
+    def _frame(self) -> _Frame:
+        """What all lines have in common. Textual works out a size and a place anew each time it is asked."""
+        size, top = self.size, round(self.scroll_y)
         width = max(1, size.width - 1)
         # A pane may be drawn at a new width before it is told of it.
         self._shown.lay_out(width)
         heads = self._shown.heads(width)
-        edge = self._edge(y, size.height, max(1, size.height - 1 - len(heads)))
+        bar = thumb(size.height, len(self._spread), max(1, size.height - 1 - len(heads)), top)
+        return _Frame(width, top, heads, bar, self.has_focus)
+
+    def _line(self, y: int, frame: _Frame) -> ScreenLine:
+        if y == 0:
+            return self._title()
+        width, heads = frame.width, frame.heads
+        edge = self._edge(y, frame)
         if y <= len(heads):
             return ScreenLine(heads[y - 1], "bar", edge=edge, needle=self.needle)
-        index, row = self._spread.at(round(self.scroll_y) + y - 1 - len(heads))
+        index, row = self._spread.at(frame.top + y - 1 - len(heads))
         if index < len(self._shown):
             row = row or self._shown.row(index, width)
-            tone, marker = self._cursor_tone(index, row)
+            tone, marker = self._cursor_tone(index, row, frame.focus)
             return ScreenLine(row, tone, marker, edge, needle=self.needle)
         words = explained(self._shown.empty, width - 3) if not len(self._shown) else ()
         text = words[index - 1] if 0 < index <= len(words) else ""
@@ -440,19 +468,19 @@ class RowView(LineView, can_focus=True):
         index, row = self._spread.at(number - 1 - len(heads))
         return (row or self._shown.row(index, self.inner_width)).text
 
-    def _cursor_tone(self, index: int, row: Row) -> tuple[str, str]:
+    def _cursor_tone(self, index: int, row: Row, focus: bool) -> tuple[str, str]:
         if not self.selecting or index != self._position(self.cursor):
             return row.tone, ""
-        return ("cursor", "▌") if self.has_focus else ("cursor-blurred", "▏")
+        return ("cursor", "▌") if focus else ("cursor-blurred", "▏")
 
     def thumb(self) -> range:
         """The lines of the edge that show which part of the rows is in view; none when all of them are."""
         return thumb(self.size.height, len(self._spread), self.page, round(self.scroll_y))
 
-    def _edge(self, y: int, height: int, page: int) -> Span:
-        """The last cell of a line, in a pane of this height that shows so many rows."""
-        if y in thumb(height, len(self._spread), page, round(self.scroll_y)):
-            return "┃", "title-focus" if self.has_focus else "dim"
+    def _edge(self, y: int, frame: _Frame) -> Span:
+        """The last cell of a line."""
+        if y in frame.thumb:
+            return "┃", "title-focus" if frame.focus else "dim"
         if self.lit == "edge":
             return "║", "rule-focus"
         return (self.edge_joints.get(y, "│"), "rule") if self.edge else (" ", "plain")
