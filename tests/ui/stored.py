@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec.structs import replace
@@ -41,8 +44,16 @@ def failed_story() -> Story:
 
 
 def stored_runs(folder: Path) -> Store:
-    """A workspace's store with six runs."""
-    store = Store(folder / ".workbench")
+    """A workspace's store with six runs, as a copy: writing them waits for the disk at each event."""
+    shutil.copytree(Path(_six_runs().name, "store"), folder / ".workbench")
+    return Store(folder / ".workbench")
+
+
+@cache
+def _six_runs() -> TemporaryDirectory[str]:
+    """A folder with them, which is removed at the end of the process."""
+    home = TemporaryDirectory(prefix="six-runs-")
+    store = Store(Path(home.name, "store"))
     whole = triage_story(finished=True).events
     fork = {"run_id": PARENT, "session_id": "log_triage-7f3a", "kind": "fork", "at": "triage:2", "cascade_sha256": "x"}
     inner = {"run_id": PARENT, "session_id": "log_triage-7f3a", "kind": "tool", "depth": 1}
@@ -60,4 +71,4 @@ def stored_runs(folder: Path) -> Store:
     with store.create(BROKEN):
         pass
     (store.folder(BROKEN) / "000001.jsonl").write_bytes(b"\1\1 not a record\n")
-    return store
+    return home
