@@ -11,9 +11,9 @@ from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.lineview import LineView, ScreenLine
 from workbench.views.cells import Row, fit
 
-DRAWN = 1_500
-MOST_KEPT = 5_000_000
-"""Bytes. Cells that were cut to a width take 2 MB of it; 1,000 lines of ten spans would take 5 MB more."""
+DRAWN = 750
+MOST_KEPT = 4_000_000
+"""Bytes. Cells that were cut to a width take 2 MB of it; the lines, of ten spans, would take 4 MB more."""
 
 
 class Numbers(LineView):
