@@ -118,8 +118,8 @@ class _Page:
             yield took_with_pauses(took, state.paused)
         sums = state.figures()
         kept = f" ({sums.recorded:,} from the recording)" if sums.recorded else ""
-        inside = f" with {sums.runs:,} runs inside" if sums.runs else ""
-        yield f"{sums.calls:,} calls{kept}{inside}"
+        inside = f" with {_counted(sums.runs, 'run')} inside" if sums.runs else ""
+        yield f"{_counted(sums.calls, 'call')}{kept}{inside}"
         out = "–" if (told := sums.told_out) is None else f"{told:,}"
         yield f"{_about(sums.grade_in)}{sums.tokens_in:,} tokens in, {out} out"
         if cost := _cost(sums.spent):
@@ -331,6 +331,10 @@ def _cost(spent: CostSum) -> str:
         return "cost unpriced" if spent.calls + spent.embedded else ""
     known = money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
     return " · ".join(filter(None, (known, recorded_words(spent.recorded, exact=spent.recorded_exact))))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _about(grade: Grade) -> str:
