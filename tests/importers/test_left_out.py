@@ -3,6 +3,7 @@ before: requests without an answer, spans that hold each side in another form, e
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYST
 from tests.importers.test_journal import imported
 from tests.importers.test_variants import read
 from tests.support.command import run_cli
+from tests.tools.test_images import png
 from workbench.engine.journal.usage import Usage
 from workbench.exporters.otel import spans_of_run
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
@@ -412,6 +414,24 @@ def test_a_file_that_is_named_alone_stands_by_its_name_and_is_said(part: dict[st
     found = read([{"role": "user", "content": [{"type": "text", "text": ASK}, part]}, OPENAI[4]])
     assert found.threads[0].said[0].parts == (ASK, "[file: file-1]")
     assert [remark.where for remark in found.remarks if remark.left_out] == [("file-1",)]
+
+
+def test_what_stands_beside_the_content_of_a_message_is_read_or_said() -> None:
+    picture = base64.b64encode(png(8, 8)).decode()
+    data_url = f"data:image/png;base64,{picture}"
+    asked = {"role": "user", "content": ASK, "images": [picture, data_url, "https://a.test/a.png"]}
+    told = {"role": "user", "content": "Now?", "attachments": [{"file_id": "f1"}], "files": [{"name": "a.csv"}]}
+    spoken = {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": ANSWER}}
+    body = [asked, {"role": "assistant", "content": "Well."}, told, spoken]
+    state, _ = imported(body)
+    assert [len(call.entries[0].item.message.images) for call in state.calls] == [2, 2]
+    assert state.calls[1].answer is not None
+    assert state.calls[1].answer.text == ANSWER
+    assert next(read_file(json.dumps(body).encode())).conversation.notes == (
+        "an image outside the file, which is shown by its address, is left out",
+        "an attachment beside the content of a message is left out (2 times: f1, a.csv)",
+        "the sound of an answer is left out (a1)",
+    )
 
 
 def test_a_file_that_stands_in_the_message_with_its_path_is_no_reference() -> None:

@@ -170,6 +170,7 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
     pieces = _Pieces()
     content = next((found for key in ("content", "parts", "refusal") if (found := body.get(key)) is not None), None)
     _read_content(content, pieces, remarks)
+    _read_beside(body, pieces, remarks)
     known = {call.id for call in pieces.calls if call.id}  # LangChain repeats the calls of Anthropic's blocks
     pieces.calls += [call for call in _native_calls(body, remarks) if call.id not in known]
     extra: dict[str, Any] = {}
@@ -183,6 +184,27 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
     if not said or pieces.parts or pieces.calls:
         said.append(_message(body, role, pieces, extra))
     return said
+
+
+def _read_beside(body: Mapping[str, Any], pieces: _Pieces, remarks: Remarks) -> None:
+    """What stands beside the content of a message: images as Ollama has them, sound of an answer, attachments."""
+    for one in array(body.get("images")):
+        shown = {"type": "image_url", "image_url": {"url": one}} if string(one)[:5] in ("https", "http:") else one
+        _read_content([{"type": "image", "data": shown} if isinstance(shown, str) else shown], pieces, remarks)
+    if sound := mapping(body.get("audio")):
+        remarks.left_out("the sound of an answer", as_text(sound.get("id"))[:40])
+        if not pieces.parts and (said := string(sound.get("transcript"))):
+            pieces.parts.append(said)
+    for one in (item for key in _ATTACHED for item in array(body.get(key))):
+        name = next(
+            (text for key in ("name", "filename", "file_id", "id", "url") if (text := string(mapping(one).get(key)))),
+            "",
+        )
+        remarks.left_out("an attachment beside the content of a message", (name or as_text(one))[:60])
+
+
+_ATTACHED = ("attachments", "experimental_attachments", "files")
+"""Fields in which OpenAI's threads, Vercel's AI SDK and chat servers have files of a message."""
 
 
 # Vercel's AI SDK keeps all steps of an answer in one message for its interface, a tool's call and result in one part.
