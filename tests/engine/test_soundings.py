@@ -177,6 +177,9 @@ def test_a_whole_cascade_is_refined_by_its_first_phase() -> None:
     assert played.outcome.output == "b2"
     task = played.model.requests[3][1].messages[-1].text
     assert task.startswith("A it\n\nCurrent best answer:\n### a")
+    rounds = played.of_kind("candidates_started")
+    planned = [plan["model"] for event in rounds for plan in event.data["plans"]]
+    assert planned == ["", ""], "the phases of a walk choose their models"
 
 
 def test_walks_of_a_whole_cascade_replay() -> None:
@@ -262,6 +265,8 @@ def test_each_walk_of_a_whole_cascade_may_have_a_model_and_parameters_of_its_own
     told = [request.messages[0].text.partition("\n")[0] for request in walks]
     assert told == ["0/2/True", "0/2/True", "1/2/True", "1/2/True", "0/1/True", "0/1/True"]
     assert "Model: m/two" in played.model.requests[4][1].messages[1].text
+    planned = [plan["model"] for event in played.of_kind("candidates_started") for plan in event.data["plans"]]
+    assert planned == ["m/one", "m/two", "m/one"]
 
 
 def test_what_a_refined_walk_is_told_stands_where_its_templates_ask_for_it() -> None:

@@ -144,8 +144,11 @@ async def _step(
 ) -> list[Candidate]:
     factor, parallel = rule.factor_per_step, contest.soundings.max_parallel
     varied = [reforge_mutation(step, attempt, factor) if rule.mutate else None for attempt in range(factor)]
+    # The phases of a walk choose their models themselves, unless its soundings assign it one.
+    conversation = incumbent.conversation
+    model = conversation.model if contest.place.visit else conversation.world.sounding.model
     plans = [
-        {"index": step * REFORGE_STEP + attempt, "model": incumbent.conversation.model, **mutation_data(mutation)}
+        {"index": step * REFORGE_STEP + attempt, "model": model, **mutation_data(mutation)}
         for attempt, mutation in enumerate(varied)
     ]
     started = {"kind": "reforge", "step": step, "factor": factor, "max_parallel": parallel, "plans": plans}
