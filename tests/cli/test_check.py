@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
@@ -200,7 +201,14 @@ def test_what_a_model_may_start_by_name_may_have_any_phase(cli: Cli, workspace: 
 def test_the_schema_of_replies_accepts_the_example_and_marks_a_mistake(cli: Cli) -> None:
     validator = jsonschema.Draft202012Validator(cli("schema", "replies").json)
     assert validator.is_valid(yaml.safe_load(EXAMPLE))
-    for wrong in ([{"txt": "x"}], [], [{"text": "x", "say": "y"}], [{"text": "x", "calls": [{"tool": "t"}]}], [{}]):
+    faults: list[Any] = [
+        [{"txt": "x"}],
+        [],
+        [{"text": "x", "say": "y"}],
+        [{"text": "x", "calls": [{"tool": "t"}]}],
+        [{}],
+    ]
+    for wrong in faults:
         assert not validator.is_valid({"replies": {"a": wrong}})
 
 

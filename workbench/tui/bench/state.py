@@ -375,7 +375,8 @@ class BenchState(Struct):
 
     def _hold(self, held: HeldRun) -> None:
         self.held, self.held_run = held, self._run_at(held.place, held.depth)
-        if held.place.turn and self.run_by_id(self.held_run).call_at(held.place) is not None:
+        is_call = held.place.turn or held.kind in ("before_call", "after_call")  # Evaluations have no turn.
+        if is_call and self.run_by_id(self.held_run).call_at(held.place) is not None:
             self.selected, self.selected_run, self.following = held.place, self.held_run, True
         elif held.at_node:
             # What is about to run has made no call, or all of its calls: the node itself is looked at.
