@@ -84,6 +84,8 @@ def test_the_page_holds_the_context_of_every_call_with_reasons_and_numbers() -> 
     assert "age 2 &gt; 1 (line 22)" in page
     assert '<tr class="masked">' in page
     assert "$0.0074" in page
+    assert "4 calls" in page
+    assert "1 calls" not in run_html(hostile(), {})
     assert all(f'href="#c{number}"' in page for number in range(1, 5))
 
 

@@ -383,6 +383,7 @@ def test_full_steps_of_smolagents_state_what_each_call_saw_as_it_was_sent() -> N
     found = read(memory(full=True))
 
     assert contexts(found) == [["Plan first."], *ACTIONS]
+    assert [thread.calls for thread in found.threads] == [1, 2]
     assert [one.text for thread in found.threads for one in thread.said if one.observation] == [
         SEEN,
         "Observation:\n2",
@@ -394,6 +395,7 @@ def test_succinct_steps_of_smolagents_give_the_contexts_of_the_actions_and_say_w
     found = read(memory(full=False))
 
     assert contexts(found) == ACTIONS
+    assert [thread.calls for thread in found.threads] == [2]
     assert found.notes == ("the call that made a plan, whose messages the file does not hold, is left out (step 3)",)
 
 
