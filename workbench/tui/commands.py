@@ -62,7 +62,7 @@ class Commands(Provider):
         self._key_cells = min(KEYS, max((cell_len(entry.key) for entry in entries), default=0) + 2)
         most = NAMES if self.app.size.width >= 100 else NARROW
         # Names of tabs and themes are written out: few words, or none, stand behind them.
-        self._name_cells = min(most, max(cell_len(entry.name) for entry in entries if not _is_long(entry)))
+        self._name_cells = min(most, max((cell_len(entry.name) for entry in entries if not _is_long(entry)), default=0))
         return entries
 
     def _works(self, key: Key) -> bool:
