@@ -176,6 +176,15 @@ def test_a_call_that_was_under_way_at_a_stop_may_be_billed_twice() -> None:
     )
 
 
+def test_a_call_that_failed_before_a_resume_was_not_under_way(cli: Cli, one: Path) -> None:
+    replies = one / "one.replies.yaml"
+    replies.write_text("replies: {}\n")
+    assert cli("run", "one.yaml", "-m", "offline", "--session", "s").code == 1
+    replies.write_text("replies: {p: [{text: Hello.}]}\n")
+    ran = cli("resume", "s", "-m", "offline")
+    assert (ran.out, "not in the sums" in ran.err) == ("Hello.\n", False)
+
+
 def test_failed_tries_that_report_tokens_are_billed_beside_the_sums() -> None:
     unanswered, place = Unanswered(), Place("", "p", 1, 1, 1, 1)
 

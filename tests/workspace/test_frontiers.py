@@ -58,7 +58,7 @@ def test_the_file_holds_the_frontier_the_winner_and_who_is_beaten(tmp_path: Path
     assert found["by_phase"]["write"] == {name: found[name] for name in ("frontier", "dominated")}
 
 
-def test_phases_in_walks_and_the_walks_themselves_have_frontiers_of_their_own(tmp_path: Path) -> None:
+def test_phases_in_walks_later_visits_and_the_walks_themselves_have_frontiers_of_their_own(tmp_path: Path) -> None:
     project = Project.at(tmp_path, env={"WORKBENCH_STATE_DIR": str(tmp_path), "WORKBENCH_CONFIG_DIR": str(tmp_path)})
     project.store.root.mkdir()
     watch = Frontiers(project.graphs, pytest.fail)
@@ -68,12 +68,14 @@ def test_phases_in_walks_and_the_walks_themselves_have_frontiers_of_their_own(tm
 
     for number, walk in enumerate(("s0", "s1")):
         tell("candidate_finished", Place(f"{walk}/s0", "p", 1), index=0, model=f"model {number}")
-    for branch, visit in (("s0", 1), ("s1", 1), ("", 0)):
+    tell("candidate_finished", Place("s0/s0", "p", 2), index=0, model="model 2")
+    for branch, visit in (("s0", 1), ("s1", 1), ("s0", 2), ("", 0)):
         tell("evaluation_finished", Place(branch, "p", visit), frontier=[0], winner=0, qualities={"0": 1.0}, costs={})
     found = json.loads((project.store.root / "graphs" / "pareto_r.json").read_text())["by_phase"]
     assert {name: one["frontier"][0].get("model") for name, one in found.items()} == {
         "s0/p": "model 0",
         "s1/p": "model 1",
+        "s0/p#2": "model 2",
         "cascade": None,
     }
 

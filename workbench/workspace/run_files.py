@@ -67,9 +67,9 @@ class Diagrams:
 class Frontiers:
     """Watches a run's events, and writes the file anew at each evaluation that found a frontier.
 
-    ``frontier`` and ``dominated`` are those of the last one, ``by_phase`` those of each phase at its last visit: inside
-    a walk of the whole cascade under ``s0/phase``, those of the walks themselves under ``cascade``. What cannot be
-    written is told to ``problem`` and changes nothing else.
+    ``frontier`` and ``dominated`` are those of the last one, ``by_phase`` those of each phase: of a later visit under
+    ``phase#2``, inside a walk of the whole cascade under ``s0/phase``, those of the walks themselves under ``cascade``.
+    What cannot be written is told to ``problem`` and changes nothing else.
     """
 
     def __init__(self, folder: Path, problem: Callable[[str], None]) -> None:
@@ -97,7 +97,8 @@ class Frontiers:
     def _write(self, event: Event, found: dict[str, Any]) -> None:
         by_phase = self._by_phase[event.run_id]
         branch, phase, visit = event.place.visit_key
-        by_phase["/".join(filter(None, (branch, phase))) if visit else "cascade"] = found
+        later = f"#{visit}" if visit > 1 else ""
+        by_phase["/".join(filter(None, (branch, phase))) + later if visit else "cascade"] = found
         path = self._path(self._sessions.get(event.run_id, event.run_id))
         body = json.dumps({**found, "by_phase": by_phase}, indent=2) + "\n"
         try:
