@@ -249,6 +249,31 @@ def test_the_marks_of_a_list_of_messages_count_for_each_call_that_was_sent_them(
     assert marked == [["system"], ["system", "last"], ["system", 3]]
 
 
+@pytest.mark.parametrize(
+    ("tools", "whole", "at"),
+    [
+        ([{"name": "f", "input_schema": {}, "cache_control": {"type": "ephemeral", "ttl": "1h"}}], {}, ["tools"]),
+        ([{"type": "function", "function": {"name": "f"}, "cache_control": {"type": "ephemeral"}}], {}, ["tools"]),
+        ([{"toolSpec": {"name": "f"}}, {"cachePoint": {"type": "default"}}], {}, ["tools"]),
+        ([{"name": "f", "input_schema": {}}], {"cache_control": {"type": "ephemeral"}}, ["last"]),
+    ],
+)
+def test_marks_of_tools_and_of_a_whole_request_are_kept(tools: list[Any], whole: dict[str, Any], at: list[str]) -> None:
+    """Of a list of messages, a request and a span."""
+    asked = {"model": "claude-sonnet-4-5", "tools": tools, **whole}
+    listed = {**asked, "messages": [{"role": "user", "content": "Well?"}, {"role": "assistant", "content": "Yes."}]}
+    request = {**asked, "messages": [{"role": "user", "content": "Well?"}]}
+    if "toolSpec" in tools[0]:
+        request["toolConfig"] = {"tools": request.pop("tools")}
+    spans = copy.deepcopy(EXAMPLES["langsmith"])
+    spans[0]["extra"]["invocation_params"] |= asked
+    for body in (listed, exchange(request)[0], spans):
+        state, _ = imported(body)
+        marked = [call.parameters["cache_control"]["at"] for call in state.calls if "cache_control" in call.parameters]
+        assert marked == [at]
+        assert "cache_control" not in str(state.tool_schemas)
+
+
 def test_a_tool_that_the_provider_runs_makes_the_request_one_that_is_not_known_whole() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     state, _ = imported(exchange({"messages": [{"role": "user", "content": "Well?"}]}, tools=[search])[0])

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.context.marks import Marks
+from workbench.context.marks import PARAMETER, Marks
 from workbench.context.message import Role, ToolCall
 from workbench.engine.journal.usage import StatedUsage, Usage
 
@@ -112,6 +112,17 @@ def marks_of_messages(said: Sequence[ImportedMessage], also: Iterable[tuple[str 
     return Marks(tuple(dict.fromkeys(place for place, _ in found)), "1h" if ("1h" in dict(found).values()) else "5m")
 
 
+Beside = tuple[tuple[str, str], ...]
+"""Places of a request beside its messages that are marked for the cache, each with the lifetime."""
+
+
+def unmarked(tools: Sequence[Mapping[str, Any]]) -> tuple[tuple[Mapping[str, Any], ...], Beside]:
+    """Tool schemas without the cache marks that an importer left on them, and these marks."""
+    found = next((one[PARAMETER] for one in reversed(tools) if PARAMETER in one), None)
+    plain = tuple({key: value for key, value in one.items() if key != PARAMETER} for one in tools)
+    return plain, (("tools", found["ttl"]),) if found else ()
+
+
 class Thread(Struct, frozen=True):
     """A context that only grows: each answer with a call saw every message before it."""
 
@@ -125,6 +136,8 @@ class Thread(Struct, frozen=True):
     """The parts of its requests that the source does not state, in words; empty if the format states all."""
     responses: bool = False
     """Whether its requests are ones to OpenAI's Responses API."""
+    marked: Beside = ()
+    """What each of its requests marks for the cache beside its messages."""
 
     @property
     def calls(self) -> int:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from workbench.context.marks import Marks
 from workbench.engine.forecasting import added_by_provider
 from workbench.importers.conversation import (
+    Beside,
     Call,
     Conversation,
     ImportedMessage,
@@ -22,6 +23,7 @@ from workbench.importers.conversation import (
     Remarks,
     Unreadable,
     marks_of_messages,
+    unmarked,
 )
 from workbench.importers.messages import ROLES, read_message, read_messages, tool_schemas
 from workbench.importers.parts import mark_of
@@ -209,11 +211,13 @@ def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[s
 
 def marks_in(request: Mapping[str, Any], said: Sequence[ImportedMessage]) -> Marks | None:
     """The cache marks of a request; None if it has none. ``said``: its messages as they were read."""
-    tools = [mapping(one) for one in array(request.get("tools"))]
-    beside: list[tuple[str | int, str]] = [("tools", ttl) for one in tools if (ttl := mark_of(one))]
-    if ttl := mark_of(request):
-        beside.append(("last", ttl))
-    return marks_of_messages(said, beside)
+    return marks_of_messages(said, marked_beside(request))
+
+
+def marked_beside(request: Mapping[str, Any]) -> Beside:
+    """What a request marks for the cache beside its messages: its tools, and by itself, its end."""
+    beside = unmarked(tool_schemas(_declared(request)))[1]
+    return (*beside, ("last", ttl)) if (ttl := mark_of(request)) else beside
 
 
 def served_by(tools: object) -> str:
@@ -439,7 +443,7 @@ def read_log(body: Any) -> list[Conversation]:
 
 
 def _tools_of(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    return tool_schemas(_declared(request))
+    return unmarked(tool_schemas(_declared(request)))[0]
 
 
 def _declared(request: Mapping[str, Any]) -> object:

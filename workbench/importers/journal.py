@@ -403,7 +403,7 @@ class _Writer:
             if one.call is None:
                 written.add(one)
                 continue
-            call = one.call if stated else replace(one.call, marks=marks_of_messages(thread.said[:i]))
+            call = one.call if stated else replace(one.call, marks=marks_of_messages(thread.said[:i], thread.marked))
             written.asked(call, tool_choice=choice)
             if one.call.fault:
                 written.failed(one.call)

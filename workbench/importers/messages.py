@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from workbench.context.marks import PARAMETER
 from workbench.context.message import Role, ToolCall
 from workbench.importers.conversation import ImportedMessage, Picture, Remarks, Unreadable
 from workbench.importers.parts import (
@@ -310,10 +311,16 @@ def _call_id(body: Mapping[str, Any]) -> str:
 
 
 def tool_schemas(bodies: object) -> tuple[Mapping[str, Any], ...]:
-    """Tool definitions in OpenAI form, from that form, Anthropic's, Gemini's, Bedrock's or a bare function's."""
+    """Tool definitions in OpenAI form, from that form, Anthropic's, Gemini's, Bedrock's or a bare function's.
+
+    One that is marked for the cache has ``cache_control``, which ``unmarked`` takes off.
+    """
     found: list[Mapping[str, Any]] = []
     for body in map(decoded, array(decoded(bodies))):
         one = mapping(body)
+        if is_mark(one) and found:  # Bedrock's stands behind the tool.
+            found[-1] = {**found[-1], PARAMETER: {"ttl": mark_of(one)}}
+            continue
         declared = array(one.get("function_declarations")) or array(one.get("functionDeclarations"))
         for function in map(mapping, declared or [mapping(one.get("function")) or mapping(one.get("toolSpec")) or one]):
             if not string(function.get("name")):
@@ -321,7 +328,9 @@ def tool_schemas(bodies: object) -> tuple[Mapping[str, Any], ...]:
             schema = next((decoded(function[key]) for key in _SCHEMAS if function.get(key)), None)
             schema = _without_nulls(mapping(schema).get("json") or schema or {"type": "object", "properties": {}})
             described = {"name": function["name"], "description": as_text(function.get("description"))}
-            found.append({"type": "function", "function": described | {"parameters": schema}})
+            ttl = mark_of(one) or mark_of(function)
+            mark = {PARAMETER: {"ttl": ttl}} if ttl else {}
+            found.append({"type": "function", "function": described | {"parameters": schema}, **mark})
     return tuple(found)
 
 

@@ -11,7 +11,18 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remark, Remarks, Thread, Unreadable
+from workbench.importers.conversation import (
+    Beside,
+    Call,
+    Conversation,
+    ImportedMessage,
+    Remark,
+    Remarks,
+    Thread,
+    Unreadable,
+    marks_of_messages,
+    unmarked,
+)
 
 # Text protocols: an agent asks for a tool in words, and what the tool returned comes back as a user's message.
 
@@ -210,7 +221,7 @@ def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> Obse
 def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread, ...]:
     """The contexts of a trace, oldest first. If all calls have times, they are taken in that order."""
     contexts, told = Contexts(), dict[Growing, _ThreadFacts]()
-    listed = list(calls)
+    listed = [_with_marks(one) for one in calls]
     if all(one.call.at for one in listed):
         listed.sort(key=lambda one: one.call.at)
     for call in listed:
@@ -234,6 +245,14 @@ def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread,
         for one in told.values()
         if one.said
     )
+
+
+def _with_marks(call: ObservedCall) -> ObservedCall:
+    """The call with the marks of its request in one place: those of its messages and of its tools."""
+    tools, beside = unmarked(call.tools)
+    if call.call.marks is not None or not (beside or any(one.mark for one in call.input)):
+        return replace(call, tools=tools) if beside else call
+    return replace(call, tools=tools, call=replace(call.call, marks=marks_of_messages(call.input, beside)))
 
 
 def joined(conversations: Iterable[Conversation]) -> Conversation:
@@ -260,7 +279,10 @@ def _only_call(thread: Thread) -> ObservedCall | None:
     if answer.call is None or thread.calls != 1:
         return None
     told = thread.model, thread.tools, thread.parameters, thread.unstated, thread.responses
-    return ObservedCall(tuple(before), answer, answer.call, *told)
+    call = answer.call
+    if call.marks is None:
+        call = replace(call, marks=marks_of_messages(before, thread.marked))
+    return ObservedCall(tuple(before), answer, call, *told)
 
 
 def shared(parameters: Sequence[Mapping[str, Any]], remarks: Remarks) -> dict[str, Any]:
@@ -283,9 +305,11 @@ def linear(
     tools: tuple[Mapping[str, Any], ...] = (),
     parameters: Mapping[str, Any] | None = None,
     made: bool = True,
+    marked: Beside = (),
 ) -> Thread:
     """A plain list of messages as a thread: each answer is a call that saw what stands before it.
 
+    ``marked``: what each request marks for the cache beside its messages and ``tools``.
     ``made``: so are answers that state no call; else they were given to the model, from a context before this one.
     """
     calls = tuple(
@@ -293,4 +317,6 @@ def linear(
         for one in said
     )
     models = dict.fromkeys(one.call.model for one in calls if one.call is not None and one.call.model)
-    return Thread(tuple(observed(calls)), model or next(iter(models), ""), tools, parameters or {})
+    schemas, at_tools = unmarked(tools)
+    named = model or next(iter(models), "")
+    return Thread(tuple(observed(calls)), named, schemas, parameters or {}, marked=(*at_tools, *marked))

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.engine.journal.usage import StatedUsage, Usage
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable, unmarked
 from workbench.importers.messages import read_message, tool_schemas
 from workbench.importers.threads import with_answers
 from workbench.importers.usage import usage_of
@@ -78,9 +78,9 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
             said += _said(step, said, remarks, known)
     named = (one.call.model for said in contexts for one in said if one.call is not None and one.call.model)
     model = string(agent.get("model_name")) or next(named, "")
-    tools = tool_schemas(agent.get("tool_definitions"))
+    tools, marked = unmarked(tool_schemas(agent.get("tool_definitions")))
     for context in with_answers(contexts, remarks):
-        yield Thread(tuple(context), model, tools)
+        yield Thread(tuple(context), model, tools, marked=marked)
     if depth < _DEEPEST:
         for one in inner:
             remarks.unread(one, _INNER, "a sub-agent's trajectory")

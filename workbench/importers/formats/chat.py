@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
-from workbench.importers.exchanges import PARAMETERS, system_said
+from workbench.importers.exchanges import PARAMETERS, marked_beside, system_said
 from workbench.importers.messages import ROLES, joined, plain_message, read_message, read_messages, tool_schemas
 from workbench.importers.parts import parts_of
 from workbench.importers.threads import linear
@@ -132,6 +132,7 @@ def read_chat(body: Any) -> list[Conversation]:
         read_turns(outer or {"messages": body}, remarks),
         model=string(outer.get("model")),
         tools=tool_schemas(outer.get("tools") or outer.get("functions")),
+        marked=marked_beside(outer),
         parameters={name: outer[name] for name in PARAMETERS if outer.get(name) is not None},
     )
     taken = ("tools", "functions", *_SYSTEMS, _key_of(outer))

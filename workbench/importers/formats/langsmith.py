@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
-from workbench.importers.exchanges import answer_of, given_of, is_response, parameters_of, whole
+from workbench.importers.exchanges import answer_of, given_of, is_response, marks_in, parameters_of, whole
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
 from workbench.importers.usage import usage_of
@@ -145,6 +147,7 @@ def _call(run: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None:
     )
     tools = tool_schemas(invoked.get("tools") or inputs.get("tools"))
     asked = tuple(read_messages(given, remarks, "inputs"))
+    call = replace(call, marks=marks_in({**inputs, **invoked}, asked))
     if answer is None:
         answer, call = unanswered(call, as_text(run.get("error"))[:500] or "its run holds no answer")
     return ObservedCall(asked, answer, call, model or call.model, tools, parameters_of(invoked))
