@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def lifetime_of(text: str) -> float:
+    """Seconds of a time as people write it: ``90s``, ``5m``, ``1h``. Raises ValueError."""
+    found = re.fullmatch(r"(\d{1,6})([smh])", text.strip())
+    if found is None:
+        raise ValueError(f"'{text}' is not a time: write 90s, 5m or 1h")
+    return int(found[1]) * _UNITS[found[2]]
+
 
 def duration_words(value: float) -> str:
     """Seconds as all that shows a run writes them: ``1.9s``; below a tenth of a second ``38 ms``; from one minute

@@ -470,5 +470,8 @@ def test_the_lifetime_of_the_cache_can_be_varied_and_the_gaps_are_the_records(du
     assert cached("--cache-ttl", "1h") == cached() > 0
     assert cached("--cache-ttl", "0s") < cached()
     assert "kept for 90 seconds" in dug("diff", "--strategies", "whole", "masked", "--cache-ttl", "90s").out
+    hour, none = (dug("context", "--cache-ttl", lifetime, "--json") for lifetime in ("1h", "0s"))
+    assert [sum(call["predicted"]["cached"] for call in shown.json) > 0 for shown in (hour, none)] == [True, False]
+    assert none.err.startswith("what-if over ")
     refused = dug("diff", "--strategies", "whole", "masked", "--cache-ttl", "soon")
     assert (refused.code, "'soon' is not a time: write 90s, 5m or 1h" in refused.err) == (2, True)

@@ -18,7 +18,7 @@ from workbench.extras import missing
 from workbench.files import read_given, write_whole
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
-from workbench.models.repricing import PricesError, lifetime_of, read_prices
+from workbench.models.repricing import PricesError, read_prices
 from workbench.workspace.comparing import definition_of, pricing_of, strategy_of
 
 if TYPE_CHECKING:
@@ -28,67 +28,19 @@ if TYPE_CHECKING:
     from workbench.context.place import Place
     from workbench.engine.journal.state import RunState
     from workbench.views.value import Form
-    from workbench.workspace.project import Project
+    from workbench.workspace.stored import StoredWorkspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def pricing(function: F) -> F:
-    """The options that price a run otherwise than it was."""
-    return _pricing(function, several=False)
-
-
-def pricing_by_several(function: F) -> F:
-    """The same, for several providers side by side."""
-    return _pricing(function, several=True)
-
-
-def _pricing(function: F, *, several: bool) -> F:
-    told = "Cache rule of this provider; with a model, its prices too: anthropic/claude-sonnet-4.5."
-    more = " Repeatable; 'recorded' is the run's own." if several else ""
-    options = (
-        click.option("--provider", multiple=several, metavar="NAME[/MODEL]", help=told + more),
-        click.option(
-            "--prices",
-            "prices_file",
-            metavar="FILE",
-            help="YAML or JSON: model to input, output, cache_read, cache_write in US dollars per million tokens.",
-        ),
-    )
-    lasting = click.option(
-        "--cache-ttl",
-        type=Lifetime(),
-        metavar="TIME",
-        help="How long a cache keeps a prefix after its last use: 90s, 5m, 1h. Gaps are those of the record.",
-    )
-    for option in reversed((*options, lasting)):
-        function = option(function)
-    return function
-
-
-class Lifetime(click.ParamType[float]):
-    """A time in seconds, minutes or hours: ``90s``, ``5m``, ``1h``."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The time in seconds."""
-        if isinstance(value, float):
-            return value
-        try:
-            return lifetime_of(str(value))
-        except PricesError as fault:
-            self.fail(str(fault), param, ctx)
-
-
 def prices_of(
-    project: Project, provider: str | None, prices_file: str | None, cache_ttl: float | None = None
+    project: StoredWorkspace, provider: str | None, prices_file: str | None, cache_ttl: float | None = None
 ) -> Prices:
     """The prices to predict with. Raises Failure for a file or a provider that cannot be used."""
     return pricings_of(own_prices(project, prices_file), (provider,), cache_ttl)[0].prices
 
 
-def own_prices(project: Project, prices_file: str | None) -> dict[str, Mapping[str, float]]:
+def own_prices(project: StoredWorkspace, prices_file: str | None) -> dict[str, Mapping[str, float]]:
     """The user's own prices by model: of the settings, and of a file before these. Raises Failure for a file that
     cannot be used."""
     own = dict(project.settings.prices)
@@ -157,15 +109,15 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(path)) from None
 
 
-def calls_under(project: Project, state: RunState, spec: str) -> dict[Place, CallState]:
-    """The calls of a run, assembled anew under another strategy: none was made. Raises Failure for a spec that cannot
-    be read."""
+def calls_under(state: RunState, spec: str, prices: Prices) -> dict[Place, CallState]:
+    """The calls of a run, assembled anew under another strategy and with these prices: none was made. Raises Failure
+    for a spec that cannot be read."""
     definition = definition_of(state)
     try:
         strategy = strategy_of(definition, spec)
     except SpecError as fault:
         raise spec_failure(spec, fault) from fault
-    again = what_if(state, definition, strategy, encodings(), PriceTable(project.settings.prices))
+    again = what_if(state, definition, strategy, encodings(), prices)
     return {found.call.place: _as_call(found) for found in again}
 
 

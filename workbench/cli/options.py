@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
+from workbench.durations import lifetime_of
 from workbench.files import read_given
 from workbench.workspace.settings import SANDBOXES
 from workbench.workspace.stored import StoredWorkspace
@@ -26,6 +27,55 @@ F = TypeVar("F", bound=Callable[..., Any])
 as_json = click.option("--json", is_flag=True, help="JSON on stdout instead of text.")
 plain = click.option("--plain", is_flag=True, help="Words instead of colours and signs; nothing is cut.")
 FORMATS = ("text", "json", "sarif", "junit", "github")
+
+
+def pricing(function: F) -> F:
+    """The options that price a run otherwise than it was."""
+    return _pricing(function, several=False)
+
+
+def pricing_by_several(function: F) -> F:
+    """The same, for several providers side by side."""
+    return _pricing(function, several=True)
+
+
+def _pricing(function: F, *, several: bool) -> F:
+    told = "Cache rule of this provider; with a model, its prices too: anthropic/claude-sonnet-4.5."
+    more = " Repeatable; 'recorded' is the run's own." if several else ""
+    options = (
+        click.option("--provider", multiple=several, metavar="NAME[/MODEL]", help=told + more),
+        click.option(
+            "--prices",
+            "prices_file",
+            metavar="FILE",
+            help="YAML or JSON: model to input, output, cache_read, cache_write in US dollars per million tokens.",
+        ),
+    )
+    lasting = click.option(
+        "--cache-ttl",
+        type=Lifetime(),
+        metavar="TIME",
+        help="How long a cache keeps a prefix after its last use: 90s, 5m, 1h. Gaps are those of the record.",
+    )
+    for option in reversed((*options, lasting)):
+        function = option(function)
+    return function
+
+
+class Lifetime(click.ParamType[float]):
+    """A time in seconds, minutes or hours: ``90s``, ``5m``, ``1h``."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The time in seconds."""
+        if isinstance(value, float):
+            return value
+        try:
+            return lifetime_of(str(value))
+        except ValueError as fault:
+            self.fail(str(fault), param, ctx)
+
 
 report_format = click.option(
     "--format",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,17 +68,6 @@ class OtherProviderPrices:
         source = f"{price.source}, cached as by {self._rule.provider}" if price.source else ""
         grade = "estimate" if price.grade == "exact" else price.grade
         return replace(price, rule=self._rule, grade=grade, source=source, supposed=True)
-
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def lifetime_of(text: str) -> float:
-    """Seconds of a time as people write it: ``90s``, ``5m``, ``1h``. Raises PricesError."""
-    found = re.fullmatch(r"(\d{1,6})([smh])", text.strip())
-    if found is None:
-        raise PricesError(f"'{text}' is not a time: write 90s, 5m or 1h")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 class LastingCachePrices:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, plain, project_here, read_run, session_argument, stored_here
+from workbench.cli.options import as_json, plain, pricing, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, talk, write_json_list
 from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
 from workbench.context.place import Place, visit_named
@@ -21,9 +21,7 @@ from workbench.views.numbers import count, money, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from workbench.engine.journal.parts import CallState
     from workbench.engine.journal.state import RunState
-    from workbench.workspace.project import Project
 
 
 @click.command(short_help="Show what a model call saw, entry by entry, and why.")
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     "--at", type=PlaceOfRun(), metavar="PLACE", help="One call: [BRANCH/]PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
 )
 @click.option("--strategy", "-s", metavar="SPEC", help="What-if: assemble it under this strategy; no call is made.")
+@pricing
 @click.option("--text", is_flag=True, help="Print what was sent below each entry, long messages once.")
 @click.option("--wire", is_flag=True, help="The exact request body as it was sent, JSON; one line per call.")
 @as_json
@@ -44,6 +43,9 @@ def command(
     turn: int | None,
     at: str | None,
     strategy: str | None,
+    provider: str | None,
+    prices_file: str | None,
+    cache_ttl: float | None,
     text: bool,
     wire: bool,
     json: bool,
@@ -51,25 +53,36 @@ def command(
 ) -> None:
     """Show what the calls of a run saw: each message of the history, sent or not, and the rule that decided.
 
-    Without SESSION, the newest run. SPEC is a strategy or the name that the cascade gives to one.
+    Without SESSION, the newest run. SPEC is a strategy or the name that the cascade gives to one. With other prices or
+    another lifetime of the cache, the calls are predicted anew, under the strategy of the file if no other is given.
 
     \b
     Examples:
       workbench context --phase triage --turn 3
       workbench context log_triage-1f3a --at triage:3 --text
       workbench context --at triage:6 --strategy 'selective+mask(after=1)'
+      workbench context --cache-ttl 1h
       workbench context --json | jq '.[] | {at, tokens_sent, cost}'
     """
+    if strategy is None and (provider, prices_file, cache_ttl) != (None, None, None):
+        strategy = "file"
     project = stored_here()
     state = read_run(project, session, defined=strategy is not None)
     calls = _chosen(state, phase, turn, at)
     if wire:
         if strategy is not None:
-            raise Failure(Exit.USAGE, "--wire shows what was sent, --strategy what was not")
+            raise Failure(Exit.USAGE, "--wire shows what was sent; a strategy, prices or a lifetime ask what was not")
         _print_wire(state, calls)
         return
     if strategy is not None:
-        calls = _under(project_here(), state, strategy, calls)
+        # Loads the language and the encodings (600 ms), which a journal is read without.
+        from workbench.cli.comparison_options import calls_under, prices_of
+
+        prices = prices_of(project, provider, prices_file, cache_ttl)
+        others = calls_under(state, strategy, prices)
+        before = [call for call in calls if call.place in others]
+        calls = [others[call.place] for call in before]
+        talk(_difference(before, calls), "accent")
 
     filed = "imported" not in state.ports
     if json:
@@ -123,19 +136,6 @@ def _at(state: RunState, at: str) -> list[CallState]:
     if call is None:
         raise Failure(Exit.USAGE, f"no call at {at}", hint="workbench show lists them")
     return [call]
-
-
-def _under(project: Project, state: RunState, spec: str, calls: list[CallState]) -> list[CallState]:
-    """The same calls under another strategy, assembled anew from the journal. Raises Failure for a spec that cannot be
-    read."""
-    # Loads the language and the encodings (600 ms), which a journal is read without.
-    from workbench.cli.comparison_options import calls_under
-
-    others = calls_under(project, state, spec)
-    before = [call for call in calls if call.place in others]
-    found = [others[call.place] for call in before]
-    talk(_difference(before, found), "accent")
-    return found
 
 
 def _difference(before: Sequence[CallState], after: Sequence[CallState]) -> str:

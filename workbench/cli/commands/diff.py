@@ -11,9 +11,9 @@ import click
 
 from workbench.analysis.compare import compare
 from workbench.cli.apply_strategy import apply_change
-from workbench.cli.comparison_options import plotting, prices_of, pricing, spec_failure, write_file, write_pictures
+from workbench.cli.comparison_options import plotting, prices_of, spec_failure, write_file, write_pictures
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
+from workbench.cli.options import SessionName, as_json, find_run, plain, pricing, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.context.apply import ApplyError

@@ -30,14 +30,13 @@ from workbench.cli.batch_progress import ProgressLine
 from workbench.cli.comparison_options import (
     own_prices,
     plotting,
-    pricing_by_several,
     pricings_of,
     spec_failure,
     write_file,
     write_pictures,
 )
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
+from workbench.cli.options import SessionName, as_json, find_run, plain, pricing_by_several, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.running import Verdict, drive
 from workbench.context.apply import ApplyError

@@ -12,9 +12,9 @@ from textual.binding import BindingType
 
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
+from workbench.durations import lifetime_of
 from workbench.engine.definition import DefinitionError
 from workbench.files import write_whole
-from workbench.models.repricing import PricesError, lifetime_of
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog
@@ -225,7 +225,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         def wrong(text: str) -> str:
             try:
                 lifetime_of(text.strip()) if text.strip() else None
-            except PricesError as fault:
+            except ValueError as fault:
                 return str(fault)
             return ""
 

@@ -16,9 +16,9 @@ from textual.binding import BindingType
 
 from workbench.analysis.sweep import RECORDED, Candidate, Excluded, Subject, Sweep, candidates, sweeping
 from workbench.context.strategy import SpecError, completed
+from workbench.durations import lifetime_of
 from workbench.engine.definition import DefinitionError
 from workbench.models.encodings import encodings
-from workbench.models.repricing import PricesError, lifetime_of
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError
 from workbench.tui.bindings import bindings
@@ -229,7 +229,7 @@ class SweepSheet(ListSheet):
             prices = self._project.environment.prices
             lasting = lifetime_of(asked.cache_ttl) if asked.cache_ttl else None
             pricings = [pricing_of(prices, name, lasting) for name in dict.fromkeys(asked.providers or (RECORDED,))]
-        except (SpecError, DefinitionError, StoreError, FilterError, PricesError) as fault:
+        except (SpecError, DefinitionError, StoreError, FilterError, ValueError) as fault:
             self.app.call_later(self._failed, str(fault))
             return
         self._of = len(self._tried) * len(pricings)
