@@ -136,6 +136,7 @@ def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspac
         (("greet.yaml", "--sandbox", "jail"), "error: invalid value for '--sandbox': 'jail' is not one of"),
         (("greet.yaml", "--base-url", "ftp://x"), "--base-url: error: 'base_url' must begin with http:// or https://"),
         (("greet.yaml", "--colour"), "error: no such option '--colour'"),
+        (("greet.yaml", "--offline"), "error: no such option '--offline' (the offline model is '-m offline')"),
         ((), "error: missing argument 'FILE' (see workbench run --help)\n"),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from workbench.engine.journal.usage import Usage
 from workbench.engine.toolcalls import read_calls
 from workbench.models.encodings import Encodings
 from workbench.models.offline import PIECES, Offline
-from workbench.models.replies import Replies, read_replies
+from workbench.models.replies import Replies, json_schema, read_replies
 
 TEXT = """\
 defaults: {latency: 0.5}
@@ -244,10 +245,8 @@ def test_the_same_place_hears_the_same_whatever_was_asked_before(place: Place) -
             "replies:\n  a:\n    - text: 3\n",
             "r.yaml:3:13: error: 'text' must be text, got number 3 (put it in quotes) [L901]",
         ),
-        (
-            "replies:\n  a: [hi]\n",
-            'r.yaml:2:7: error: \'a[0]\' must be a mapping, got text "hi" (write {text: "hi"}) [L901]',
-        ),
+        ("replies:\n  a: [3]\n", "r.yaml:2:7: error: 'a[0]' must be a mapping, got number 3 [L901]"),
+        ("replies:\n  a: 3\n", "r.yaml:2:6: error: 'a' must be a list, got number 3 [L901]"),
         (
             "replies:\n  a:\n    - {text: x, calls: [{tool: t}]}\n",
             "r.yaml:3:7: error: 'a[0]': 'text' is a whole answer; beside 'calls' write 'say' [L901]",
@@ -267,6 +266,15 @@ def test_a_wrong_file_is_refused_with_the_place(text: str, problem: str) -> None
     read = read_replies(text, "r.yaml")
     assert not any(entry.text for entries in read.replies.by_phase.values() for entry in entries)
     assert problem in str(read.problems[0])
+
+
+@pytest.mark.parametrize("said", ["hi", ["hi"], [{"text": "hi"}]])
+def test_a_text_alone_is_an_entry_and_a_list_of_one(said: object) -> None:
+    written = {"replies": {"triage": said}}
+    answer = ask(at(1), script=read_replies(json.dumps(written)).replies)
+
+    assert answer.text == "hi"
+    jsonschema.validate(written, json_schema())
 
 
 def test_broken_yaml_is_a_problem_too() -> None:

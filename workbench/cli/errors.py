@@ -132,9 +132,18 @@ def as_failure(error: Exception) -> Failure | None:
         command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
         message = error.format_message().rstrip(".")
         hint = f"see {command} --help" if command else ""
+        if _asks_for_the_offline_model(error):  # What click takes for similar is not.
+            message, hint = "No such option '--offline'", "the offline model is '-m offline'"
         return Failure(error.exit_code, message[:1].lower() + message[1:], hint=hint)
     for module, name, code in _KNOWN:
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):
             return Failure(code, str(error), complete=": error: " in str(error))
     return None
+
+
+def _asks_for_the_offline_model(error: click.ClickException) -> bool:
+    """Whether somebody wrote ``--offline`` where models are chosen by ``-m``."""
+    if not isinstance(error, click.NoSuchOption) or error.option_name != "--offline" or error.ctx is None:
+        return False
+    return any("-m" in parameter.opts for parameter in error.ctx.command.params)

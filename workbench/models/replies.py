@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,7 +12,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.language.clean import clean_line
 from workbench.language.diagnose import mistyped, name_of
 from workbench.language.model.base import DeferredModel
 from workbench.language.nearest import nearest
@@ -40,6 +38,7 @@ replies:
     - when: Dear customer               # only if the request holds this text; else the next entry answers
       text: '{"valid": false, "reason": "too stiff"}'
     - text: '{"valid": true, "reason": ""}'
+  thanks: You are welcome.              # short for a list of one text
 """
 """A file that uses every kind of entry; the reference shows it."""
 
@@ -76,7 +75,7 @@ class ScriptedCall(_Strict):
 
 class Reply(_Strict):
     """One entry: the answer of one turn, or of one call outside turns. Without `attempt`, `branch` or `aside`, entries
-    answer the turns of attempt 1 in their order."""
+    answer the turns of attempt 1 in their order. A text alone is an entry with nothing but `text`."""
 
     attempt: int | None = Field(
         default=None, ge=1, description="This entry is turn 1 of this attempt; the entries after it are its next turns."
@@ -114,6 +113,11 @@ class Reply(_Strict):
     usage: ScriptedUsage = Field(default=ScriptedUsage(), description="The tokens to report.")
     finish: str = Field(default="", description="The finish reason; stop or tool_calls if left out.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _text_alone(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _says_one_thing(self) -> Reply:
         if self.text is not None and (self.calls or self.say):
@@ -136,8 +140,18 @@ class RepliesFile(_Strict):
     replies: dict[str, list[Reply]] = Field(
         default_factory=dict,
         description="The entries by phase. `phase#2` holds those of the second visit; without it, the entries of the "
-        "phase answer every visit. Phases of nested cascades and names of inline validators stand here too.",
+        "phase answer every visit. Phases of nested cascades and names of inline validators stand here too. A text is "
+        "a list of this one entry.",
     )
+
+    @field_validator("replies", mode="before")
+    @classmethod
+    def _lists(cls, value: Any) -> Any:
+        return {phase: _listed(said) for phase, said in value.items()} if isinstance(value, dict) else value
+
+
+def _listed(said: Any) -> Any:
+    return [said] if isinstance(said, str) else said
 
 
 class Replies(Struct, frozen=True):
@@ -204,7 +218,8 @@ def _without(data: Any, faults: Sequence[Path]) -> RepliesFile:
     replies = data.get("replies") if isinstance(data, dict) else None
     if not isinstance(replies, dict):
         return RepliesFile()
-    left: dict[str, Any] = {str(phase): [*said] for phase, said in replies.items() if isinstance(said, list)}
+    listed = {str(phase): _listed(said) for phase, said in replies.items()}
+    left: dict[str, Any] = {phase: [*said] for phase, said in listed.items() if isinstance(said, list)}
     for path in faults:
         if len(path) > 2 and path[0] == "replies" and path[1] in left and isinstance(path[2], int):
             left[str(path[1])][path[2]] = {"text": "", **_valid_place(replies[path[1]][path[2]], faults, path[:3])}
@@ -220,7 +235,10 @@ def _valid_place(entry: Any, faults: Sequence[Path], path: Path) -> dict[str, An
 def json_schema() -> dict[str, Any]:
     """The schema of a file of replies, draft 2020-12, for editors."""
     schema = RepliesFile.model_json_schema()
-    schema["properties"]["replies"]["additionalProperties"]["minItems"] = 1
+    listed = schema["properties"]["replies"]["additionalProperties"]
+    text = {"type": "string"}
+    listed |= {"minItems": 1, "items": {"anyOf": [text, listed["items"]]}}
+    schema["properties"]["replies"]["additionalProperties"] = {"anyOf": [text, listed]}
     schema["$defs"]["Reply"] |= {  # what _says_one_thing refuses
         "anyOf": [{"required": [key]} for key in ("text", "calls", "say", "closing")],
         "not": {"required": ["text"], "anyOf": [{"required": ["calls"]}, {"required": ["say"]}]},
@@ -238,6 +256,4 @@ def _problem(error: ErrorDetails, source: Source) -> Problem:
         hint = f"did you mean '{guess}'?" if guess else "phases stand below 'replies'" if len(path) == 1 else ""
     else:
         message, hint = mistyped(error, name_of(path))
-        if error["type"] == "model_type" and isinstance(error["input"], str):
-            hint = f"write {{text: {clean_line(json.dumps(error['input'], ensure_ascii=False), 40)}}}"
     return Problem(Severity.ERROR, "L901", message, source.file, span, path, hint)
