@@ -485,6 +485,13 @@ def test_a_winner_out_of_range_is_repaired_by_one_call_that_says_why() -> None:
     assert played.state.outputs["p"] == "two"
 
 
+@pytest.mark.parametrize("said", ["2", "Attempt 2.", " 2\n"])
+def test_a_number_alone_is_a_verdict(said: str) -> None:
+    played = sounded({"factor": 2, "evaluator_instructions": "Say only the number."}, ["one", "two", said, "end"])
+    assert played.state.outputs["p"] == "two"
+    assert len(played.model.requests) == 4
+
+
 def test_outputs_can_be_joined_by_one_call() -> None:
     soundings = {"factor": 2, "mode": "aggregate", "aggregator_instructions": "Merge {{ input.what }}."}
     played = sounded(soundings, ["one", "two", "both", "end"], input={"what": "these"})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -27,10 +28,6 @@ from workbench.engine.human.people import TimedOut
 from workbench.engine.journal.candidate_rounds import FALLBACK, UNUSABLE, chance_index
 from workbench.engine.toolcalls import balanced_objects, first_fenced
 from workbench.language.model.candidates import HumanEval
-
-if TYPE_CHECKING:
-    pass
-
 
 VALIDATOR = "validator:"
 """Begins a quality metric that a validator measures."""
@@ -344,6 +341,7 @@ async def _qualities(candidates: list[Candidate], choice: WinnerChoice, metric: 
 
 SYSTEM = "You compare attempts at the same task. Answer with one JSON object and nothing else."
 DEFAULT = "Choose the attempt that best fulfils the task."
+_ALONE = re.compile(r"(?:attempt\s*)?(\d{1,9})\.?", re.IGNORECASE)
 _ANSWER = 'Answer: {"winner": N, "scores": {"1": 0-100, …}, "reason": "…"}'
 
 
@@ -381,6 +379,8 @@ def messages(task: str, instructions: str, shown: Sequence[ShownCandidate]) -> l
 def read_evaluation(text: str, count: int, *, scores_needed: bool) -> Evaluation | str:
     """The evaluation in an answer, or why it cannot be used, for one repair call."""
     value = next((v for v in map(_parsed, _candidates(text)) if v is not None), None)
+    if value is None and (alone := _ALONE.fullmatch(text.strip())):  # Instructions of a file may ask for no more.
+        value = {"winner": alone[1]}
     if value is None:
         return "The answer holds no JSON object with a winner."
     winner = value.get("winner")
