@@ -108,6 +108,10 @@ SCENES = (
 )
 
 
+AGAIN = {"palette": ("escape", "ctrl+p")}
+"""Keys after a change of theme, where what is open would keep the colours of the one before."""
+
+
 async def take(scene: Picture, folder: Path, provider: str, out: Path) -> None:
     """All pictures of a scene: played once, then drawn at each size in each theme."""
     async with played(scene, folder, provider) as (app, pilot):
@@ -116,6 +120,8 @@ async def take(scene: Picture, folder: Path, provider: str, out: Path) -> None:
             for theme in THEMES:
                 app.theme = theme
                 await pilot.pause()
+                for key in AGAIN.get(scene.name, ()):
+                    await pilot.press(key)
                 await app.workers.wait_for_complete()
                 await pilot.pause(0.1)
                 picture = drawn(app, folder, provider)

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from scripts import picture_of_serve
@@ -265,10 +266,11 @@ def _keys(text: str) -> list[tuple[str, int]]:
 
 
 def _rests(app: WorkbenchApp) -> bool:
-    """The run is held or over, or waits for an answer, and all it said has been drawn."""
+    """The run is held or over, or waits for an answer, and all it said has been drawn; without one, a dialog is
+    open."""
     session = app.session
     if session is None or session.events or session.notices:
-        return False
+        return session is None and isinstance(app.screen, ModalScreen)
     presenter = app.bench.presenter
     asks = presenter is not None and presenter.state.current_question() is not None and app.screen is not app.bench
     return session.stepper.held is not None or not session.running or asks

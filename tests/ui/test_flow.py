@@ -47,6 +47,12 @@ def test_the_ways_that_were_taken_stand_out_and_phases_have_their_numbers() -> N
     assert f"{run.figures_of(run.visits[1:2]).tokens_in:,}" in found[2]
 
 
+def test_numbers_stand_near_the_names_on_a_wide_screen() -> None:
+    rows = FlowRows(GRAPH, RunState.of(triage_story(finished=True).events))
+    assert max(map(len, lines(rows, 200))) <= 110
+    assert len(rows.heads(200)[0].text.rstrip()) == max(map(len, lines(rows, 200)))
+
+
 def test_before_a_run_there_is_the_graph_alone() -> None:
     found = lines(FlowRows(GRAPH, None))
     assert found[0].split() == ["○", "intake"]
@@ -73,6 +79,11 @@ def test_the_drawing_has_every_node_once_with_its_kind_its_visits_and_its_edges_
     assert text.count("▼") == len(PIPELINE.edges)
     assert "━" in text
     assert "╌" in text
+    wide = "\n".join(lines(FlowDrawing(PIPELINE, played(), room=200), 200))
+    assert wide.count(" tok ~$") + wide.count(" tok unpriced") == wide.count(" tok") > 1, (
+        "a cost is left out beside room"
+    )
+    assert text.count(" tok") == wide.count(" tok"), "a figure has no unit"
 
 
 def test_no_box_and_no_line_of_a_drawing_covers_another_box() -> None:
@@ -125,6 +136,10 @@ async def test_keys_and_the_mouse_go_from_node_to_node_of_the_drawing(tmp_path: 
         drawing = sheet.flow_pane.drawing
         assert drawing is not None
         assert drawing.selected == "fan", "the node where the run is paused is not the first that is looked at"
+        await it.pilot.resize_terminal(60, 40)
+        await it.until(lambda: sheet.flow_pane.drawing is not None and sheet.flow_pane.drawing.layout.width <= 58)
+        drawing = sheet.flow_pane.drawing
+        assert drawing.selected == "fan"
         await it.press("down")
         first = drawing.selected
         await it.press("right" if first == "code" else "left")

@@ -74,12 +74,14 @@ def test_the_calls_stay_beside_a_long_state_and_a_long_name_at_80_columns(held: 
     assert "$0.0048" in line
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 160])
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_why_a_run_failed_is_said_as_far_as_there_is_room(width: int) -> None:
     run = RunState.of(triage_story().events)
     run.status, run.reason = "failed", "unscripted: no reply is scripted for phase 'review'"
     assert "FAILED: unscripted" in text(FACTS, width, run)
     assert "$0.0048" in text(FACTS, width, run)
+    run.reason = "context length: the provider answered 400: it takes 8,192 tokens, not 9,000"
+    assert (run.reason in text(FACTS, width, run)) == (width >= 200), "it is cut beside empty cells"
     run.status, run.reason = "success", "some words"
     assert "some words" not in text(FACTS, width, run)
 

@@ -32,8 +32,16 @@ def test_the_numbers_of_an_axis_are_round_and_begin_where_the_axes_meet(low: flo
     assert found.ticks[0] == pytest.approx(found.low)
     assert found.low <= low + found.step / 100
     assert found.high >= high - found.step / 100
-    assert found.low == 0 or low < 0 or low >= high / 2, "what is near 0 is drawn from 0 on"
+    assert found.low == 0 or low < 0 or low >= high / 4, "what is near 0 is drawn from 0 on"
     assert high - low < found.step / 100 or found.low == 0 or low - found.low < found.step, "no room is given away"
+
+
+def test_the_zero_of_two_axes_stands_once_and_has_no_digits_behind_it() -> None:
+    drawn = texts(scatter([Point(0.0, 0.0, "a", "a"), Point(0.9, 0.8, "b", "b")], "x", "y", 60, 8))
+    zeros = [word for line in drawn for word in line.replace("┤", " ").split() if word.strip("0.") == ""]
+    assert zeros == ["0"]
+    beside = texts(scatter([Point(0.43, 0.6, "a", "a"), Point(1.0, 1.3, "b", "b")], "x", "y", 60, 8))
+    assert not any(word == "0" for line in beside for word in line.replace("┤", " ").split()), "room is given away"
 
 
 def test_a_name_stands_beside_its_point_and_over_no_other() -> None:

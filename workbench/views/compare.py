@@ -127,7 +127,7 @@ COLUMNS = (5, 10, 8, 6, 10, 8, 8, 8, 6)
 NAME = 16
 """Most cells of a call's name in a narrow pane; else twice as many."""
 FIELDS = ("call", "tokens A", "tokens B", "tokens ±", "cached A", "cached B", "cost A", "cost B", "cost ±")
-HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "cost A", "B", "±")
+HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "$ A", "B", "±")
 CACHED = (4, 5)
 LEAD, AROUND = 24, 400
 """Characters shown before the first words that differ, and of each passage from there on."""
@@ -288,7 +288,7 @@ def calls_table(comparison: Comparison, links: Sequence[str] | None = None) -> T
         "fresh B": Column("B", right=True, leaves=1),
         "written A": Column("written A", right=True, leaves=1),
         "written B": Column("B", right=True, leaves=1),
-        "cost A": Column("cost A", right=True),
+        "cost A": Column("$ A", right=True),
         "cost B": Column("B", right=True),
         "cost ±": replace(change, leaves=5),
         "first difference": Column("first difference", flexible=True, leaves=3),
@@ -688,8 +688,8 @@ class CompareRows(Rows):
                 return self._side_by_side(ref, width)
 
     def _head(self, width: int) -> tuple[Span, ...]:
-        whole = "first difference"
-        last = whole if len(whole) <= self._room_at(width) else "differs first"
+        room = self._room_at(width)
+        last = next((words for words in ("first difference", "differs first") if len(words) <= room), "differs")
         heads = {name: Cell(head, "head") for name, head in zip(FIELDS, HEADS, strict=True)}
         return _columns(self._widths_at(width), heads, (last, "head"), width)
 

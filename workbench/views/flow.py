@@ -25,8 +25,9 @@ MOST_NODES = 40
 """Nodes of a graph that is drawn; a larger one is an outline."""
 LONGEST = 28
 """Cells of a name in its box, at most."""
-LEAST_BOX = 15
-"""Cells of a box, at least: its lower side has visits and tokens."""
+BOXES = (30, 17)
+"""Cells of a box, at least: its lower side has visits, tokens and cost, or tokens alone where the drawing with the wide
+boxes is wider than its room."""
 LABEL = 60
 """Cells of what is written on an edge, at most."""
 LEAST_LABEL = 6
@@ -83,12 +84,15 @@ class FlowDrawing(Rows):
         return words if len(words) < 3 or len(set(words)) > 1 else ("",) * len(words)
 
     def _laid_out(self, room: int) -> Layout:
-        widths = {
-            node.id: max(LEAST_BOX, min(cell_len(self._name(node)), LONGEST + 12) + 6) for node in self._graph.nodes
-        }
+        names = {node.id: min(cell_len(self._name(node)), LONGEST + 12) + 6 for node in self._graph.nodes}
         labels = [min(cell_len(words), LABEL) for words in self._words]
         ends = [(edge.src, edge.dst) for edge in self._graph.edges]
-        return laid_out(widths, ends, self._graph.start, labels, room)
+        for least in BOXES:
+            widths = {name: max(least, cells) for name, cells in names.items()}
+            layout = laid_out(widths, ends, self._graph.start, labels, room)
+            if layout.width <= room:
+                break
+        return layout
 
     @staticmethod
     def _name(node: Node) -> str:
@@ -244,7 +248,7 @@ class FlowDrawing(Rows):
         took = self._run.figures_of(visits) if self._run is not None else None
         parts = [f"×{len(visits)}" if len(visits) > 1 else ""]
         if took is not None and took.calls:
-            parts += [count(took.tokens_in, took.grade_in), spent_cell(took.spent, took.missing)]
+            parts += [f"{count(took.tokens_in, took.grade_in)} tok", spent_cell(took.spent, took.missing)]
         words = ""
         for part in filter(None, parts):
             longer = f"{words} {part}".strip()

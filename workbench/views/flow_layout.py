@@ -17,8 +17,8 @@ GAP = 4
 """Cells between two boxes of a layer."""
 HIGH = 3
 """Rows of a box."""
-MOST_LABEL = 30
-"""Cells that a label may push boxes and lines away in a drawing that is wider than its room."""
+MOST_LABEL = (60, 45, 30)
+"""Cells that a label may push boxes and lines away: the first with which the drawing has room, else the last."""
 SWEEPS = 8
 """How often layers are put in order and boxes moved, down and up in turn."""
 Point = tuple[int, int]
@@ -59,14 +59,13 @@ def laid_out(
     widths: Mapping[str, int], edges: Sequence[tuple[str, str]], start: str, labels: Sequence[int] = (), room: int = 0
 ) -> Layout:
     """A drawing of nodes with boxes of these widths, in the order of the file, and of edges between them. ``labels``:
-    the cells that each edge wants beside its arrow; more than ``MOST_LABEL`` only if the drawing fits into ``room``."""
+    the cells that each edge wants beside its arrow, which it has if the drawing fits into ``room``."""
     wanted = labels or [0] * len(edges)
-    layout = _Drawing(widths, edges, start, wanted).layout()
-    return (
-        layout
-        if layout.width <= room
-        else _Drawing(widths, edges, start, [min(one, MOST_LABEL) for one in wanted]).layout()
-    )
+    for most in MOST_LABEL:
+        layout = _Drawing(widths, edges, start, [min(one, most) for one in wanted]).layout()
+        if layout.width <= room or max(wanted, default=0) <= MOST_LABEL[-1]:
+            break
+    return layout
 
 
 _Slot = tuple[str, int]

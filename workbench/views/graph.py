@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
+
 from workbench.context.place import Place
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.graph import Graph
-from workbench.views.cells import Row, Span, crop, flat, justify
+from workbench.views.cells import Row, Span, crop, flat, justify, width_of
 from workbench.views.definition import kind_word
 from workbench.views.model import Rows
 from workbench.views.signs import sign, status_sign
-from workbench.views.tree import fitted, sum_cells
+from workbench.views.tree import GAP, fitted, sum_cells
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
@@ -126,6 +128,7 @@ class FlowRows(Rows):
                 )
                 self._lines.append((edge.dst, (*words, (f"  {flat(why(edge, graph.format))}", "dim"), (times, token))))
         self._kinds = {node.id: kind_word(node) for node in graph.nodes}
+        self._longest = max((width_of(spans or self._left(name)) for name, spans in self._lines), default=0)
 
     @staticmethod
     def _is_before(graph: Graph, dst: str, src: str) -> bool:
@@ -140,7 +143,13 @@ class FlowRows(Rows):
         if not self._calls:
             return ()
         names = {name: (name, "head") for name in ("calls", "in", "cached", "out", "cost", "time")}
+        width = self._used(width)
         return (Row(justify(((" phase", "head"),), fitted(names, self._columns(width)), width)),)
+
+    def _used(self, width: int) -> int:
+        """Cells of a line that are used of this many: the numbers stand near the longest name."""
+        columns = sum(cell_len(text) for text, _ in fitted({}, self._columns(width)))
+        return min(width, max(100, self._longest + GAP + columns))
 
     def _columns(self, width: int) -> int:
         """Returns the number of columns of the tree that need a width: all of them, or the three of a narrow one."""
@@ -150,23 +159,28 @@ class FlowRows(Rows):
         name, spans = self._lines[index]
         if spans:
             return Row(crop(spans, width))
-        visits = self._visits.get(name, [])
-        mark = status_sign(visits[-1].status) if visits else sign("pending")
-        kind = "" if self._kinds[name] == "llm" else f"  {self._kinds[name]}"
-        times = f"  ×{len(visits)}" if len(visits) > 1 else ""
-        left: tuple[Span, ...] = (
-            (" ", "plain"),
-            mark,
-            (f" {flat(name)}", "bold" if visits else "plain"),
-            (f"{kind}{times}", "dim"),
-        )
+        left = self._left(name)
         if not self._calls:
             return Row(crop(left, width))
+        visits, width = self._visits.get(name, []), self._used(width)
         known = [visit.seconds for visit in visits if visit.seconds is not None]
         took = sum(known) if known else None
         sums = self._run.figures_of(visits) if self._run is not None else None
         right = sum_cells(sums, self._calls.get(name, []), took, self._columns(width)) if visits else ()
         return Row(justify(left, right, width))
+
+    def _left(self, name: str) -> tuple[Span, ...]:
+        """A phase with its mark, its kind and its visits."""
+        visits = self._visits.get(name, [])
+        mark = status_sign(visits[-1].status) if visits else sign("pending")
+        kind = "" if self._kinds[name] in ("llm", name) else f"  {self._kinds[name]}"
+        times = f"  ×{len(visits)}" if len(visits) > 1 else ""
+        return (
+            (" ", "plain"),
+            mark,
+            (f" {flat(name)}", "bold" if visits else "plain"),
+            (f"{kind}{times}", "dim"),
+        )
 
     def phase(self, index: int) -> str:
         """The phase of a row, or the one that a way out leads to."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 from msgspec import Struct
@@ -107,6 +107,7 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         if run is not None and room - 2 >= LEAST_REASON:
             spans = tuple(_with_reason(span, run.reason, room - 2) if span in bare else span for span in spans)
         if not why or bare.isdisjoint(spans):
+            spans = _widened(spans, run, width - 2 - width_of(spans) - width_of(right) - 2)
             room = width - 2 - width_of(spans) - width_of(right)
             return ((" ", "plain"), *spans, (" " * room, "plain"), *right, (" ", "plain"))
     return ((" ", "plain"), *crop(spans, width - 1))
@@ -117,6 +118,19 @@ def _bare_badges(run: RunState | None) -> set[Span]:
     if run is None or not run.reason:
         return set()
     return {(f" {word} ", token) for word, token in BADGES.values() if token == "error-badge"}
+
+
+def _widened(spans: Sequence[Span], run: RunState | None, free: int) -> tuple[Span, ...]:
+    """Returns a line whose cut reason takes the cells that are ``free``, too."""
+    if run is None or free <= 0 or run.status not in BADGES:
+        return tuple(spans)
+    word, token = BADGES[run.status]
+    begun = f" {word}: "
+    cut = [span for span in spans if span[1] == token and span[0].startswith(begun) and span[0].endswith("… ")]
+    whole = f"{word}: {flat(run.reason)}"
+    return tuple(
+        (f" {fit(whole, width_of((span,)) - 2 + free).rstrip()} ", token) if span in cut else span for span in spans
+    )
 
 
 def _with_reason(badge: Span, reason: str, room: int) -> Span:

@@ -26,7 +26,7 @@ MOST = 8
 """Numbers on an upright axis."""
 LONGEST_NAME = 28
 """Cells of a name beside its point."""
-NEAR_ZERO = 0.5
+NEAR_ZERO = 0.25
 """Values that begin below this share of the largest are drawn from 0 on; the others from a round number below them."""
 ROOM = 0.05
 """Of what an axis spans, beyond the largest value, unless the next round number is nearer."""
@@ -63,8 +63,10 @@ class Axis(Struct, frozen=True):
 
     def text(self, value: float) -> str:
         """A number with the digits that tell it from the next one."""
+        if abs(value) < self.step / 100:
+            return "0"
         power = math.floor(math.log10(self.step) + 1e-9)
-        return f"{value + 0.0:,.{max(0, -power)}f}"
+        return f"{value:,.{max(0, -power)}f}"
 
 
 def axis(low: float, high: float, most: int) -> Axis:
@@ -104,7 +106,7 @@ def scatter(points: Sequence[Point], x_title: str, y_title: str, width: int, hei
             one = points[number]
             plot.scatter([one.x], [one.y], marker=one.mark, color=_FIRST + min(number, _NAMED))
 
-    cells = _built(paint, (along.low, along.high, below), up, width, height)
+    cells = _built(paint, (along.low, along.high, below), up, width, height, corner=along.low != 0 or up.low != 0)
     _name(cells, points, along, up)
     tokens = [*(point.token for point in points[:_NAMED]), "dim"]
     middle = " " * max(0, (width - cell_len(x_title)) // 2)
@@ -203,8 +205,11 @@ def _built(
     up: Axis,
     width: int,
     height: int,
+    *,
+    corner: bool = True,
 ) -> list[list[_Cell]]:
-    """The cells of a drawing with its axes: ``height`` lines, the axis below them and the texts below it."""
+    """The cells of a drawing with its axes: ``height`` lines, the axis below them and the texts below it. ``corner``:
+    whether the upright axis has a number where the axes meet."""
     import plotext  # 50 ms, and most commands draw nothing.
 
     with _one_at_a_time:
@@ -219,7 +224,7 @@ def _built(
         plotext.xlim(along[0], along[1])
         plotext.ylim(up.low, up.high)
         plotext.xticks([at for at, _ in along[2]], [_narrow(text) for _, text in along[2]])
-        plotext.yticks(up.ticks, [up.text(tick) for tick in up.ticks])
+        plotext.yticks(up.ticks, [up.text(tick) if number or corner else "" for number, tick in enumerate(up.ticks)])
         paint(plotext)
         text = plotext.build()
         plotext.clear_figure()

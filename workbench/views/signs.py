@@ -52,7 +52,7 @@ SIGNS: dict[str, Sign] = {
     "error result": Sign("!", "error", "a result that its tool flagged as an error"),
     "warning": Sign("⚠", "warning", "a warning"),
     "pending": Sign("○", "faint", "not run yet"),
-    "secret": Sign("⚿", "warning", "a secret was replaced in this text"),
+    "secret": Sign("•", "warning", "a secret was replaced in this text"),
     "thumb up": Sign("↑", "ok", "rated good"),
     "thumb down": Sign("↓", "error", "rated bad"),
     "note": Sign("✎", "accent", "has a note"),

@@ -585,6 +585,9 @@ class SweepRows(Rows):
         """Returns the conclusions about the strategies, the warnings first."""
         ordered = sorted(self._notes, key=lambda said: list(TONES).index(said.kind))
         lines = [(line, said.kind) for said in ordered for line in wrap(flat(said.text), max(20, width - 2))]
+        if len(lines) > NOTES:
+            last, kind = lines[NOTES - 1]
+            lines[NOTES - 1] = (f"{last[: max(1, width - 3)]}…", kind)
         return [Row(crop(((f" {line}", TONES[kind]),), width)) for line, kind in lines[:NOTES]]
 
     def _width_of(self, name: str) -> int:
@@ -608,14 +611,21 @@ class SweepRows(Rows):
         return room, bar if bar >= LEAST_BAR else 0, tuple(shown)
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        """A strategy whose name is cut has it below, in as many lines as it takes."""
+        """A strategy whose name is cut has it in as many lines as it takes: the first in its place, the others below,
+        where they may go on under the numbers."""
         name, (room, *_) = self._named(self.sweep.rows[index]), self._widths(width)
         if cell_len(name) <= room:
             return ()
-        below = (Row((("     ", "plain"), (line, "dim"))) for line in wrap(name, max(8, width - 6)))
-        return self.row(index, width), *below
+        first, *rest = wrap(name, max(8, room))
+        token = _fields(self.sweep, self.sweep.rows[index], self._marks[index])["strategy"].token
+        below = wrap(name[len(first) :].strip(), max(8, width - 6)) if rest else ()
+        return self._row(index, width, first), *(Row((("     ", "plain"), (line, token))) for line in below)
 
     def row(self, index: int, width: int) -> Row:
+        return self._row(index, width, self._named(self.sweep.rows[index]))
+
+    def _row(self, index: int, width: int, name: str) -> Row:
+        """A row with this as its name, which is cut where it is too long."""
         tried, mark = self.sweep.rows[index], self._marks[index]
         fields = _fields(self.sweep, tried, mark)
         room, bar, shown = self._widths(width)
@@ -623,7 +633,7 @@ class SweepRows(Rows):
             (" ", "plain"),
             ("●", "changed") if tried.label in self.marked else sign("winner") if tried.on_front else (" ", "plain"),
             (" ", "plain"),
-            (fit(self._named(tried), room), fields["strategy"].token),
+            (fit(name, room), fields["strategy"].token),
         ]
         for name, of in _SHARES:
             number, *drawn = self._share(fields[name], of, tried, bar)
@@ -672,7 +682,7 @@ class SweepRows(Rows):
 _LEGEND = Row(
     (
         *((" ", "plain"), ("★", "ok"), (" no other is smaller and cheaper  ", "dim")),
-        *((CHEAPEST, "ok"), (" costs least  ", "dim"), ("x", "head"), (f" times {BASELINE}", "dim")),
+        *((CHEAPEST, "ok"), (" costs least  ", "dim"), ("1.00x", "head"), (f" as much as {BASELINE}", "dim")),
     )
 )
 _SHARES: tuple[tuple[str, Callable[[StrategyResult], Spread | None]], ...] = (

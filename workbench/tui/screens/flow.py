@@ -124,7 +124,8 @@ class FlowSheet(Sheet):
         self._make = make
         self._go_to = go_to
         self._key, graph, run, held = make()
-        self._drawing = FlowDrawing(graph, run, held, room=width - 2) if 0 < len(graph.nodes) <= MOST_NODES else None
+        self._room = width - 2
+        self._drawing = FlowDrawing(graph, run, held, room=self._room) if 0 < len(graph.nodes) <= MOST_NODES else None
         self._outline = FlowRows(graph, run)
         self._draws = self._drawing is not None and self._drawing.layout.width <= MOST_SCREENS * width
         super().__init__(self._flow)
@@ -150,6 +151,17 @@ class FlowSheet(Sheet):
             if self.flow_pane.moved:
                 self._drawing.selected = before.selected
         self._show_flow()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay the drawing out anew: another width has room for other labels."""
+        if (before := self._drawing) is None or event.size.width - 2 == self._room:
+            return
+        self._room = event.size.width - 2
+        self._key, graph, run, held = self._make()
+        self._drawing = FlowDrawing(graph, run, held, room=self._room)
+        self._drawing.selected = before.selected
+        if self._draws:
+            self._show_flow()
 
     def _show_flow(self) -> None:
         self._rows = self._flow
