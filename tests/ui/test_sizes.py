@@ -80,9 +80,14 @@ async def test_a_wide_terminal_puts_the_file_beside_the_card_and_a_masked_messag
         assert (detail.x, detail.y) == (context.x, context.bottom)
         heads = re.search(r"in full · 984 tokens +│ as sent · 15 tokens", it.pane("detail"))
         assert heads is not None
+        assert re.search(r"File  log_triage\.yaml ─+ line 22 ─┤", it.text()), "the file is not beside the call"
+        assert "mask_observations_after: 1" in it.pane("tree")
+        await it.press("g")
+        await it.until(lambda: re.search(r"File  log_triage\.yaml ─+ lines \d+–\d+ ─", it.text()) is not None)
         await it.pilot.resize_terminal(120, 40)
         await it.pilot.pause()
         assert "in full · 984 tokens" not in it.pane("detail")
+        assert "File  " not in it.text()
 
 
 async def test_the_context_is_as_high_as_its_rows_and_the_message_below_has_the_rest(tmp_path: Path) -> None:

@@ -217,7 +217,8 @@ class Panes:
         """Redraw the detail if it is about something else than before."""
         row = self.context.cursor
         beside = self.detail.screen.size.width >= BESIDE and self.detail.inner_width >= BESIDE // 2
-        key = (*presenter.detail_key(row), beside)
+        full = self.detail.screen.has_class("-full")
+        key = (*presenter.detail_key(row), beside, full)
         if key == self._shown_detail:
             return
         if self._shown_detail is not None:
@@ -234,6 +235,7 @@ class Panes:
             top = 0
         self.detail.selecting = isinstance(document, JsonRows)
         self.detail.show(document, top)
+        self.tree.show_beneath(presenter.file_beside(row) if full else None)
 
     def forget_detail(self) -> None:
         """Draw the detail again when it is shown next, also if it is about the same."""

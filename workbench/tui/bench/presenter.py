@@ -91,6 +91,7 @@ class Presenter:
     _what_if: WhatIfRows = field(default_factory=WhatIfRows)
     _summary: tuple[object, SummaryRows] | None = None
     _definition: tuple[str, Definition | None] | None = None
+    _beside: tuple[object, TextRows] | None = None
 
     def drop_drawn(self) -> None:
         """Forget what was made to be drawn: it is not shown now."""
@@ -475,6 +476,28 @@ class Presenter:
         title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
         right = ((_line_words(first, last), "dim"),) if self.phase else ()
         return reasons.with_file((), self.file.source.text, marked[0], title, right, marked[1])
+
+    def file_beside(self, row: int) -> TextRows | None:
+        """The file as the run began with it: at the line that decided about the selected message, else at the phase of
+        the selected call. None before a run, of a program that is watched, and for a text that cannot be read."""
+        run, call = self.state.shown, self.state.call
+        definition = self._pinned() if self.state.started and "imported" not in run.ports else None
+        if definition is None:
+            return None
+        rows = self._context[1] if self._context else None
+        entry = rows.entry(row) if rows is not None and call is not None and not self.shows_summary else None
+        first, last = phase_lines(
+            definition.cascade, definition.source, call.place.phase if call is not None else self.phase
+        )
+        if entry is not None and entry.rule.line:
+            first = last = entry.rule.line
+        ran = " as it ran" if self._text_now not in ("", definition.source.text) else ""
+        key = (run.run_id, first, last, ran)
+        if self._beside is None or self._beside[0] != key:
+            title: tuple[Span, ...] = (("File", "title"), (f"  {flat(run.cascade_file)}", "name"))
+            right: tuple[Span, ...] = ((_line_words(first, last) + ran, "dim"),)
+            self._beside = (key, reasons.with_file((), definition.source.text, first, title, right, last))
+        return self._beside[1]
 
     def breakpoint_doc(self, point: Breakpoint | None) -> TextRows:
         """The file at the phase that a breakpoint is about; of a tool alone, at the first phase that has it."""

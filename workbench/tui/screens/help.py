@@ -26,14 +26,14 @@ BENCH = ("found", "bench", "annotate", "tree", "list", "app")
 """The contexts of the Bench."""
 COLUMN = 37
 """Cells that a column takes at least."""
-MOST_COLUMNS = 3
+MOST_COLUMNS = 5
 
 Line = tuple[Span, ...]
 
 
 class HelpRows(Rows):
-    """As many columns as there is room for: the keys of the screen by subject, the mouse and the signs; then the keys
-    of the other screens. In one column each key has its sentence."""
+    """As many columns as there is room for: the keys of the screen by subject, the mouse and the signs. In one column,
+    as under a filter, each key has its sentence, and the keys of the other screens follow."""
 
     title = (("Help", "title"), ("  keys and signs", "name"))
 
@@ -41,7 +41,8 @@ class HelpRows(Rows):
         """``here``: contexts of the screen that it is asked for on; those of the Bench where it names none. ``of_app``:
         the commands of the app that work there, by id; None for all."""
         keys = tuple(table)
-        self.title_right = ((told("{sheet.filter} filters  {app.palette} runs a command by name"), "dim"),)
+        said = told("{sheet.filter} filters the keys of all screens  {app.palette} runs a command by name")
+        self.title_right = ((said, "dim"),)
         contexts = (*here, "app") if here else BENCH
         own = sorted((key for key in keys if key.context in contexts), key=lambda key: contexts.index(key.context))
         own = own if here else [key for key in keys if key.context in contexts]
@@ -64,7 +65,8 @@ class HelpRows(Rows):
         whole = count == 1
         first = [*_key_blocks(self._own, whole=whole), *_signs(whole=whole)]
         rows = _beside(first, count, width)
-        rows += [(), ((" On other screens", "title"),), *_beside(_key_blocks(self._others, whole=whole), count, width)]
+        if whole:
+            rows += [(), ((" On other screens", "title"),), *_beside(_key_blocks(self._others, whole=True), 1, width)]
         self._rows = tuple(Row(crop(spans, width)) for spans in rows)
 
     def __len__(self) -> int:

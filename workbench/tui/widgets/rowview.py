@@ -77,7 +77,7 @@ class Spread:
         return position, None
 
 
-class _Frame(NamedTuple):
+class Frame(NamedTuple):
     """What all lines of a pane have in common."""
 
     width: int
@@ -427,7 +427,7 @@ class RowView(LineView, can_focus=True):
         frame = self._frame()
         return [self._line(y, frame) for y in range(height)]
 
-    def _frame(self) -> _Frame:
+    def _frame(self) -> Frame:
         """What all lines have in common. Textual works out a size and a place anew each time it is asked."""
         size, top = self.size, round(self.scroll_y)
         width = max(1, size.width - 1)
@@ -435,9 +435,9 @@ class RowView(LineView, can_focus=True):
         self._shown.lay_out(width)
         heads = self._shown.heads(width)
         bar = thumb(size.height, len(self._spread), max(1, size.height - 1 - len(heads)), top)
-        return _Frame(width, top, heads, bar, self.has_focus)
+        return Frame(width, top, heads, bar, self.has_focus)
 
-    def _line(self, y: int, frame: _Frame) -> ScreenLine:
+    def _line(self, y: int, frame: Frame) -> ScreenLine:
         if y == 0:
             return self._title()
         width, heads = frame.width, frame.heads
@@ -477,7 +477,7 @@ class RowView(LineView, can_focus=True):
         """The lines of the edge that show which part of the rows is in view; none when all of them are."""
         return thumb(self.size.height, len(self._spread), self.page, round(self.scroll_y))
 
-    def _edge(self, y: int, frame: _Frame) -> Span:
+    def _edge(self, y: int, frame: Frame) -> Span:
         """The last cell of a line."""
         if y in frame.thumb:
             return "┃", "title-focus" if frame.focus else "dim"

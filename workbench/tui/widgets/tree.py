@@ -1,4 +1,4 @@
-"""The tree pane: a list whose rows fold."""
+"""The tree pane: a list whose rows fold, and where there is room a text beneath them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from workbench.tui.bindings import bindings
-from workbench.tui.widgets.rowview import RowView
+from workbench.tui.widgets.lineview import ScreenLine
+from workbench.tui.widgets.rowview import Frame, RowView
+from workbench.views.cells import Row, crop, width_of
+from workbench.views.text import TextRows
 
 FOLDS = {"▸": True, "▾": False}
 """The signs of branches, and whether a click on them unfolds."""
+LEAST_BENEATH = 6
+"""Lines of a text beneath the rows, its title included; with less room there is none."""
 
 
 class TreePane(RowView):
@@ -21,6 +26,7 @@ class TreePane(RowView):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("tree")
     scrolls_at_edge = False
+    beneath: TextRows | None = None
 
     class Fold(Message):
         """Unfold (True) or fold the node of a row."""
@@ -29,6 +35,40 @@ class TreePane(RowView):
             super().__init__()
             self.index = index
             self.unfold = unfold
+
+    def show_beneath(self, text: TextRows | None) -> None:
+        """Draw a text in the lines that the rows leave free, around its ``focus``; it has no cursor and takes no
+        keys."""
+        if text is not self.beneath:
+            self.beneath = text
+            self.redraw()
+
+    def line(self, y: int) -> ScreenLine:
+        return self._beneath(y, self._frame()) or super().line(y)
+
+    def lines(self, height: int) -> list[ScreenLine]:
+        frame = self._frame()
+        return [self._beneath(y, frame) or line for y, line in enumerate(super().lines(height))]
+
+    def _beneath(self, y: int, frame: Frame) -> ScreenLine | None:
+        """Returns a line of the text beneath; None where the rows are, and where there is no room for one."""
+        text, first = self.beneath, self.head_count + len(self._spread) + 1
+        room = self.size.height - first
+        if text is None or y < first or room < LEAST_BENEATH or self.filter:
+            return None
+        width = frame.width
+        if y == first:
+            left = (("─ ", "rule"), *text.title, (" ", "plain"))
+            right = ((" ", "plain"), *text.title_right, (" ─", "rule")) if text.title_right else ()
+            gap = max(0, width - width_of(left) - width_of(right))
+            row = Row(crop((*left, ("─" * gap, "rule"), *right), width))
+            glyph, token = self._edge(y, frame)
+            return ScreenLine(row, edge=({"│": "┤", "├": "┼"}.get(glyph, glyph), token))
+        text.lay_out(width)
+        top = max(0, min(text.first_row(text.focus) - room // 3, len(text) - (room - 1)))
+        at = top + y - first - 1
+        row = text.row(at, width) if at < len(text) else Row(())
+        return ScreenLine(row, row.tone, edge=self._edge(y, frame))
 
     def action_fold(self) -> None:
         self.post_message(self.Fold(self.cursor, False))
