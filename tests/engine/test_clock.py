@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.engine.support import ListSink, Reply, ScriptedModel, StepClock, play, ports
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.engine.contracts import Answer, Images
+from workbench.engine.contracts import Answer, Images, ModelFault
 from workbench.engine.definition import Options
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
@@ -116,6 +116,25 @@ def test_a_call_that_a_resumed_run_sends_again_takes_its_time() -> None:
     seconds = RunState.of(sink.events).seconds
     assert seconds is not None
     assert 60 < seconds < 61
+
+
+def test_a_phase_that_fails_and_is_retried_later_took_the_time_of_its_two_stretches() -> None:
+    """Nothing ran in the ten minutes until the run was resumed."""
+    clock = StepClock()
+    played = play(TWO, ["one", ModelFault("authentication", "401")], clock=clock)
+    assert played.outcome.status == "failed"
+    clock.skip(600_000)
+    sink = ListSink()
+    sink.events = list(played.events)
+    base = ports(ScriptedModel(["two"]), sink=sink, clock=clock)
+    replay = Replay(Recording(list(sink.events), played.blobs), RESUMED, base)
+    run = Run(played.definition, {}, played.options, replay.ports(base), run_id="run-1", journaled=list(sink.events))
+    asyncio.run(run.execute())
+    state = RunState.of(sink.events)
+    took = [visit.seconds for visit in state.visits]
+    assert state.status == "success"
+    assert state.seconds is not None
+    assert all(one is not None and one <= state.seconds < 60 for one in took)
 
 
 @pytest.mark.parametrize("live", [0, 1, 2])

@@ -470,6 +470,9 @@ class RunState:
         visit.output = data.get("output", "")
         visit.reason = data.get("reason", "")
         visit.outcome = data.get("outcome") or {}
+        if visit.finished:  # It had failed, and a resumed run did it again: in between nothing of it ran.
+            since = visit.finished
+            visit.away += sum(seconds_between(max(gap, since), end) or 0.0 for gap, end in self.gaps if end > since)
         visit.finished, visit.finished_seq = ended, event.seq
         visit.replayed_seconds = data.get("seconds")
         made = visit.status == "success" or bool(visit.outcome and visit.output)
