@@ -148,6 +148,20 @@ def test_candidates_are_branches_and_the_winner_is_marked() -> None:
     assert lines[3].strip().startswith("✓ turn 1")
 
 
+def test_candidates_that_wait_behind_the_paused_one_are_paused_too() -> None:
+    """Only what was sent turns."""
+    parallel = {"factor": 3, "max_parallel": 3, "evaluator_instructions": "Best?"}
+    phase = {"name": "write", "instructions": "x", "soundings": parallel}
+    best = '{"winner": 1, "scores": {}, "reason": ""}'
+    events = play({"cascade_id": "c", "phases": [phase]}, ["a", "b", "c", best]).events
+    before = {"run_started", "phase_started", "candidates_started", "context_assembled"}
+    run = RunState.of([event for event in events if event.kind in before])
+    first, second, _ = (call.place for call in run.calls if call.place.branch)
+    view = TreeView(OUTLINE, held=second, unfolded=True, busy=frozenset({first}))
+    lines = [line for line in shown(TreeRows(run, view)) if "candidate" in line]
+    assert ["‖" in line for line in lines] == [False, True, True]
+
+
 def test_a_nested_cascade_and_the_tool_of_a_deterministic_phase_have_nodes() -> None:
     story = Story().start()
     place = story.phase("triage")

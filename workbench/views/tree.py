@@ -448,11 +448,18 @@ class Nodes:
         return self.run.figures_of(visits, self._inside_it) if self.run is not None and visits else None
 
     def _is_paused(self, visit: VisitState) -> bool:
-        """Returns whether the run is paused in a visit, or in a run that it started."""
-        held = self.view.held if self._is_held else None
+        """Returns whether the run is paused in a visit, or in a run that it started; or elsewhere, while nothing of the
+        visit runs: its next call waits for its own turn to pause."""
+        if visit.status != "running" or self.view.held is None:
+            return False
         key = (visit.branch, visit.phase, visit.visit)
         inside = any(str(child.get("run_id", "")) in self._held_line for child in visit.children)
-        return visit.status == "running" and ((held is not None and held.visit_key == key) or inside)
+        return (self._is_held and self.view.held.visit_key == key) or inside or self._waits(visit)
+
+    def _waits(self, visit: VisitState) -> bool:
+        """Returns whether the last call of a visit is ready, and was not sent."""
+        last = visit.calls[-1] if visit.calls else None
+        return last is not None and last.status == "assembled" and last.place not in self.view.busy
 
     def _mark(self, status: str) -> Span:
         """The sign of a status; in a finished run no status is running."""
