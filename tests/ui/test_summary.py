@@ -50,6 +50,19 @@ def test_a_phase_with_a_call_that_was_edited_is_marked_and_small_costs_stand_apa
     assert not any("0$" in line or "2$" in line or "8$" in line for line in found)
 
 
+def test_a_tool_that_failed_is_told_with_its_error_and_leads_to_its_call() -> None:
+    """A run whose tools all failed can still end with success."""
+    run = RunState.of(triage_story(finished=True).events)
+    assert not any("failed tools" in line for line in lines(SummaryRows(run, {})))
+    tools = [tool for call in run.calls for tool in call.tools]
+    tools[1].status, tools[1].text = "failed", "[Tool error: x]\nBrowserError: the page is not public"
+    rows = SummaryRows(run, {})
+    found = lines(rows, 160)
+    (said,) = (line for line in found if "failed tools" in line)
+    assert said.endswith(f"1 of {len(tools)}   first: {tools[1].tool}: BrowserError: the page is not public")
+    assert rows.target(found.index(said) - len(rows.heads(160))) == (tools[1].place, "")
+
+
 def test_the_time_of_a_recorded_answer_is_told_apart_from_that_of_the_run() -> None:
     run = RunState.of(triage_story(finished=True).events)
     assert not any("recorded" in line for line in lines(SummaryRows(run, {})))

@@ -31,6 +31,8 @@ NAME = 24
 """Cells up to which a name is whole, whatever has no room beside it."""
 INDENT = 4
 """Cells before the name of a phase: its sign, and for a child run its indentation."""
+REASON = 300
+"""Characters of a tool's error."""
 START = 0.5
 """Seconds before the first phase from which on they are told."""
 
@@ -170,6 +172,13 @@ class SummaryRows(Rows):
         if run.other_strategy:
             words = what_if_words(run.other_strategy)
             yield "what if", ((words, "plain"), (told("   {tab.watched} shows the calls"), "faint")), None
+        tools = [(tool, call) for call in run.calls for tool in call.tools]
+        wrong = [one for one in tools if one[0].status == "failed"]
+        if wrong:
+            (tool, call), text = wrong[0], wrong[0][0].text
+            reason = flat(text.partition("\n")[2] or text, REASON)
+            told_tool = f"   first: {flat(tool.tool)}: {reason}"
+            yield "failed tools", ((f"{len(wrong):,} of {len(tools):,}", "error"), (told_tool, "dim")), call
         failed = sum(len(call.failures) for call in run.calls)
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None
