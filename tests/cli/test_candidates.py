@@ -29,7 +29,7 @@ def test_every_round_is_a_table_with_what_decided_it(charts: Cli) -> None:
     assert "the axes are named" in shown.out
     assert "Prefer what a reader could build." in shown.out
     assert "US dollars" in shown.out
-    assert "attempts 1 to 4 of the evaluator: s0, s1, s2, s3" in shown.out
+    assert "the evaluator calls s0, s1, s2, s3 attempts 1 to 4" in shown.out
     for place in ("s1/generate:1", "r1.0/generate#1:1"):
         assert charts("context", "one", "--at", place).out.startswith(place.replace("#1", "")), "as the screen names it"
     assert charts("fork", "one", "--at", "s1/generate:1", "--session", "two").code == 0

@@ -606,7 +606,7 @@ def attempts_words(of: Round) -> str:
     if data.get("evaluator_pick") is None or not compared:
         return ""
     names = ", ".join(map(candidate_name, compared))
-    return f"attempts 1 to {len(compared)} of the evaluator: {names}"
+    return f"the evaluator calls {names} attempts 1 to {len(compared)}"
 
 
 ALIKE = 10
