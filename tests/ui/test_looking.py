@@ -178,7 +178,8 @@ async def a_key_that_changes_nothing_says_why(it: Bench) -> None:
     assert said[-2:] == ["Nothing was dropped here.", "No run is active."]
     await it.press("G", "p")
     assert said[-1] == "No rule decided about this row."
-    await it.press("p", "z", "alt+left")
+    assert it.presenter.detail_mode == "message", "what was refused does not show on the next row"
+    await it.press("z", "alt+left")
     assert said[-1] == "One pane has the whole screen: there is no border to move."
 
 

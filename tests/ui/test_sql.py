@@ -168,6 +168,7 @@ def test_what_may_follow_in_a_query_that_is_not_whole(query: str, first: str | N
 
 ROWS = [
     ({"run_id": "r1", "cost": 1.0}, FoundPlace("r1")),
+    ({"session_id": "s-1", "call": 2}, FoundPlace("s-1", is_vague=True)),
     ({"session_id": "s-1", "phase_name": "a", "turn_number": 2}, FoundPlace("s-1", Place("", "a", turn=2))),
     ({"session_id": "s-1", "phase_name": "a", "turn_number": None, "visit": 3}, FoundPlace("s-1", Place("", "a", 3))),
     ({"session_id": None, "phase_name": "a"}, None),

@@ -98,3 +98,11 @@ async def test_w_shows_the_tree_then_the_raw_body_and_y_offers_three_copies(tmp_
             assert not isinstance(it.screen.detail_pane.rows, JsonRows)
             await it.press("w")
             assert it.presenter.detail_mode == "message"
+
+            await it.press("w")
+            wire = it.screen.detail_pane
+            wire.move_to(next(row for row in range(len(wire.rows)) if "search_files" in wire.rows.row(row, 200).text))
+            await it.press("p")
+            assert it.presenter.detail_mode == "why"
+            assert "Why" in it.pane("detail"), "the message under the cursor is explained, not that of another row"
+            await it.press("p")

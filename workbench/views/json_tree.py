@@ -151,6 +151,17 @@ class JsonRows(TextRows):
             at, place = max(at, self._all[at].until) + 1, place + 1
         return None
 
+    def item_at(self, row: int, key: str) -> int | None:
+        """The place of the item that a row belongs to in the list that is a field of the value; None beside it."""
+        found = self._child(0, key) if self._all[0].until else None
+        which = self._shown[self._line_at(row)]
+        if found is None or not found < which < self._all[found].until:
+            return None
+        at, place = found + 1, 0
+        while max(at, self._all[at].until) < which:
+            at, place = max(at, self._all[at].until) + 1, place + 1
+        return place
+
     def _again(self) -> None:
         width, self._width = self._width, -1
         self.lay_out(width if width > 0 else _UNBOUND)

@@ -118,6 +118,8 @@ class FoundPlace(Struct, frozen=True):
     """The run's id, else its session."""
     place: Place | None = None
     """Place of the call, as far as the row names it: a missing count is 0; None for the run as a whole."""
+    is_vague: bool = False
+    """Whether the row is of a call, and names its run alone."""
 
     def best(self, places: Sequence[Place]) -> Place | None:
         """The first of the places that match the row; None if none does."""
@@ -128,6 +130,8 @@ class FoundPlace(Struct, frozen=True):
         return next(fitting, None)
 
 
+_OF_A_CALL = {"turn_number", "call", "attempt_number", "tokens_in", "tokens_out"}
+"""Columns that a query asks for who looks for a call."""
 _COUNTS = {"visit": "visit", "attempt": "attempt_number", "turn": "turn_number", "call": "call"}
 
 
@@ -139,7 +143,7 @@ def place_of_row(table: Answer, index: int) -> FoundPlace | None:
         return None
     phase, branch = row.get("phase_name"), row.get("branch")
     if not isinstance(phase, str) or not phase:
-        return FoundPlace(run)
+        return FoundPlace(run, is_vague=not _OF_A_CALL.isdisjoint(row))
     counts = {name: row.get(column) for name, column in _COUNTS.items()}
     numbers = {name: n for name, n in counts.items() if isinstance(n, int) and not isinstance(n, bool)}
     return FoundPlace(run, Place(branch if isinstance(branch, str) else "", phase, **numbers))

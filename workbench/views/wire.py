@@ -76,12 +76,24 @@ def wire_doc(
     return TextRows(text_lines(shown, whole=whole, paint=syntax.json), title, right, copy=text)
 
 
+def entry_at(rows: JsonRows, row: int, call: CallState, run: RunState) -> int | None:
+    """The entry whose message a row of the tree of a request belongs to; None for what is no message, and where the
+    body has other messages than the request."""
+    place, sent = rows.item_at(row, "messages"), _sent(call)
+    messages = json.loads(body_of(call, run)[0]).get("messages")
+    return sent[place] if place is not None and len(messages) == len(sent) else None
+
+
+def _sent(call: CallState) -> list[int]:
+    return [index for index, one in enumerate(call.entries) if one.sent is not None]
+
+
 def _place(body: object, call: CallState, entry: int | None) -> int:
     """Returns which of the messages of a body is that of an entry. It is the last one where the body has other messages
     than the request: some providers take the system prompt apart, or put messages together.
     """
     messages = body.get("messages") if isinstance(body, dict) else None
-    sent = [index for index, one in enumerate(call.entries) if one.sent is not None]
+    sent = _sent(call)
     count = len(messages) if isinstance(messages, list) else 0
     return sent.index(entry) if entry in sent and len(sent) == count else count - 1
 

@@ -26,7 +26,7 @@ from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
-from workbench.views.wire import as_curl, as_python, body_of, destination
+from workbench.views.wire import as_curl, as_python, body_of, destination, entry_at
 from workbench.workspace.comparing import ComparedRun, side_choices
 
 if TYPE_CHECKING:
@@ -88,13 +88,30 @@ class Inspecting:
             self._say(presenter.no_call)
             return
         self._leave_summary(presenter)
-        before = self._detail_text(presenter)
+        if mode == "why":
+            self._explain(presenter)
+            return
         after: dict[tuple[Detail, Detail], Detail] = {("wire", "wire"): "raw", ("wire", "raw"): "message"}
         same: Detail = "message" if presenter.detail_mode == mode else mode
         presenter.detail_mode = after.get((mode, presenter.detail_mode), same)
         self._panes.show_detail(presenter)
-        if mode == "why" and before == self._detail_text(presenter):
+
+    def _explain(self, presenter: Presenter) -> None:
+        """Show why the selected row is as it is; in the tree of a request, why the message under the cursor is. The
+        same key again shows the message. Where no rule decided, all stays as it was."""
+        mode, rows, row = presenter.detail_mode, self._panes.detail.rows, self._panes.context.cursor
+        if self._panes.detail.has_focus and isinstance(rows, JsonRows) and (call := presenter.state.call) is not None:
+            entry = entry_at(rows, self._panes.detail.cursor, call, presenter.state.shown)
+            row = presenter.row_of_entry(entry, row)
+        before = presenter.detail(self._panes.context.cursor).copy
+        presenter.detail_mode = "message" if mode == "why" else "why"
+        if presenter.detail(row).copy == before:
+            presenter.detail_mode = mode
             self._say("No rule decided about this row.")
+            return
+        if row != self._panes.context.cursor:
+            self._panes.context.move_to(row)
+        self._panes.show_detail(presenter)
 
     def show_message(self) -> None:
         """Close why, the wire or the differences: the detail pane shows the selected message again."""
@@ -249,7 +266,11 @@ class Inspecting:
 
     def go_to(self, run_id: str, found: FoundPlace) -> None:
         """Look at the call of a run that a row of a result names, if it names one."""
-        if (presenter := self._stage.presenter) is None or found.place is None:
+        if (presenter := self._stage.presenter) is None:
+            return
+        if found.place is None:
+            if found.is_vague:
+                self._say("The row names the run alone: select phase_name and turn_number, too, to open its call.")
             return
         calls = [call.place for call in presenter.state.run_by_id(run_id).calls]
         place = found.best(calls)

@@ -380,6 +380,11 @@ class Presenter:
             return documents.streaming_doc(wait.text, self.tick)
         return wire.wire_doc(call, self.state.shown, whole=whole)
 
+    def row_of_entry(self, entry: int | None, otherwise: int) -> int:
+        """The row of an entry of the selected call; another row where no row shows it."""
+        refs = self._context[1].refs if self._context else ()
+        return next((row for row, ref in enumerate(refs) if ref.kind == "entry" and ref.index == entry), otherwise)
+
     def answer_now(self, place: Place) -> TextRows:
         """The answer of a call of the run, as far as it has come in; whole once it is there."""
         wait, call = self.state.waiting.get(place), self.state.run.call_at(place)
