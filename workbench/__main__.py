@@ -9,7 +9,7 @@ import signal
 
 _INTERRUPTED = 130
 """As the shell names the end by SIGINT; ``workbench.cli.errors.Exit`` is not loaded yet."""
-_COLLECTED_AFTER = 20_000
+_COLLECTED_AFTER = 50_000
 """New objects until the garbage collector looks at them. With Python's 700 it takes a tenth of the time of a short
 command: what imports make stays."""
 

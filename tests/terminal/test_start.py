@@ -57,5 +57,5 @@ def test_a_start_loads_no_provider_and_asks_nobody_and_survives_one_cell_and_fas
     told: dict[str, Any] = json.loads((folder / "witness.json").read_text())
     assert told["asked"] == []
     assert told["stalling"] == [], "the thread that draws imports nothing heavy"
-    assert {"litellm", "openai"}.isdisjoint(told["modules"])
+    assert {"litellm", "openai", "aiohttp"}.isdisjoint(told["modules"])
     assert "workbench.workspace.session" in told["modules"]

@@ -207,7 +207,7 @@ class SummaryRows(Rows):
         answered = [call for call in self.run.calls if call.answered]
         return max(
             answered,
-            key=lambda call: (self.run.figures_of_calls([call]).spent.worth.total or 0.0, call.tokens_in),
+            key=lambda call: (sum(one.cost.total or 0.0 for one in call.figures), call.tokens_in),
             default=None,
         )
 

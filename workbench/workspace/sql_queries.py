@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Keeps the database over the journals up to date while the app is open, in a thread of its own and after its start.
 
-START_AFTER = 3.0
+START_AFTER = 6.0
 """Seconds: chDB takes 0.2 s of CPU and 300 MB to load, which the first frames should not feel."""
 
 

@@ -42,13 +42,13 @@ from workbench.workspace.cascade_library import ReplayLibrary
 from workbench.workspace.opened_cascade import FileReader, included
 from workbench.workspace.people import NoHuman
 from workbench.workspace.project import Project
-from workbench.workspace.session_tests import replay_session
 from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, read_snapshot, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from workbench.workspace.session_tests import SessionReplay
 
 MOST_DIFFERENCES = 10
 """Differences that the report of a failure lists."""
@@ -227,10 +227,17 @@ class Snapshots(SnapshotFolder):
             words = f"it runs a command: {clean_line(command_of(snapshot.kept.events), 200)}"
             return replace(about, skipped=f"{words} (pytest runs it, and so does --commands of workbench test)")
         try:
-            made = self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
+            made = self._run_again(snapshot)
         except SnapshotError as fault:
             return replace(about, fault=fault.at(about.file))
         return replace(about, differences=made.differences, calls=made.again.calls, again=made.again)
+
+    def _run_again(self, snapshot: Snapshot) -> SessionReplay:
+        """Run the command of a session again. Raises SnapshotError where it cannot be run."""
+        # The server that watches a program takes 240 ms to import: the app starts without it.
+        from workbench.workspace.session_tests import replay_session
+
+        return self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
 
     def _rerun(self, definition: Definition, snapshot: Snapshot) -> Rerun:
         ports = self._ports(snapshot.cascade_file)
@@ -300,7 +307,7 @@ class Snapshots(SnapshotFolder):
     def _prove_session(self, snapshot: Snapshot) -> None:
         """Run the command of a session once, with its recorded answers. Raises SnapshotError where it does not do as
         before."""
-        made = self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
+        made = self._run_again(snapshot)
         if made.differences:
             first = made.differences[0]
             printed = "".join(f"\n  {line}" for line in first.details)

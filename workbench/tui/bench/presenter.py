@@ -575,7 +575,9 @@ class Presenter:
     @property
     def what_if(self) -> WhatIfRows:
         """The messages that the strategy of ``--what-if`` would send, and those that are sent, call by call."""
-        self._what_if.absorb(self.state.run.run_id, self.state.events)
+        run = self.state.run
+        # Most runs have none, and to look through all events of a long one takes a tenth of a second.
+        self._what_if.absorb(run.run_id, self.state.events if run.other_strategy else ())
         return self._what_if
 
     def tabs(self, current: Tab) -> tuple[Span, ...]:
