@@ -144,7 +144,9 @@ def test_a_wait_without_end_leaves_a_run_that_goes_on(
     with Loopback([Reply("Hello.")]) as provider:
         ran = cli("run", "one.yaml", "-m", f"{model}@1", "--base-url", provider.url, "--session", "s")
         assert (ran.code, "unexpected" in ran.err) == (4, False)
-        assert cli("resume", "s", "--base-url", provider.url).out == "Hello.\n"
+        again = cli("resume", "s", "--base-url", provider.url)
+        assert again.out == "Hello.\n"
+        assert "under way" not in again.err, "the try before the resume had ended"
 
 
 def test_tokens_of_a_try_that_broke_off_are_said_and_in_no_sum(

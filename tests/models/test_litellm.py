@@ -383,7 +383,7 @@ def test_an_unknown_model_costs_nobody_knows_what(start: Start) -> None:
         ("ctx", "context_length", 400, "maximum context length is 8192 tokens"),
         ("badjson", "bad_answer", 200, "cannot be read"),
         ("html200", "bad_answer", 200, "a web page instead of an answer: 'Sign in to the network'"),
-        ("badutf8", "bad_answer", 200, "cannot be read"),
+        ("badutf8", "bad_answer", 200, "cannot be read: it is not UTF-8; it begins with"),
         ("error200", "server", 502, "Upstream is overloaded"),
         ("empty", "blank", 200, "is blank"),
         ("nullcontent", "blank", 200, "is blank (finish reason stop)"),

@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -287,6 +287,7 @@ def resume_run(project: Project, run_id: str, way: RunOptions, *, rerun_tools: b
         lambda attached: resume(project, run_id, start, attached),
         resumed=True,
         gate=lambda progress, behind: behind if rerun_tools else in_doubt(behind),
+        past=project.store.events(run_id),
     )
 
 
@@ -298,12 +299,13 @@ def driven(
     *,
     resumed: bool = False,
     gate: Callable[[Progress, Gate], Gate] | None = None,
+    past: Iterable[Event] = (),
 ) -> int:
     """Drive a run on the main thread and tell how it goes; the exit code. ``gate`` is put before the one of the
-    options, and keeps silent about what happens until it speaks. What is sent elsewhere meanwhile (spans, journals) is
-    waited for when all is told, and not for long."""
+    options, and keeps silent about what happens until it speaks. ``past``: what the journal of a resumed run holds.
+    What is sent elsewhere meanwhile (spans, journals) is waited for when all is told, and not for long."""
     with Shipping(project.store, lambda text: talk(text, "warning")):
-        code = _driven(project, way, choice, begin, resumed=resumed, gate=gate)
+        code = _driven(project, way, choice, begin, resumed=resumed, gate=gate, past=past)
         finish_spans()
     return code
 
@@ -316,18 +318,23 @@ def _driven(
     *,
     resumed: bool,
     gate: Callable[[Progress, Gate], Gate] | None,
+    past: Iterable[Event],
 ) -> int:
     for note in project.notes:
         talk(note, "warning")
     if choice.offline and not way.quiet:
         talk(f"model offline: scripted replies, no provider is called ({choice.why})", "warning")
     until = Until.parse(way.until) if way.until else None
-    verdict, besides = Verdict(json=way.json), Unanswered()
+    verdict, besides, known = Verdict(json=way.json), Unanswered(), 0
+    for event in past:
+        besides.take(event)
+        known = event.seq
     with Progress(way.plain, quiet=way.quiet, resumed=resumed or gate is not None) as progress:
 
         def observe(event: Any) -> None:
             verdict.event(event)
-            besides.take(event)
+            if event.seq > known:  # A resumed run tells its past again, but for its failed tries.
+                besides.take(event)
             progress.event(event)
 
         human, prepared = person(way.answers, progress, approve=way.approve)

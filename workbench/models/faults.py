@@ -111,7 +111,8 @@ def unreadable(tape: Tape, resolved: Resolved) -> str:
         words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
         return f"{resolved.where} sent a web page instead of an answer" + (f": '{words[:80]}'" if words else "")
     begins = f"; it begins with {text[:40]!r}" if text else ""
-    return f"the answer of {resolved.where} cannot be read{begins}"
+    why = ": it is not UTF-8" if tape.garbled else ""
+    return f"the answer of {resolved.where} cannot be read{why}{begins}"
 
 
 def _at(tape: Tape, provider: str) -> str:

@@ -154,12 +154,14 @@ def from_checkpoint(
     other runs.
 
     ``degrade``: a run of this engine is taken for such a checkpoint, without its conversations."""
+    first = next(iter(project.store.events(run_id)), None)
+    if first is None or (first.data.get("ports", {}).get("imported") != CHECKPOINT and not degrade):
+        return None
     state = project.store.state(run_id)
     last = state.visits[-1] if state.visits else None
-    if last is None or last.branch or (state.ports.get("imported") != CHECKPOINT and not degrade):
+    if last is None or last.branch:
         return None
-    includes = next(iter(project.store.events(run_id))).data.get("includes")
-    definition = Definition.of(state.cascade_text, state.cascade_file, includes)
+    definition = Definition.of(state.cascade_text, state.cascade_file, first.data.get("includes"))
     node = definition.graph.node(last.phase)
     if definition.graph.format != "dot" or node is None or node.kind == "exit":
         return None
