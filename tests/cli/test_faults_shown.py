@@ -45,7 +45,9 @@ WORDS = [
     pytest.param("503html", ("answered 503: Service Unavailable", "resume s"), marks=pytest.mark.fault("F21")),
     pytest.param("html200", ("a web page instead", "'Sign in to the network'", "/v1"), marks=pytest.mark.fault("F23")),
     pytest.param("badjson", ("cannot be read; it begins with", "after 2 tries"), marks=pytest.mark.fault("F23")),
-    pytest.param("badutf8", ("cannot be read: it is not UTF-8; it begins with", "resume s"), marks=pytest.mark.fault("F23")),
+    pytest.param(
+        "badutf8", ("cannot be read: it is not UTF-8; it begins with", "resume s"), marks=pytest.mark.fault("F23")
+    ),
     pytest.param("empty", ("is blank", "after 2 tries"), marks=pytest.mark.fault("F24")),
     pytest.param("nullcontent", ("is blank (finish reason stop)", "output tokens"), marks=pytest.mark.fault("F24")),
     pytest.param("reset", ("no connection to http://127.0.0.1", "Check the network"), marks=pytest.mark.fault("F25")),

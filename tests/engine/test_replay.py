@@ -190,6 +190,38 @@ class StopLive:
         return Decision()
 
 
+def test_a_call_that_a_resume_sends_again_is_told_before_it_leaves_however_often() -> None:
+    """The process is killed while the provider works, and again after each resume: each request may be billed."""
+    sink = ListSink()
+    left: list[list[Event]] = []
+
+    class Killed(ScriptedModel):
+        async def complete(self, *asked: Any) -> Answer:
+            left.append(list(sink.events))
+            return await super().complete(*asked)
+
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x"}]}
+    played = play(document, ["ok"], input={"what": "it"})
+    sent = next(index for index, event in enumerate(played.events) if event.kind == "call_started")
+    left.append(list(played.events[: sent + 1]))
+    for _ in range(3):
+        sink.events = list(left[-1])
+        base = ports(Killed(["ok"]), sink=sink)
+        replay = Replay(Recording(sink.events, played.blobs), RESUMED, base)
+        again = Run(
+            played.definition,
+            {"what": "it"},
+            played.options,
+            replay.ports(base),
+            run_id="run-1",
+            journaled=list(sink.events),
+        )
+        assert asyncio.run(again.execute()).status == "success"
+    assert [RunState.of(events).unanswered.again for events in left] == [0, 1, 2, 3]
+    state = RunState.of(sink.events)
+    assert (state.unanswered.again, len(state.calls), state.own.calls) == (3, 1, 1)
+
+
 class ByPlace(ScriptedModel):
     """Answers by the place alone: two tool calls, then an answer."""
 

@@ -68,6 +68,16 @@ def test_the_rows_of_a_run_form_one_tree() -> None:
     assert all(answers[row.parent_message_id or ""].turn_number == row.turn_number for row in results)
 
 
+def test_a_call_that_a_resume_sends_again_begins_one_turn() -> None:
+    events = list(rich_run())
+    at = next(index for index, event in enumerate(events) if event.kind == "call_started")
+    sent = events[at]
+    resumed = replace(sent, kind="run_resumed", place=Place(), data={"after": sent.seq - 1})
+    again = [replace(e, seq=seq) for seq, e in enumerate([*events[: at + 1], resumed, sent, *events[at + 1 :]], 1)]
+    turns = [[row.turn_number for row in messages_of(run) if row.node_type == "turn"] for run in (events, again)]
+    assert turns[0] == turns[1] != []
+
+
 def test_the_rows_of_a_long_run_grow_with_its_turns_and_not_with_their_square() -> None:
     def size(turns: int) -> int:
         phase = {"name": "p", "instructions": "x", "tackle": ["t"], "use_native_tools": True}

@@ -97,7 +97,7 @@ class JournalWriter:
         """Journaled with ``run_resumed``."""
         self._resumed = False
         self._began = clock.now() if journaled else ""
-        """When the run was resumed. A call that was under way is asked for again before anything new is journaled."""
+        """When the run was resumed: to repeat a long past takes time before anything new is journaled."""
         self._behind = False
         """Whether something is to be made durable soon."""
         self._asking: list[asyncio.Future[None]] = []

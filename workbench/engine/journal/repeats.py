@@ -64,8 +64,8 @@ class PastEvents:
         left = self._branches.get(place.branch)
         if not left:
             return None
-        news = kind == "call_failed" and place not in self._answered
-        if not news:  # A call without an answer was sent again: its second failure is new.
+        news = kind in ("call_started", "call_failed") and place not in self._answered
+        if not news:  # A call without an answer is sent again, which may be billed again, and may fail again.
             wanted = same_as(kind, place, data)
             at = self._position(left, wanted)
             if at is not None:

@@ -80,6 +80,8 @@ class RowMaker:
         """Tool calls without a result so far, by place and index."""
         self._attempts: dict[tuple[str, str, int], str] = {}
         """Message ids of the rows that end candidates, by branch, phase and visit."""
+        self._turns: set[Place] = set()
+        """Places whose turn has a row."""
         self._failed_check = ""
         self._strategy = ""
         self.annotated = 0
@@ -276,8 +278,9 @@ class RowMaker:
 
     def _call_started(self, event: Event) -> list[Row]:
         data, place = event.data, event.place
-        if place.call > 1 or data.get("try", 1) > 1:
+        if place.call > 1 or place in self._turns:  # Another try, or a call that a resume sent again.
             return []
+        self._turns.add(place)
         return [
             self._new.message(event, "turn", model_requested=data.get("model", ""), metadata_json=json_text(dict(data)))
         ]
