@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -234,9 +235,14 @@ def test_an_import_that_is_killed_leaves_no_run_and_the_same_command_reads_all_o
     assert len(list(store.rglob("000001.jsonl"))) == 3
 
 
-def test_a_device_is_no_trace(folder: Path) -> None:
-    ended = run_cli("import", "/dev/zero")
-    assert (ended.code, ended.err) == (2, "/dev/zero: error: is a device, not a file\n")
+@pytest.mark.skipif(sys.platform != "linux", reason="names files of Linux")
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [("/dev/zero", "is a device, not a file"), ("/proc/self/mem", "cannot be read: Input/output error")],
+)
+def test_what_gives_no_bytes_of_a_trace_is_named(folder: Path, file: str, why: str) -> None:
+    ended = run_cli("import", file)
+    assert (ended.code, ended.err) == (2, f"{file}: error: {why}\n")
 
 
 def test_a_pipe_is_read_to_its_end(folder: Path) -> None:

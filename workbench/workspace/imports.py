@@ -256,6 +256,8 @@ def read_conversations(project: Project, file: Path, wanted: str) -> Iterator[tu
                 yield Origin(one.format.name, shown, digest), one
     except Unreadable as fault:
         raise CannotOpen(f"{shown}: error: {fault}") from None
+    except OSError as fault:  # Of a disk that fails, say, or of a network that goes away.
+        raise CannotOpen(f"{shown}: error: cannot be read: {fault.strerror}") from fault
 
 
 def _parts(project: Project, files: Sequence[Path], wanted: str) -> list[tuple[Origin, FoundConversation]]:
@@ -273,7 +275,7 @@ def _parts(project: Project, files: Sequence[Path], wanted: str) -> list[tuple[O
 
     try:
         found = read_parts(each(), wanted)
-    except (Unreadable, CannotOpen):
+    except (Unreadable, CannotOpen, OSError):
         return []  # Reading them one by one says which file it is, and why.
     if found is None:
         return []
