@@ -231,6 +231,11 @@ def _memory(pid: int) -> float:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def _children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 async def _converse(client: aiohttp.ClientSession, url: str, number: int, over: Callable[[], object]) -> None:
     """The calls of one conversation; ``over`` is called after each."""
     said = [{"role": "user", "content": f"Task {number}: " + "some words to read " * 20}]
@@ -275,7 +280,8 @@ OPEN_AT = (40, 1_000, 4_000, 10_000)
 
 
 async def opened(calls: int) -> None:
-    """Prints the memory of the app that records a session, how much of it is no file, and how long keys take."""
+    """Prints the memory of the app that shows a session, how much of it is no file, that of the process that serves
+    and records, and how long keys take."""
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), _free()
         async with provider() as straight:
@@ -291,9 +297,10 @@ async def opened(calls: int) -> None:
                     keys = [await asyncio.to_thread(screen.key, key) for key in (b"k", b"j") * 10]
                     pages = int(Path(f"/proc/{screen.process.pid}/statm").read_text().split()[2])
                     files = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-                    held = _memory(screen.process.pid)
+                    held, others = _memory(screen.process.pid), _children(screen.process.pid)
                     print(
-                        f"{point:8,} calls {held:6.0f} MB, {held - files:4.0f} without files; "
+                        f"{point:8,} calls {held:6.0f} MB, {held - files:4.0f} without files, "
+                        f"{sum(map(_memory, others)):4.0f} beside; "
                         f"{made / took:4.0f} calls/s; "
                         f"keys {median(keys) * 1e3:.0f} ms, the slowest {max(keys) * 1e3:.0f}",
                         flush=True,

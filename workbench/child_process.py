@@ -49,6 +49,12 @@ def exit_words(code: int) -> str:
     return signal.Signals(-code).name if -code in signal.valid_signals() else f"exit code {code}"
 
 
+def fault_words(fault: Exception) -> str:
+    """Returns what a person is told of a fault: its message where it is one of ours, else its type, too."""
+    own = type(fault).__module__.startswith("workbench.") and str(fault)
+    return str(fault) if own else f"{type(fault).__name__}: {fault}"
+
+
 def follow_parent() -> None:
     """Leave Ctrl+C to the parent, and end with it, also where it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

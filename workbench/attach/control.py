@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -18,9 +18,9 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, NativeCall
 from workbench.engine.debugger.condition import may_match
-from workbench.engine.debugger.stepper import Stepper
+from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.edits import SetAnswer
-from workbench.engine.gate import ClientWait, Decision, Stop, StopKind
+from workbench.engine.gate import ClientWait, Decision, Gate, Stop, StopKind
 from workbench.importers.conversation import ImportedMessage
 from workbench.importers.values import mapping
 
@@ -30,16 +30,36 @@ GAVE_UP = "the client gave up while its request was paused"
 ANSWER_GIVEN_UP = "the client gave up while the answer was paused"
 
 
+class Pausing(Gate, Protocol):
+    """The gate of a person who watches."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no call is to be paused, whatever it is."""
+        ...
+
+    def may_hold(self, stop: Stop, may_match: Callable[[Breakpoint, Stop], bool], /) -> bool:
+        """Returns whether the answer to a call may have to be paused, as far as is known before it."""
+        ...
+
+
 class Debugging:
     """Implements ``Control`` for a session: by its stepper, where a person watches, and by its strategy."""
 
     def __init__(
-        self, recorder: Recorder, stepper: Stepper | None, say: Callable[[str], None] = lambda words: None
+        self, recorder: Recorder, stepper: Pausing | None, say: Callable[[str], None] = lambda words: None
     ) -> None:
         """``say`` tells the person what happened to a paused call."""
         self._recorder = recorder
         self._stepper = stepper
         self._say = say
+        self._edited = False
+        """A person has edited a request: what was edited stays so for the later ones of its context."""
+
+    @property
+    def is_idle(self) -> bool:
+        free = self._stepper is None or self._stepper.is_free
+        return free and not self._edited and not self._recorder.rewrites
 
     # -- before it is sent ---------------------------------------------------------------------------------------------
 
@@ -85,6 +105,7 @@ class Debugging:
             by_hand = [edit for edit in decision.edits if isinstance(edit, SetAnswer)]
             others = [edit for edit in decision.edits if not isinstance(edit, SetAnswer)]
             if others:
+                self._edited = True
                 placed = await asyncio.wrap_future(self._recorder.edit(placed, others))
             if by_hand:
                 made = _made(ask, by_hand[-1].message)

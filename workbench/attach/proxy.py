@@ -239,7 +239,7 @@ class Proxy:
         size = request.content_length or 0
         if size > MOST_REQUEST:
             return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
-        if size >= LARGE and self._control is None and self._answers is None:
+        if size >= LARGE and self._busy_control is None and self._answers is None:
             self._hurry(1)
             try:
                 return await self._streamed(request, provider, rest)
@@ -258,6 +258,11 @@ class Proxy:
         if ask is None:
             return await self._unseen(request, provider, rest, body)
         return await self._seen(request, provider, rest, body, ask)
+
+    @property
+    def _busy_control(self) -> Control | None:
+        """What may pause or change a request that comes now."""
+        return None if self._control is None or self._control.is_idle else self._control
 
     def _ask(self, provider: Provider, rest: str, request: web.Request, body: bytes) -> Ask | None:
         """The request as one that asks a model, or for a number of tokens; None for every other."""
@@ -307,7 +312,7 @@ class Proxy:
         self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask
     ) -> web.StreamResponse:
         began = time.monotonic()
-        if self._answers is not None or (self._control is not None and not ask.counts):
+        if self._answers is not None or (self._busy_control is not None and not ask.counts):
             client = ClientWait(began, _patience(request))
             outgoing = await self._decided(ask, body, client)
             if outgoing.made is not None:
@@ -390,8 +395,9 @@ class Proxy:
     async def _decided(self, ask: Ask, body: bytes, client: ClientWait) -> Outgoing:
         """What becomes of a request that may be paused, changed or answered here. If the reply is ``made``, it is
         recorded."""
-        control = None if ask.counts else self._control
+        control = None if ask.counts else self._busy_control
         if control is not None:
+            self._tell()  # Those that came before are placed before it.
             outgoing = await control.outgoing(ask, body, client)
             placed: Future[Placed | None] = Future()
             placed.set_result(outgoing.placed)

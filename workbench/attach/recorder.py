@@ -130,6 +130,8 @@ class Recorder:
         # What counts tokens takes up to a second to load: the first calls would wait for it, and be lost by a kill.
         self._thread.record(outside.counter.message, Message("user", "Hello"), FIRST_MODEL)
         self.calls = 0
+        self.rewrites = strategy is not None
+        """Whether requests are to be sent otherwise than their clients make them."""
 
     @property
     def fault(self) -> str:

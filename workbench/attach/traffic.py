@@ -137,6 +137,12 @@ class Outgoing(Struct, frozen=True):
 class Control(Protocol):
     """May pause an exchange on its way, and change it."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is to be paused or changed now: they need not be placed in the run before they are sent,
+        and wait for nothing."""
+        ...
+
     async def outgoing(self, ask: Ask, body: bytes, client: ClientWait) -> Outgoing:
         """Returns the request to send now. A cancelled one was given up by its client, which is recorded."""
         ...

@@ -26,6 +26,9 @@ from workbench.workspace.attaching import AttachedRun
 LOOPBACK = "127.0.0.1"
 STAND_IN = "workbench"
 """The key of clients that refuse to start without one, if no provider is asked."""
+SWITCH_SECONDS = 0.001
+"""How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call. For
+``sys.setswitchinterval`` of a process that serves."""
 PATIENCE = 3.0
 """Seconds that a program gets to end after it was asked to."""
 

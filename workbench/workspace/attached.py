@@ -1,4 +1,4 @@
-"""A session of attach inside the app: served, watched and paused by the stepper that the Bench drives."""
+"""A session of attach in the app: a process of its own serves it, the stepper that the Bench drives pauses it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from workbench.attach.control import Debugging
 from workbench.attach.recorder import PHASE
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
@@ -17,8 +16,9 @@ from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.definition import Outcome
 from workbench.engine.journal.event import STOPPED_BY_USER, Event
 from workbench.importers.journal import cascade_text
-from workbench.workspace.attach_serving import Served, collecting, run_beside, serving
-from workbench.workspace.attaching import AttachOptions, attached_run, end_session, end_spans, recorded_spans
+from workbench.workspace.attach_link import ServingProcess, served_apart
+from workbench.workspace.attach_serving import Served, run_beside
+from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.own_terminal import run_in_terminal
 from workbench.workspace.project import Project
 
@@ -44,6 +44,8 @@ class AttachPlan(Struct, frozen=True):
     """Whether it is paused before its first request."""
     otlp: bool = False
     """Whether it takes spans, and is not a proxy."""
+    process: ServingProcess | None = None
+    """What is to serve it, started before the app; None to start it with the session."""
 
     @property
     def text(self) -> str:
@@ -64,63 +66,40 @@ class AttachPlan(Struct, frozen=True):
     async def record(
         self, project: Project, stepper: Stepper, observe: Callable[[Event], None], notify: Callable[[Notice], None]
     ) -> Outcome:
-        """Record a session until its command ends, or until it is cancelled. ``notify`` tells the person what the
-        journal does not. Raises what ``attached_run`` and ``run_beside`` do."""
-        served = self.served
+        """Have a session recorded until its command ends, or until it is cancelled. ``notify`` tells the person what
+        the journal does not. Raises ServingFault where it cannot be served or recorded, and what ``run`` does."""
 
         def say(words: str, kind: str = "told") -> None:
             notify(Notice(kind, Place(), {"message": words}))
 
-        if self.otlp:
-            return await self._collected(project, observe, notify, say)
-
         def seen(event: Event) -> None:
             observe(event)
-            if event.kind == "call_started":
+            if event.kind == "call_started" and not self.otlp:
                 # A provider may never answer: the Bench says how long it has been waited for.
                 notify(Notice("waiting", event.place, {"try": 1}))
 
-        with attached_run(project, self.options, seen, notify) as run:
-            control = Debugging(run.recorder, stepper, say)
-            code, stopped = 0, STOPPED_BY_USER
+        code, stopped = 0, STOPPED_BY_USER
+        process = self.process or ServingProcess(self.served.listener, self.folder)
+        how = (process, self.options, self.served)
+        async with served_apart(project, stepper, seen, notify, *how, otlp=self.otlp) as link:
             try:
-                async with serving(run, served, control) as variables:
-                    if not served.command:
-                        host = variables["OPENAI_BASE_URL"]
-                        more = "; without --bench all variables are printed"
-                        say(f"Waiting for clients: OPENAI_BASE_URL={host}{more}", "hint")
-                        await asyncio.Event().wait()
-                    else:
-                        code = await self.run(variables, say)
-                        stopped = ""
+                variables = await link.variables()
+                if not self.served.command:
+                    say(self._waits(variables), "hint")
+                    await link.during(asyncio.Event().wait())
+                else:
+                    code = await link.during(self.run(variables, say))
+                    stopped = ""
             except asyncio.CancelledError:
                 return Outcome("stopped", reason=stopped)
             finally:
-                end_session(run, code, stopped=stopped)
+                await link.end(code, stopped)
         return Outcome("failed" if code else "success")
 
-    async def _collected(
-        self,
-        project: Project,
-        observe: Callable[[Event], None],
-        notify: Callable[[Notice], None],
-        say: Say,
-    ) -> Outcome:
-        """The same for a session that takes spans."""
-        served, code = self.served, 0
-        with recorded_spans(project, self.options, observe, notify) as runs:
-            try:
-                async with collecting(runs, served) as variables:
-                    if not served.command:
-                        name = "OTEL_EXPORTER_OTLP_ENDPOINT"
-                        say(f"Waiting for spans: {name}={variables[name]}", "hint")
-                        await asyncio.Event().wait()
-                    else:
-                        code = await self.run(variables, say)
-                if runs.refused:
-                    say(runs.refusal_words)
-            except asyncio.CancelledError:
-                runs.close("success")
-                return Outcome("stopped", reason=STOPPED_BY_USER)
-            end_spans(runs, code)
-        return Outcome("failed" if code else "success")
+    def _waits(self, variables: Mapping[str, str]) -> str:
+        """What a person has to know where clients start by themselves."""
+        if self.otlp:
+            name = "OTEL_EXPORTER_OTLP_ENDPOINT"
+            return f"Waiting for spans: {name}={variables[name]}"
+        host = variables["OPENAI_BASE_URL"]
+        return f"Waiting for clients: OPENAI_BASE_URL={host}; without --bench all variables are printed"

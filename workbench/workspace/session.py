@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from workbench.analysis.changed import changed_call
 from workbench.attach.recorder import FORMAT, PHASE
+from workbench.child_process import fault_words
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.debugger.condition import matches
@@ -513,8 +514,7 @@ class Session:
         except asyncio.CancelledError:
             pass  # It was stopped before there was a run to end.
         except Exception as fault:  # noqa: BLE001 - whatever ends the engine must reach the screen, not kill the app
-            own = type(fault).__module__.startswith("workbench.") and str(fault)
-            self.failure = str(fault) if own else f"{type(fault).__name__}: {fault}"
+            self.failure = fault_words(fault)
             self.notices.append(Notice("failed", Place(), {"message": self.failure}))
         finally:
             ready.set()

@@ -33,8 +33,10 @@ from workbench.context.strategy import SpecError, Strategy, parse
 from workbench.engine.contracts import Notice
 from workbench.extras import not_installed
 from workbench.views.run import totals_line, what_if_line
+from workbench.workspace.attach_link import ServingProcess
 from workbench.workspace.attach_serving import (
     LOOPBACK,
+    SWITCH_SECONDS,
     CannotListen,
     CannotStart,
     Served,
@@ -64,8 +66,6 @@ PORT = 8333
 OTLP_PORT = 4318
 """Where exporters send OTLP over HTTP, unless a variable says otherwise (OpenTelemetry's specification)."""
 NOTHING_CAME = "does the program read the variables?"
-SWITCH_SECONDS = 0.001
-"""How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
 
 
 @click.command(short_help="Watch the model calls of any program, and replay them.")
@@ -334,7 +334,8 @@ def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bo
     if own and not opener(os.environ):
         raise Failure(Exit.USAGE, "no terminal can be opened here: there is neither tmux nor a desktop")
     output = attached_output(Folders.of(os.environ), options.session) if served.command and not own else None
-    code = start(Opening(None, attach=AttachPlan(options, served, Path.cwd(), output, pause, otlp)), {}, "attach")
+    process = ServingProcess(served.listener, folder := Path.cwd())
+    code = start(Opening(None, attach=AttachPlan(options, served, folder, output, pause, otlp, process)), {}, "attach")
     if output is not None and output.exists():
         talk(f"what the command printed: {output}", "dim")
     return code

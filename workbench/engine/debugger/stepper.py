@@ -72,6 +72,15 @@ class Breakpoint(Struct, frozen=True):
         return self.phase in ("", place.phase) and self.visit in (0, place.visit)
 
 
+class Steering(Struct, frozen=True):
+    """All that a person sets of a stepper."""
+
+    mode: Mode = Mode.CONTINUE
+    breakpoints: tuple[Breakpoint, ...] = ()
+    pause: bool = False
+    """Whether the next stop holds, whatever the mode."""
+
+
 class Stepper:
     """A gate with a mode. ``on_hold`` and ``on_release`` tell the screen; both are called on the engine's loop."""
 
@@ -160,6 +169,25 @@ class Stepper:
     def pause(self) -> None:
         """Hold at the next stop, whatever the mode. From any thread."""
         self._pause = True
+
+    @property
+    def steering(self) -> Steering:
+        """What is set now."""
+        return Steering(self.mode, tuple(self.breakpoints), self._pause)
+
+    def steer(self, steering: Steering) -> None:
+        """Set the same as in another stepper, which holds the run for this one."""
+        self.mode, self.breakpoints, self._pause = steering.mode, [*steering.breakpoints], steering.pause
+
+    def may_concern(self, stop: Stop) -> bool:
+        """Returns whether a stepper with the same steering may hold here, wherever it held before: that counts in the
+        modes that step."""
+        return self.mode is not Mode.CONTINUE or bool(self._why(stop))
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing was set that pauses a run: it goes on to its end."""
+        return self.mode is Mode.CONTINUE and not self._pause and all(point.disabled for point in self.breakpoints)
 
     def may_hold(self, stop: Stop, may_match: Callable[[Breakpoint, Stop], bool]) -> bool:
         """Returns whether the run may pause behind an unanswered call, as far as is known now."""

@@ -344,6 +344,7 @@ class BenchState(Struct):
             return
         if notice.kind == "failed":
             self.failure = str(data.get("message", ""))
+            self.end_unfinished()  # What wrote the run has ended, and left it so.
         elif notice.kind == "held":
             told = str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))
             client = data.get("client") or {}
@@ -410,7 +411,7 @@ class BenchState(Struct):
         return found
 
     def end_unfinished(self) -> None:
-        """The journal of a stored run is read to its end, and there was none: it was interrupted."""
+        """Nothing more comes of the run, and it has no end: it was interrupted."""
         if self.alive:
             self.run.status = "interrupted"
             self.waiting.clear()
