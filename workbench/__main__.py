@@ -15,19 +15,28 @@ command: what imports make stays."""
 
 
 def main() -> None:
-    """Run the command line and exit. Interrupted while it still loads, it ends at once and says nothing."""
+    """Run the command line and exit. Interrupted while it still loads, or when it is over, it ends at once and says
+    nothing."""
     gc.set_threshold(_COLLECTED_AFTER, 10, 10)
     # Python looks through everything once more before it ends, which takes 50 to 150 ms; the memory goes back anyway.
     atexit.register(gc.freeze)
     # A KeyboardInterrupt would come out of whatever import is going on, as a traceback or as another error.
     mine = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # A shell may have told us to ignore it.
+
+    def end(*_: object) -> None:
+        os._exit(_INTERRUPTED)
+
     if mine:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+        signal.signal(signal.SIGINT, end)
     from workbench.cli.main import main as command  # after the signal, which may come while it is imported
 
     if mine:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    command()
+    try:
+        command()
+    finally:
+        if mine:  # The same while Python waits for threads and takes itself apart.
+            signal.signal(signal.SIGINT, end)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -968,6 +969,22 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
     assert "its command does not do the same again: request 1, message 1 is not that of" in unproven.err
     assert not Path("snapshots/another.json").exists()
     assert run_cli("test", "freeze", "t", "--name", "another", "--no-replay").code == 0
+
+
+def test_more_interrupts_do_not_break_the_end_of_a_recording_off(project: Project) -> None:
+    words = [*WORKBENCH, "attach", "--offline", "--port", "0", "--session", "interrupted"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+
+        def over() -> bool:
+            process.send_signal(signal.SIGINT)
+            return process.poll() is not None
+
+        until(over, "the end of the recording")
+        said = process.stderr.read()
+    assert " ".join(said.split()) == "no model call was recorded; does the program read the variables?"
+    assert project.store.summary(project.store.find("interrupted")).status == "success"
 
 
 async def test_the_app_is_told_that_a_provider_is_waited_for_and_where_the_program_prints(project: Project) -> None:

@@ -170,18 +170,24 @@ def command(
     served = Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
     if bench:
         ctx.exit(_with_bench(options, served, pause=pause, otlp=otlp, terminal=terminal))
-    if otlp:
-        ctx.exit(_collect(project, options, served, json))
+    interrupts = signal.getsignal(signal.SIGINT)
+    try:
+        ctx.exit(_collect(project, options, served, json) if otlp else _record(project, options, served, json))
+    finally:
+        signal.signal(signal.SIGINT, interrupts)
+
+
+def _record(project: Project, options: AttachOptions, served: Served, json: bool) -> int:
+    """Record what clients send; the exit code."""
     try:
         with attached_run(project, options, notify=_tell_saving) as run:
-            control = Debugging(run.recorder, None) if chosen is not None else None
+            control = Debugging(run.recorder, None) if options.strategy is not None else None
             ended = asyncio.run(_serve(run, served, control))
             kept = end_session(run, ended.code, stopped="a signal ended the command" if ended.stopped else "")
-            code = ended.code or (0 if kept else Exit.FAILED)
     except (RepliesError, CannotStart) as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     _tell_end(project, run, json)
-    ctx.exit(code)
+    return ended.code or (0 if kept else Exit.FAILED)
 
 
 def _without_proxy(*given: object) -> None:
@@ -277,14 +283,11 @@ async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) 
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end, int(number))
     code = await child.wait()
+    _ignore_interrupts()
     return _Ended(code if code >= 0 else 128 - code, bool(ended))
 
 
 async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
-    for name, value in variables.items():
-        print(f"export {name}={shlex.quote(value)}")
-    sys.stdout.flush()
-    talk(f"recording {session}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
     stop, loop, ended = asyncio.Event(), asyncio.get_running_loop(), list[int]()
 
     def end(number: int) -> None:
@@ -293,8 +296,19 @@ async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end, int(number))
+    for name, value in variables.items():
+        print(f"export {name}={shlex.quote(value)}")
+    sys.stdout.flush()
+    talk(f"recording {session}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
     await stop.wait()
+    _ignore_interrupts()
     return _Ended(0 if ended[0] == signal.SIGINT else 128 + ended[0])
+
+
+def _ignore_interrupts() -> None:
+    """From here on the record is closed, and the end told: another Ctrl+C would break that off."""
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
