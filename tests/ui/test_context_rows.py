@@ -118,8 +118,12 @@ def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
     call = last_call(triage_story())
     calls = [call, replace(call, tools_tokens=77, tools_hash="t", tokens_sent=call.tokens_sent + 77)]
     scaled = replace(call, grade=Grade.CALIBRATED, scale=1.5)
-    for one in (*calls, dropped_story(), scaled):
+    less = replace(call, grade=Grade.CALIBRATED, scale=0.5)
+    for one in (*calls, dropped_story(), scaled, less):
         rows = ContextRows(one, View(unfold=True))
+        (named,) = (line.split() for line in shown(rows) if line.split()[:1] in (["overhead"], ["correction"]))
+        below = any(each.lstrip("~≈").startswith("-") for each in named)
+        assert (named[:4] == ["correction", "provider", "counts", "less"]) == below, named
         sums = [0, 0]
         for index, ref in enumerate(rows.refs):
             if ref.kind in ("entry", "tools", "overhead"):
@@ -129,6 +133,7 @@ def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
                     sums[side] += int(number) if number.lstrip("-").isdigit() else 0
         took = CallInput.of(one)
         assert sums == [took.full, took.sent]
+    assert named[0] == "correction"
 
 
 def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:

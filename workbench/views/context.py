@@ -360,7 +360,7 @@ class ContextRows(Rows):
         most = max((max(one.tokens_full, one.tokens_sent) for one in entries), default=0)
         most = max(most, self.call.tools_tokens, abs(self.overhead.full), abs(self.overhead.sent))
         sources = [flat(origin(one)).removeprefix("↪ ") for one, _, _ in told]
-        sources += [entry.OVERHEAD] if any(self.overhead) else []
+        sources += [entry.overhead_name(self.overhead)] if any(self.overhead) else []
         sources += [entry.DEFINITIONS] if self.call.tools_tokens else []
         sources += [answer.ANSWER] if self.call.answer is not None else []
         return Needs(

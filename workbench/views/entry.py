@@ -26,7 +26,7 @@ ACTION_SIGN = {
     Action.DROPPED: "dropped",
 }
 BLANK: Span = (" ", "plain")
-OVERHEAD, DEFINITIONS = "overhead", "tool definitions"
+OVERHEAD, CORRECTION, DEFINITIONS = "overhead", "correction", "tool definitions"
 NARROWEST = 40
 """Cells before the numbers below which nothing is wrapped."""
 
@@ -206,11 +206,19 @@ def tools_row(columns: Columns, call: CallState) -> Row:
     return columns.row(left, (tokens, "faint"), (tokens, "plain"))
 
 
+def overhead_name(overhead: Overhead) -> str:
+    """Returns what its row is called: where the provider counts the messages lower than they were estimated, the tokens
+    that belong to none of them are less than none."""
+    return CORRECTION if min(overhead) < 0 else OVERHEAD
+
+
 def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
     """Tokens that belong to no message: with them the rows add up to the request."""
+    name = overhead_name(overhead)
     scaled = overhead.sent != call.overhead_tokens
     why = "framing, calibration" if scaled else "message framing"
-    what = fit(OVERHEAD, columns.source - 1) + " " + fit(why, columns.why + columns.line)
+    why = why if name == OVERHEAD else "provider counts less"
+    what = fit(name, columns.source - 1) + " " + fit(why, columns.why + columns.line)
     full, sent = count(overhead.full, call.grade), count(overhead.sent, call.grade)
     left: list[Span] = [(f"{columns.indent}{' ' * ROLE}   {what}", "dim")]
     return columns.row(left, (full, "faint"), (sent, "plain"))
