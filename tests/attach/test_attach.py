@@ -24,16 +24,19 @@ from aiohttp.web import ContentCoding
 from msgspec.structs import replace
 
 from tests.attach.support import Session, answer_socket, serving, session, socket_asked
+from tests.engine.support import FlatPrices, ListSink, StepClock, Words
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import PATIENCE, soon, until
 from workbench.attach.identity import Drawn, Surroundings
 from workbench.attach.providers import addresses
 from workbench.attach.record_thread import MOST_BEHIND, RecordThread
+from workbench.attach.recorder import Recorder
 from workbench.attach.replies import rendered
 from workbench.attach.traffic import Ask
 from workbench.attach.traffic import Reply as Given
-from workbench.context.assembly import Action, Reason, Rule
+from workbench.context.assembly import Action, Grade, Reason, Rule
+from workbench.context.message import Message
 from workbench.context.part import DecisionInput, MessageDecision, Part, Role
 from workbench.context.reasons import explain, origin
 from workbench.context.strategy import Strategy, parse
@@ -41,6 +44,8 @@ from workbench.engine.contracts import Answer, Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.importers.journal import JournalServices, Origin
+from workbench.models.prices import cost
 from workbench.views.call import CallView
 from workbench.views.context import ContextRows, View
 from workbench.views.tree import PhaseOutline, SettledNodes, TreeRows, TreeView
@@ -214,6 +219,25 @@ async def test_a_large_request_is_told_while_it_passes_and_waits_less_for_the_re
     assert during[0] < usual
     words = "a request of 0.4 MB to openai/chat/completions is not in the record yet: it was on its way"
     assert (told, attached.state().warnings, len(attached.state().calls)) == ([words], [], 1)
+
+
+def test_a_large_request_is_told_while_the_first_counts_are_still_prepared() -> None:
+    class Loading(Words):
+        """A counter that takes long to load, as that of a provider does."""
+
+        loaded = threading.Event()
+
+        def message(self, message: Message, model: str) -> tuple[int, Grade]:
+            assert self.loaded.wait(PATIENCE)
+            return super().message(message, model)
+
+    sink, counter = ListSink(), Loading()
+    services = JournalServices(sink, StepClock(), counter, FlatPrices(), cost)
+    recorder = Recorder(Origin("attach", "program", "0" * 64), "run", "seen", services)
+    recorder.passing(1, "a large request is on its way")
+    until(lambda: [event for event in sink.events if event.kind == "large_request"], "a word of the request")
+    counter.loaded.set()
+    recorder.close("success")
 
 
 def test_a_large_request_is_recorded_when_the_session_ends_behind_it(project: Project) -> None:
