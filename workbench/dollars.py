@@ -17,10 +17,18 @@ def recorded_words(value: float, *, exact: bool) -> str:
 def money(value: float | None, *, exact: bool = False) -> str:
     """Four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before what no provider
     and no price list of one states; what has no price is ``unpriced``."""
-    if value is None:
-        return UNPRICED
+    return UNPRICED if value is None else _written(value, exact=exact)
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two costs that are compared: where ``money`` would write both alike, with up to three decimals more."""
+    pairs = [(_written(one, more), _written(other, more)) for more in range(4)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+
+
+def _written(value: float, more: int = 0, *, exact: bool = False) -> str:
     decimals = 4
     if value and abs(value) < 0.001:
-        decimals = min(1 - math.floor(math.log10(abs(value))), 12)
-    whole, _, rest = f"{value:,.{decimals}f}".partition(".")
+        decimals = 1 - math.floor(math.log10(abs(value)))
+    whole, _, rest = f"{value:,.{min(decimals + more, 12)}f}".partition(".")
     return f"{'' if exact else '~'}${whole}.{rest.rstrip('0').ljust(4, '0')}"

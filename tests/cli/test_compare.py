@@ -34,7 +34,8 @@ HOSTILE = "<script>alert(1)</script> \x1b[2J & more\n"
 def dug(workspace: Path, cli: Cli) -> Cli:
     """The command line in a workspace with one run, ``one``, whose tool results are long."""
     prepare(workspace)
-    assert cli("run", "dig.yaml", "--session", "one").code == 0
+    ended = cli("run", "dig.yaml", "--session", "one")
+    assert ended.code == 0, ended.err
     return cli
 
 
@@ -122,6 +123,11 @@ def test_two_runs_are_compared_call_by_call_and_word_by_word(dug: Cli, workspace
     assert re.search(r"\d the task: reworded", shown.out)
     assert "⟦ now⟧" in shown.out
     assert dug("diff", "one", "one", "--json").json["verdict"] == "both send the same requests"
+
+
+def test_two_strategies_in_the_place_of_runs_are_told_the_option(dug: Cli) -> None:
+    hint = "two strategies are compared with --strategies A B"
+    assert dug("diff", "file", "mask(after=1)").err == f"error: no run is named 'file' ({hint})\n"
 
 
 def test_one_call_can_be_chosen_and_a_wrong_one_is_named(dug: Cli) -> None:

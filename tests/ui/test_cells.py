@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from workbench.dollars import told_apart
 from workbench.views import syntax
 from workbench.views.cells import Align, Row, crop, dropping, fit, fit_ends, flat, justify, width_of
 from workbench.views.numbers import clock, count, money, plural, seconds
@@ -74,6 +75,11 @@ def test_numbers_read_as_the_visual_language_says() -> None:
         "$0.0041",
         "~$0.00001",
         "unpriced",
+    ]
+    assert [told_apart(*costs) for costs in ((0.000119, 0.000121), (0.0052, 0.0061), (0.2, 0.2))] == [
+        ("~$0.000119", "~$0.000121"),
+        ("~$0.0052", "~$0.0061"),
+        ("~$0.2000", "~$0.2000"),
     ]
     assert [seconds(x) for x in (1.94, 0.038, 0.0, 59.9, 119.0, None)] == [
         "1.9s",

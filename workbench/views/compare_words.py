@@ -14,6 +14,7 @@ from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
 from workbench.context.reasons import name_of
+from workbench.dollars import told_apart
 from workbench.views.numbers import UNKNOWN, count, money, plural, spent_cell, took_words
 
 SMALL = 0.01
@@ -108,7 +109,8 @@ def verdict(comparison: Comparison) -> tuple[bool, str]:
         low, high = (_more_or_less(one, other, "") or "the same" for one, other in _bounds(a, b))
         return True, f"{tokens}; which costs less cannot be told before the provider has counted: {low}, or {high}"
     change = _more_or_less(a.cost, b.cost, "") if a.cost != b.cost else ""
-    costs = f"costs {change} ({money(b.cost)}, not {money(a.cost)})" if change else f"costs the same ({money(a.cost)})"
+    told = ", not ".join(told_apart(b.cost, a.cost))
+    costs = f"costs {change} ({told})" if change else f"costs the same ({money(a.cost)})"
     joined = f"{tokens} and {costs}"
     paradox = b.tokens < a.tokens and sign < 0
     if paradox and comparison.b.breaches:

@@ -18,6 +18,7 @@ from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
+from workbench.store.faults import UnknownRun
 from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
 from workbench.views.diffs import diff_blocks
 from workbench.views.figure import lines_picture
@@ -169,7 +170,13 @@ def _strategies(state: RunState, specs: tuple[str, str], prices: Prices, today: 
 def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Comparison:
     sides = []
     for session in sessions:
-        side, note = recorded(read_run(project, session), prices)
+        try:
+            state = read_run(project, session)
+        except UnknownRun as fault:
+            if fault.candidates:
+                raise
+            raise Failure(Exit.USAGE, str(fault), hint="two strategies are compared with --strategies A B") from None
+        side, note = recorded(state, prices)
         sides.append(side)
         if note:
             talk(note, "warning")
