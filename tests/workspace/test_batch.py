@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -616,11 +617,30 @@ def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
         "        os._exit(3)\n"
         "    return 1.0\n"
     )
+    # The first process that takes the place of another one ends before it has read the job, which fills a pipe.
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(
+        "import os, sys\nfrom pathlib import Path\n\n"
+        "def die_once() -> None:\n"
+        '    marker = Path(__file__).with_name("died")\n'
+        "    if not marker.exists():\n"
+        '        marker.write_text("")\n'
+        "        os._exit(5)\n\n"
+        'if any("forkserver" in argument for argument in sys.orig_argv):\n'
+        "    os.register_at_fork(after_in_child=die_once)\n"
+    )
+    write_rows(folder, [row | {"more": "x" * 40_000} for row in ROWS])
     assert run_cli("trust", "--yes").code == 0
     command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--processes", "2"]
     ended = subprocess.run(
-        [*command, "--score", "python:deadly"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE
+        [*command, "--score", "python:deadly"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder / "site")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
+    assert (folder / "site" / "died").exists()
     body = json.loads(ended.stdout)
     assert [one["status"] for one in body["results"]] == ["success"] * 3, ended.stderr
     assert [one["score_deadly"] for one in body["results"]] == [1, 1, None]

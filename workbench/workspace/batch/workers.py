@@ -7,6 +7,7 @@ import asyncio
 import gc
 import json
 import os
+import pickle
 import signal
 import socket
 import struct
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct(">I")
 _LAST_SECONDS = 10.0
 """Seconds that a process may take to end after the order."""
+_STARTS = 3
+"""Processes that are started in the place of a lost one, until one takes its job."""
 _COLLECTED = 20_000
 """Objects after which a worker looks for those that only refer to each other. At Python's 700 that took a twentieth of
 a row, which leaves few of them."""
@@ -107,15 +110,19 @@ class WorkerProcesses:
     def _start(self, *, forked: bool) -> Worker:
         ours, theirs = socket.socketpair()
         process: BaseProcess
+        job = b""
         if forked:
             inherited = [ours, *(worker.socket for worker in self._workers)]
             process = ForkProcess(target=_forked, args=(theirs, self._setup, inherited, self._at_fork))
         else:
-            process = fork_server(__name__).Process(target=_started, args=(theirs, self._setup, dict(os.environ)))
-        with deaf_to_interrupts():
+            # Python hands over arguments by a pipe, to which it writes until all is read or its reader is gone: a
+            # process that ends before that breaks the command, or holds it for ever. So the job takes our socket.
+            process = fork_server(__name__).Process(target=_started, args=(theirs,))
+            job = _framed(pickle.dumps((dict(os.environ), self._setup)))
+        with deaf_to_interrupts(), suppress(BrokenPipeError, EOFError):  # It has ended: its socket says so.
             process.start()
         theirs.close()
-        return Worker(process, ours, self._ledger)
+        return Worker(process, ours, self._ledger, job)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Sequence[Worker]]:
@@ -132,10 +139,14 @@ class WorkerProcesses:
         self._connected.append(worker)
 
     async def another(self) -> Worker:
-        """One more, in the place of one that was lost."""
-        worker = await asyncio.to_thread(self._start, forked=False)
-        self._workers.append(worker)
-        await self._connect(worker)
+        """One more, in the place of one that was lost. One that ends before it has taken its job, which is the fault of
+        no cell, is started again."""
+        for _ in range(_STARTS):
+            worker = await asyncio.to_thread(self._start, forked=False)
+            self._workers.append(worker)
+            await self._connect(worker)
+            if await worker.is_ready():
+                break
         return worker
 
     def has(self, worker: object) -> bool:
@@ -146,14 +157,17 @@ class WorkerProcesses:
 class Worker:
     """A worker process, as the command sees it."""
 
-    def __init__(self, process: BaseProcess, ours: socket.socket, ledger: Ledger) -> None:
+    def __init__(self, process: BaseProcess, ours: socket.socket, ledger: Ledger, job: bytes) -> None:
+        """``job`` is what it is sent first; empty for a fork, which has it."""
         self.socket = ours
         self.lost = ""
         """How it ended, once it did so by itself."""
-        self._process, self._ledger = process, ledger
+        self._process, self._ledger, self._job = process, ledger, job
         self._ended: dict[int, asyncio.Future[None]] = {}
         """The futures that wait for a cell, by its number."""
         self._count = 0
+        self._ready = asyncio.Event()
+        """Set when it has its job, or is lost."""
         self._finished = asyncio.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -166,7 +180,14 @@ class Worker:
     async def connect(self) -> None:
         """Begin to listen."""
         reader, self._writer = await asyncio.open_connection(sock=self.socket)
+        self._writer.write(self._job)
+        self._job = b""
         self._reading = asyncio.ensure_future(self._read(reader))
+
+    async def is_ready(self) -> bool:
+        """Returns whether it took its job, once that is known."""
+        await self._ready.wait()
+        return not self.lost
 
     async def run(self, task: CellTask) -> None:
         """Have a cell run. Raises WorkerLost, StoreError, WorkerFault."""
@@ -204,6 +225,8 @@ class Worker:
 
     def end(self) -> None:
         """Wait for the process."""
+        if self._process.pid is None:
+            return  # It never started.
         self._process.join(_LAST_SECONDS)
         if self._process.is_alive():
             self._process.kill()
@@ -225,10 +248,12 @@ class Worker:
             for waiting in list(self._ended.values()):
                 if not waiting.done():
                     waiting.set_exception(fault)
+            self._ready.set()
             raise
         if not self._finished.is_set():
             await self._gone()
         self._finished.set()
+        self._ready.set()
 
     def _take(self, message: Sequence[Any]) -> None:
         match message:
@@ -253,6 +278,8 @@ class Worker:
                         waiting.set_exception(_FAULTS.get(kind, WorkerFault)(text))
             case ["noted", notes]:
                 self._ledger.noted(notes)
+            case ["ready"]:
+                self._ready.set()
             case ["finished"]:
                 self._finished.set()
 
@@ -265,10 +292,13 @@ class Worker:
         self._send("afforded", number, refused)
 
     async def _gone(self) -> None:
-        await asyncio.to_thread(self._process.join, _LAST_SECONDS)
-        code = self._process.exitcode
-        how = "it does not answer any more" if code is None else exit_words(code)
-        self.lost = f"process {self.pid} of the batch ended ({how})"
+        if self._process.pid is None:
+            self.lost = "a process of the batch ended before it began"
+        else:
+            await asyncio.to_thread(self._process.join, _LAST_SECONDS)
+            code = self._process.exitcode
+            how = "it does not answer any more" if code is None else exit_words(code)
+            self.lost = f"process {self.pid} of the batch ended ({how})"
         for waiting in list(self._ended.values()):
             if not waiting.done():
                 waiting.set_exception(WorkerLost(self.lost))
@@ -279,15 +309,22 @@ _FAULTS: Mapping[str, type[Exception]] = {"store": StoreError}
 
 def _packed(message: Sequence[Any]) -> bytes:
     """ASCII, so that every text passes: half of a surrogate pair, say."""
-    body = json.dumps(message, separators=(",", ":"), default=str).encode("ascii")
+    return _framed(json.dumps(message, separators=(",", ":"), default=str).encode("ascii"))
+
+
+def _framed(body: bytes) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
 async def _received(reader: asyncio.StreamReader) -> list[Any]:
     """Raises IncompleteReadError where the other side is gone, OSError."""
+    message: list[Any] = json.loads(await _frame(reader))
+    return message
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
     size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
-    body: list[Any] = json.loads(await reader.readexactly(size))
-    return body
+    return await reader.readexactly(size)
 
 
 # -- in the worker process ---------------------------------------------------------------------------------------------
@@ -304,14 +341,12 @@ def _forked(
     _work(theirs, setup)
 
 
-def _started(theirs: socket.socket, setup: WorkSetup, environ: Mapping[str, str]) -> None:
-    """All of a worker process that is a fork of the server, whose environment is that of its start."""
-    os.environ.clear()
-    os.environ.update(environ)
-    _work(theirs, setup)
+def _started(theirs: socket.socket) -> None:
+    """All of a worker process that is a fork of the server."""
+    _work(theirs, None)
 
 
-def _work(theirs: socket.socket, setup: WorkSetup) -> None:
+def _work(theirs: socket.socket, setup: WorkSetup | None) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # Of the terminal: the command that began this says when to stop.
         signal.signal(number, lambda *_: None)  # Not SIG_IGN, which the commands of tools would inherit.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -319,13 +354,22 @@ def _work(theirs: socket.socket, setup: WorkSetup) -> None:
     asyncio.run(_serve(theirs, setup))
 
 
-async def _serve(theirs: socket.socket, setup: WorkSetup) -> None:
+async def _serve(theirs: socket.socket, setup: WorkSetup | None) -> None:
+    """``setup``: None where it comes over the socket, with the environment: that of the server is of its start."""
     reader, writer = await asyncio.open_connection(sock=theirs)
+    if setup is None:
+        try:
+            environ, setup = pickle.loads(await _frame(reader))
+        except (asyncio.IncompleteReadError, OSError):
+            os._exit(1)  # The command was killed.
+        os.environ.clear()
+        os.environ.update(environ)
     project = Project(setup.root, setup.settings, setup.env, setup.folders)
     # What is written down outlives this process, which code of the user's may end in the same step of the event loop.
     link = _Link(writer, at_once=any(one.kind in ("python", "validator") for one in setup.batch.plan.scorers))
     cells = Cells(project, setup.batch, link, model=setup.model, budgeted=setup.budgeted, rerun_tools=setup.rerun_tools)
     running: set[asyncio.Task[None]] = set()
+    link.send("ready")
     async with cells.opened():
         while True:
             try:
