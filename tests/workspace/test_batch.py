@@ -571,6 +571,23 @@ def test_ctrl_c_begins_no_further_row_and_takes_the_answers_on_their_way(folder:
         assert len(provider.requests) == 6
 
 
+def test_a_query_keeps_its_rows_so_runs_of_the_batch_never_become_rows_of_it(folder: Path) -> None:
+    batch()
+    asked = ("batch", "flow.yaml", "--json", "-q", "--processes", "1", "--sql", "SELECT output AS review FROM runs")
+    store = Project.at(folder).store
+
+    def rows(*options: str) -> int:
+        ended = run_cli(*asked, *options)
+        assert ended.code == 0, ended.err
+        return len(ended.json["results"])
+
+    assert (rows(), len(store.run_ids())) == (3, 6)
+    assert (rows("--score", "regex:bad"), len(store.run_ids())) == (3, 6)
+    assert "batch takes the 3 rows that it had" in run_cli(*(one for one in asked if one != "-q")).err
+    assert (rows("--limit", "2"), len(store.run_ids())) == (2, 6)
+    assert (rows("--name", "other", "--limit", "4"), len(store.run_ids())) == (4, 10)
+
+
 def test_each_scorer_that_gives_no_score_says_why(folder: Path) -> None:
     ended = run_cli(
         "batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--score", "exact:title", "--score", "b=exact:place"

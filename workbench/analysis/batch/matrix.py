@@ -46,6 +46,8 @@ class Plan(Struct, frozen=True):
     """Row (its place in ``rows``), variant and repetition of each cell, by key."""
     repeat: int = 1
     scorers: tuple[Scorer, ...] = ()
+    asked: int | None = None
+    """The most rows that a query was asked for, 0 for all; None for a file, and in plans of before this was kept."""
 
     def to_json(self) -> dict[str, Any]:
         return dict(to_builtins(self))

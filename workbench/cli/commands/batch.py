@@ -27,8 +27,8 @@ from workbench.views.batch import BatchView
 from workbench.views.numbers import plural
 from workbench.workspace.batch.inputs import InputsError, Records, changed_since, query_inputs, read_inputs
 from workbench.workspace.batch.judging import NeedsTrust
-from workbench.workspace.batch.planning import BatchError, BatchRequest, CannotRun, prepared
-from workbench.workspace.batch.results import stored_matrix
+from workbench.workspace.batch.planning import BatchError, BatchRequest, CannotRun, batch_name, prepared
+from workbench.workspace.batch.results import kept_rows, stored_matrix
 from workbench.workspace.batch.running import BatchLimits, BatchProgress, BatchRun, redacted
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.offline_replies import require_fitting
@@ -154,13 +154,22 @@ def command(
     for one in outputs:
         require_results_file(one)
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    records = _records(project, inputs, sql, limit)
     source = (
         project.shown(inputs) if inputs is not None else f"sql {hashlib.sha256((sql or '').encode()).hexdigest()[:8]}"
     )
     request = BatchRequest(
-        (file, *others), source, settings, strategies, scorers, model or "", sandbox or "", repeat, name
+        (file, *others),
+        source,
+        settings,
+        strategies,
+        scorers,
+        model or "",
+        sandbox or "",
+        repeat,
+        name,
+        None if sql is None else limit or 0,
     )
+    records = _records(project, request, inputs, sql, limit, quiet=quiet)
     try:
         batch = prepared(project, request, records)
     except CannotRun as fault:
@@ -210,12 +219,20 @@ def command(
     ctx.exit(Exit.OK if set(counts) <= {"success"} else Exit.FAILED)
 
 
-def _records(project: Project, inputs: Path | None, sql: str | None, limit: int | None) -> Records:
+def _records(
+    project: Project, request: BatchRequest, inputs: Path | None, sql: str | None, limit: int | None, *, quiet: bool
+) -> Records:
     try:
         if inputs is not None:
             return read_inputs(inputs, project.shown(inputs), limit)
         assert sql is not None
-        return query_inputs(project.store, sql, limit)
+        kept = kept_rows(project.store, batch_name(project, request), request.source, limit or 0)
+        if kept is None:
+            return query_inputs(project.store, sql, limit)
+        if not quiet:
+            had = plural(len(kept.found), "row")
+            talk(f"the batch takes the {had} that it had of this query: another --name asks it anew", "dim")
+        return kept
     except InputsError as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     except (BadSql, DatabaseError) as error:

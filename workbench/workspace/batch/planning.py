@@ -59,6 +59,8 @@ class BatchRequest(Struct, frozen=True):
     sandbox: str = ""
     repeat: int = 1
     name: str = ""
+    asked: int | None = None
+    """The most rows that a query is asked for, 0 for all; None for a file."""
 
 
 class VariantSetup(Struct, frozen=True):
@@ -132,8 +134,8 @@ def prepared(project: Project, request: BatchRequest, records: Records) -> Prepa
     labels = tuple(
         PlannedVariant(one.variant.label, one.variant.cascade, one.choice.label, one.options.strategy) for one in setups
     )
-    name = request.name or _name(request, opened)
-    plan = Plan(name, request.source, rows, labels, cells, request.repeat, scorers)
+    name = batch_name(project, request)
+    plan = Plan(name, request.source, rows, labels, cells, request.repeat, scorers, request.asked)
     return PreparedBatch(plan, setups, request.sandbox)
 
 
@@ -218,9 +220,11 @@ def _named_apart(scorers: Sequence[Scorer]) -> tuple[Scorer, ...]:
     return tuple(named.values())
 
 
-def _name(request: BatchRequest, opened: Mapping[str, OpenedCascade]) -> str:
-    """The same for the same cascades and inputs, so that the same command finds its batch again, and one that adds a
-    variant or a scorer finds what it has in common with it."""
-    body = "\n".join([*opened, request.source])
-    stem = "".join(c if c.isalnum() or c in "_-" else "-" for c in next(iter(opened.values())).file.stem if c.isascii())
+def batch_name(project: Project, request: BatchRequest) -> str:
+    """Returns the name of a batch: the same for the same cascades and inputs, so that the same command finds its batch
+    again, and one that adds a variant or a scorer finds what it has in common with it."""
+    if request.name:
+        return request.name
+    body = "\n".join([*dict.fromkeys(map(project.shown, request.cascades)), request.source])
+    stem = "".join(c if c.isalnum() or c in "_-" else "-" for c in request.cascades[0].stem if c.isascii())
     return f"{stem.strip('-_')[:60] or 'batch'}-{hashlib.sha256(body.encode('utf-8', 'replace')).hexdigest()[:6]}"

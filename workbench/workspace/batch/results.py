@@ -18,7 +18,8 @@ from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, folded
 from workbench.analysis.batch.scoring import Score
 from workbench.files import replacing, write_whole
 from workbench.store.batches import BatchFolder
-from workbench.store.faults import StoreError
+from workbench.store.faults import StoreError, UnknownRun
+from workbench.workspace.batch.inputs import Records
 
 if TYPE_CHECKING:
     from workbench.store.store import Store
@@ -75,6 +76,18 @@ def stored_matrix(store: Store, name: str, plan: Plan | None = None) -> Matrix:
     found = StoredBatch(store, name, plan).read(again=True)
     assert found is not None
     return found
+
+
+def kept_rows(store: Store, name: str, source: str, asked: int) -> Records | None:
+    """The rows that a stored batch has of the same query, the first ``asked`` (0: all); None where it has none, or was
+    asked for fewer. Asked anew, a query gives the runs of the batch itself, too."""
+    try:
+        plan = Plan.from_json(BatchFolder(store.root, name).plan())
+    except (StoreError, UnknownRun, ValidationError):
+        return None
+    if plan.source != source or plan.asked is None or (plan.asked and not 0 < asked <= plan.asked):
+        return None
+    return Records(tuple((row.where, row.columns) for row in plan.rows[: asked or None]))
 
 
 def _judged(store: Store, one: CellResult, names: Sequence[str]) -> CellResult:
