@@ -188,6 +188,12 @@ async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_pa
         await it.press("D")
         await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
         picker = it.app.screen
+        assert isinstance(picker, SidePicker)
+        usual = picker.a
+        await it.press("G")
+        await it.until(lambda: picker.a.spec == "" and picker.a.run == picker.b.run, "a run stands beside a strategy")
+        await it.press("g")
+        await it.until(lambda: picker.a == usual, "A does not come back")
         await it.press("w")
         await it.until(lambda: picker.query(LineInput), "nothing was asked")
         await it.type("this vs log_")

@@ -212,7 +212,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.a, self.b = a, b
             self._work_out()
 
-        self.app.push_screen(SidePicker(self._project, choices, self.a, self.b, chosen, above=self._compare_above))
+        picker = SidePicker(self._project, choices, self.a, self.b, chosen, above=self._compare_above, is_settled=True)
+        self.app.push_screen(picker)
 
     def action_swap(self) -> None:
         """A becomes B, and B becomes A."""

@@ -51,14 +51,18 @@ class SidePicker(ListSheet):
         chosen: Callable[[ComparedRun, ComparedRun], object],
         changes: Callable[[], object] | None = None,
         above: Callable[[ComparedRun, ComparedRun], object] | None = None,
+        *,
+        is_settled: bool = False,
     ) -> None:
         """``chosen`` is called with both sides once B is taken, and ``above`` once B is taken from a sweep, which stays
         open below; without it ``chosen`` is called for both. ``changes`` shows what was changed in the file: a row
-        of its own, with the cursor on it."""
+        of its own, with the cursor on it. Another run is compared with the run that is shown until a person chooses A;
+        ``is_settled``: one has."""
         self._choices = (*((FILE_CHANGES,) if changes is not None else ()), *choices)
         super().__init__(SideRows(self._choices, a, b))
         self._project, self._chosen, self._changes, self._above = project, chosen, changes, above or chosen
         self.a, self.b = a, b
+        self._is_settled, self._usual = is_settled, a
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -80,14 +84,26 @@ class SidePicker(ListSheet):
         at = self.view.cursor
         return self._choices[at] if 0 <= at < len(self._choices) else None
 
+    @on(RowView.Chosen, "#sheet")
+    def _row_chosen(self) -> None:
+        """Beside a run, A is the run that is shown; beside a strategy, what it was."""
+        one = self._at()
+        if one is None or self._is_settled:
+            return
+        shown = next((each.side for each in self._choices if each.kind == "record"), self._usual)
+        if (a := shown if one.kind == "run" else self._usual) != self.a:
+            self._mark(a, self.b)
+
     def action_first(self) -> None:
         """Make the row side A; what was A becomes B where the row was B."""
         one = self._at()
         if one is not None and one.kind != "changes":
+            self._is_settled = True
             self._mark(one.side, self.a if one.side == self.b else self.b)
 
     def action_swap(self) -> None:
         """A becomes B, and B becomes A."""
+        self._is_settled = True
         self._mark(self.b, self.a)
 
     def _mark(self, a: ComparedRun, b: ComparedRun) -> None:
