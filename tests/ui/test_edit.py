@@ -225,6 +225,9 @@ async def test_model_and_parameters_are_chosen_from_a_list_with_prices(tmp_path:
         await it.until(lambda: "'temperature'" in it.text(), "the objection is not seen")
         assert it.app.screen is form
         form.area.load_text('{"temperature": 0}')
+        await it.pilot.click(offset=(1, 1))
+        await it.until(lambda: "Not closed" in it.text(), "a click beside it says nothing")
+        assert it.app.screen is form, "a click beside it drops what was typed"
         form.area.focus()
         await it.press("tab", "enter")
         await it.until(lambda: it.app.screen is screen)

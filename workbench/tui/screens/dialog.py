@@ -20,7 +20,7 @@ from workbench.tui.bindings import bindings
 from workbench.tui.contracts import Services, services_of
 from workbench.tui.text import plain, styled
 from workbench.tui.widgets.line import Footer, SpanLine
-from workbench.views.keys import hints, not_typed
+from workbench.views.keys import hints, not_typed, told
 
 if TYPE_CHECKING:
     from workbench.engine.journal.event import Event
@@ -49,6 +49,8 @@ class Dialog(ModalScreen[Result]):
     """The answer of Ctrl+C."""
     question: Event | None = None
     """The question of the run that it answers, if it answers one."""
+    keeps_entries: ClassVar[bool] = False
+    """Whether what was typed is there again when it is opened anew."""
 
     foot: Footer
     """The last line: over that of the screen below, whose keys do not work now."""
@@ -72,8 +74,14 @@ class Dialog(ModalScreen[Result]):
         yield self.foot
 
     def on_mount(self) -> None:
+        self._begun_with = self._entries()
         self._offer_help()
         self.show_notices()
+
+    def _entries(self) -> list[str]:
+        """What stands in its lines and texts."""
+        entries = self.query("Input, TextArea").results(Input | TextArea)
+        return [entry.value if isinstance(entry, Input) else entry.text for entry in entries]
 
     def on_descendant_focus(self) -> None:
         self._offer_help()
@@ -141,7 +149,12 @@ class Dialog(ModalScreen[Result]):
             self.focus_next(Button) if step > 0 else self.focus_previous(Button)
 
     def on_click(self, event: events.Click) -> None:
-        if event.widget is self:
+        """Beside the box it closes, unless that would lose what was typed."""
+        if event.widget is not self:
+            return
+        if not self.keeps_entries and self._entries() != self._begun_with:
+            self.services.say(told("Not closed: what you typed would be lost. {dialog.close} closes it."), "warning")
+        else:
             self.dismiss(None)
 
 

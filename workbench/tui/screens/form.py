@@ -58,6 +58,7 @@ class FormDialog(Dialog[str]):
     """Shows a ``human_asked`` event that has a form. Gives the answer as JSON; escape leaves the run waiting."""
 
     CSS_PATH: ClassVar[Any] = ["dialog.tcss", "form.tcss"]
+    keeps_entries: ClassVar[bool] = True
     PALETTE: ClassVar[tuple[str, ...]] = ("form", "choices", "dialog")
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")
     OFFERED: ClassVar[tuple[str, ...]] = ("form.send", "form.next", "choices.choose", "dialog.close")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import events, on
 from textual.await_complete import AwaitComplete
@@ -24,6 +25,8 @@ LONGEST = 8000
 
 class QuestionDialog(Dialog[str]):
     """Shows a ``human_asked`` event. Gives the answer as text; escape leaves the run waiting."""
+
+    keeps_entries: ClassVar[bool] = True
 
     def __init__(self, question: Event, written: str = "") -> None:
         """``written``: what was typed into it before."""
