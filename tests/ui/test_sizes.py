@@ -10,6 +10,7 @@ import pytest
 
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.support import triage_story
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.too_small import TooSmall
 
 SIZES = [(1, 1), (200, 2), (39, 12), (40, 11), (40, 12), (41, 13), (79, 24), (100, 32), (160, 20), (240, 70)]
@@ -66,6 +67,10 @@ async def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tm
         assert "━ Log" in it.text()
         await it.press("tab")
         assert "━ Cascade" in it.text()
+        dialog = ChoiceDialog("Run again?", "It ended.", [("a", "", "Resume this run, and pause before its next call")])
+        await it.app.push_screen(dialog)
+        await it.pilot.resize_terminal(40, 12)
+        await it.until(lambda: "its next call" in screen_text(it.app), "the end of an answer is cut")
 
 
 async def test_a_wide_terminal_puts_the_file_beside_the_card_and_a_masked_message_beside_its_full_text(
