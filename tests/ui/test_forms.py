@@ -411,3 +411,17 @@ async def test_the_rows_of_a_table_stay_one_line_each_where_there_is_little_room
         assert [len(row.rstrip(" │").split("  ")) > 1 for row in rows] == [True, True]
         assert "write" in rows[0]
         assert "open" in rows[0], "every column has some room"
+
+
+async def test_a_form_that_is_higher_than_the_terminal_begins_at_its_beginning(tmp_path: Path) -> None:
+    """Also where its first answer is below the edge, and when the terminal changes before a key is pressed."""
+    options = ["online", "later"]
+    verdict = {"type": "select", "id": "verdict", "label": "Your verdict", "options": options}
+    rating = {"type": "rating", "id": "sure", "label": "How sure are you?", "max": 5}
+    context = "\n".join(f"fact {n}" for n in range(4))
+    async with asked(tmp_path, {"sections": [verdict, rating]}, size=(80, 12), context=context) as it:
+        for size in ((80, 12), (80, 14), (78, 13)):
+            await it.pilot.resize_terminal(*size)
+            await it.until(lambda: "fact 0" in screen_text(it.app), "its beginning is above the edge")
+        await it.press("down")
+        await it.until(lambda: "later" in screen_text(it.app), "the cursor is not in view")

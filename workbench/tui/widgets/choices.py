@@ -83,6 +83,7 @@ class Choices(OptionList):
         self._offered = tuple(offered)
         self._multiple = multiple
         self._in_view: int | None = None
+        self._has_moved = False
         """The option of the last cursor: the first one shows no more of a form than its beginning."""
         self.chosen = [value for value, _ in offered if value in chosen]
         super().__init__(*(Option(self._prompt(at)) for at in range(len(self._offered))), markup=False, **options)
@@ -133,9 +134,11 @@ class Choices(OptionList):
 
     def scroll_to_highlight(self, top: bool = False) -> None:
         """Keep the cursor in view, also in a form that is higher than the terminal: the list is as high as its
-        options, so that what is around it scrolls."""
+        options, so that what is around it scrolls. Until the cursor moves, a form shows its beginning, also when it is
+        laid out again."""
         super().scroll_to_highlight(top)
-        if self._in_view is not None:
+        self._has_moved = self._has_moved or self._in_view not in (None, self.highlighted)
+        if self._has_moved:
             self.call_after_refresh(self._scroll_around)
         self._in_view = self.highlighted
 
