@@ -139,6 +139,7 @@ async def test_keys_and_the_mouse_go_from_node_to_node_of_the_drawing(tmp_path: 
         await it.pilot.resize_terminal(60, 40)
         await it.until(lambda: sheet.flow_pane.drawing is not None and sheet.flow_pane.drawing.layout.width <= 58)
         drawing = sheet.flow_pane.drawing
+        assert drawing is not None
         assert drawing.selected == "fan"
         await it.press("down")
         first = drawing.selected
