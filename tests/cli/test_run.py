@@ -448,7 +448,20 @@ def test_a_program_can_ask_the_stored_runs(cli: Cli) -> None:
     with workbench.index_of() as index:
         assert len(index.get_session_messages("a")) == len(rows)
     assert {row["phase_name"] for row in workbench.get_cascade_costs("greet").dicts()} == {"look", "answer"}
+    table = workbench.query_unified("role = 'assistant' AND node_type = 'agent' ORDER BY seq")
+    assert [(i, row["phase_name"], bool(json.loads(row["full_request_json"]))) for i, row in table.iterrows()] == [
+        *((i, "look", True) for i in range(3)),
+        (3, "answer", True),
+    ]
+    table.to_json("rows.jsonl", orient="records", lines=True)
+    written = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert written == json.loads(table.to_json() or "") == list(table.dicts())
     assert len(workbench.get_context("a", "look/1/1/2/1")) > 0
+    assert workbench.get_context("a", "look:2").rows == workbench.get_context("a", "look/1/1/2/1").rows
+    assert workbench.get_context("a", "look#1:2").rows == workbench.get_context("a", "look/1/1/2/1").rows
+    for wrong, message in (("look:9", "has no call 'look:9'"), ("look", "is not a place")):
+        with pytest.raises(ValueError, match=message):
+            workbench.get_context("a", wrong)
     message = next(row["message_id"] for row in rows if row["node_type"] == "agent")
     assert "Read notes.txt for Ada" in workbench.get_request(message)
     assert any("Hello" in str(row) for row in workbench.search_text("hello, ada").dicts())

@@ -80,10 +80,11 @@ def get_soundings_analysis(session_id: str, phase: str, *, folder: Folder = None
 
 
 def get_context(session_id: str, place: str | Place, *, folder: Folder = None) -> ResultTable:
-    """Returns the changes in the context of one call. ``place`` is ``phase/visit/attempt/turn/call``, each counted from
-    1, with ``branch:`` of a candidate before it. Raises ValueError for a text that is not a place."""
+    """Returns the changes in the context of one call. ``place`` names it as ``workbench context --at`` does:
+    ``phase:turn`` (latest visit, last attempt), ``phase#2:turn``, or ``phase/visit/attempt/turn/call``, each counted
+    from 1; of a candidate with ``s0/`` before it. Raises ValueError for a call that is not there."""
     with index_of(folder) as index:
-        return index.get_context(session_id, Place.parse(place) if isinstance(place, str) else place)
+        return index.get_context(session_id, index.place_named(session_id, place) if isinstance(place, str) else place)
 
 
 def get_request(message_id: str, *, folder: Folder = None) -> str:

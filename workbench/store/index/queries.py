@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from workbench.context.place import Place
+from workbench.context.place import Place, visit_named
 from workbench.store.faults import StoreError
 from workbench.store.index.database import READS, marked
 from workbench.store.index.row_values import json_text
@@ -327,6 +327,30 @@ class Queries:
           AND phase_name = {phase:String} AND visit = {visit:UInt16} AND attempt_number = {attempt:UInt16}
           AND turn_number = {turn:UInt16} AND call = {call:UInt16}"""
         return self._engine.reader.query(sql, {"session": session_id, **place._asdict()})
+
+    def place_named(self, session_id: str, name: str) -> Place:
+        """The call that ``[branch/]phase[#visit]:turn`` names, as the command line does: of the latest visit if none is
+        named, of the last attempt, the first call of the turn. Also a place in full. Raises ValueError for a text that
+        is neither, and for a call that the session does not have.
+        """
+        named, colon, turn = name.rpartition(":")
+        if not (colon and turn.isdecimal()):
+            return Place.parse(name)
+        sql = """SELECT DISTINCT branch, phase_name, visit, attempt_number, call FROM contexts
+          WHERE session_id = {session:String} AND turn_number = {turn:UInt32} ORDER BY visit, attempt_number, call"""
+        found = self._engine.reader.query(sql, {"session": session_id, "turn": int(turn)}).rows
+        branch, phase, visit = visit_named(named, {row[1] for row in found})
+        calls = [row for row in found if row[1] == phase and visit in (0, row[2]) and branch in ("", row[0])]
+        if not branch and any(row[0] == "" for row in calls):
+            calls = [row for row in calls if row[0] == ""]
+        branches = sorted({row[0] for row in calls})
+        if len(branches) > 1:
+            listed = ", ".join(f"{one}/{named}:{turn}" for one in branches[:5])
+            raise ValueError(f"{name!r} is a call of several candidates: {listed}")
+        if not calls:
+            raise ValueError(f"the session {session_id!r} has no call {name!r}")
+        last = calls[-1][2:4]
+        return Place(branches[0], phase, *last, int(turn), min(row[4] for row in calls if row[2:4] == last))
 
     def get_request(self, message_id: str) -> str:
         """The whole request of an answer as JSON text. Raises StoreError if there is none."""

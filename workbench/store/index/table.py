@@ -155,6 +155,22 @@ class ResultTable(Struct, frozen=True):
 
         return pandas.DataFrame(list(self.rows), columns=list(self.names))
 
+    def iterrows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows by column name, each with its number from 0, as a data frame gives them."""
+        return enumerate(self.dicts())
+
+    def to_json(self, path: str | Path | None = None, *, orient: str = "records", lines: bool = False) -> str | None:
+        """An array with an object per row, or with ``lines`` one object per line; written to ``path``, or returned.
+        Raises ValueError for another ``orient``, which only the data frame of ``to_pandas`` knows."""
+        if orient != "records":
+            raise ValueError(f"orient {orient!r} is one of to_pandas().to_json(); a table writes 'records'")
+        rows = [json.dumps(row, ensure_ascii=False) for row in self.dicts()]
+        text = "".join(f"{row}\n" for row in rows) if lines else f"[{', '.join(rows)}]"
+        if path is None:
+            return text
+        Path(path).write_text(text, encoding="utf-8")
+        return None
+
     def one(self) -> Any:
         """The value of an answer of one row and one column. Raises ValueError for any other shape."""
         if len(self.rows) != 1 or len(self.columns) != 1:
