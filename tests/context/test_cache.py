@@ -331,3 +331,16 @@ def test_a_marked_prefix_may_be_cached_by_another_run() -> None:
     assert first.cost is not None
     assert first.cost_low < 0.2 * first.cost
     assert first.cost_high == pytest.approx(first.cost)
+
+
+def test_writes_that_no_answer_ever_states_are_on_no_bill() -> None:
+    """Gateways that name only what was read: tokens of later reads were written, and no answer says so."""
+    made, cache = marked(7, ["last"]), PrefixCache()
+    written = []
+    for number, cached in enumerate((0, 1_500, 2_000, 2_500)):
+        written.append(cache.forecast(made[number + 2], OPT_IN, number).written > 0)
+        cache.sent(made[number + 2], number)
+        cache.answered(made[number + 2], cached, 0)
+    assert written == [True, True, False, False]
+    cache.answered(made[5], 2_500, 400)
+    assert cache.forecast(made[6], OPT_IN, 9.0).written > 0, "one that is stated counts"

@@ -185,6 +185,11 @@ class PrefixCache:
         self._hits = 0
         self._misses = _MISSES if never else 0
         """In a row, the latest."""
+        self._read: int | None = None
+        """Cached tokens that the last answer stated, if it stated no written ones."""
+        self._unwritten = False
+        """Whether the answers state that more and more is read from the cache, and never that anything was written:
+        then no bill of this provider has writes."""
         self._cold = False
         """Whether no other run had sent more of the last request: then none has sent what goes on from it."""
 
@@ -223,6 +228,8 @@ class PrefixCache:
         self._stated, self._writes = self._stated or bool(cached or written), self._writes or bool(written)
         if cached is None:
             return
+        self._unwritten = not written and (self._unwritten or (self._read is not None and cached > self._read))
+        self._read = None if written else cached
         self._cold = cached <= (self._offered or 0)
         if self._offered and not cached:
             self._misses, self._hits = self._misses + 1, 0
@@ -240,7 +247,7 @@ class PrefixCache:
 
     def keeps(self, rule: CacheRule, forecast: Forecast) -> bool:
         """Returns whether the provider is expected to keep a request, of which this is the forecast, for later ones."""
-        marked = not rule.opt_in or forecast.cached + forecast.written > 0
+        marked = not rule.opt_in or self._unwritten or forecast.cached + forecast.written > 0
         return rule.provider != "none" and self._misses < _MISSES and marked
 
     def rule(self, price: Price) -> CacheRule:
@@ -276,7 +283,7 @@ class PrefixCache:
             if not rule.opt_in:
                 until = expected.prefix(len(assembly.request.messages))
             kept = min(until, expected.tokens) if until >= rule.minimum else 0
-            written = max(kept - cached, 0)
+            written = 0 if self._unwritten else max(kept - cached, 0)
         hour = bool(marks) and (marks[-1].seconds if given is None else given) > FIVE_MINUTES
         cold, least = self._cold and shared > 0, max(rule.minimum if rule.seen is None else rule.seen, 1)
         if not rule.opt_in and rule.provider != "none":
