@@ -42,6 +42,10 @@ def test_every_format_can_be_imported_shown_and_compared(folder: Path) -> None:
         assert f"imported from {run['format']}" in shown.out
     said = run_cli("context", ended.json[0]["session_id"], "--plain").err
     assert f"{ended.json[0]['session_id']}: imported, success" in said
+    listed = next(run["session_id"] for run in ended.json if run["format"] == "openai")
+    for call in run_cli("context", listed, "--json").json:
+        assert "messages, not requests" in call["unstated"]
+        assert "exact" not in {entry["grade"] for entry in call["entries"]}
     diff = run_cli("diff", ended.json[0]["session_id"], "--strategies", "file", "slide(turns=1)")
     assert diff.code == 0, diff.err
 

@@ -51,7 +51,7 @@ class CallView(View):
         for index, entry in enumerate(call.entries):
             rows += [
                 _row(index, entry, call, index in cached, self.filed),
-                *(_part(part, entry) for part in entry.parts),
+                *(_part(part, call.grade_of(entry)) for part in entry.parts),
             ]
             # What was sent stands below all that it was made of.
             texts += [*("" for _ in entry.parts), sent[index]]
@@ -138,6 +138,7 @@ def _row(index: int, entry: Entry, call: CallState, cached: bool, filed: bool) -
     )
     calls = [c.name for c in entry.item.message.tool_calls]
     why = f"calls {', '.join(calls)}" if calls and not changed else explain(entry, call.place)
+    grade = call.grade_of(entry)
     glyphs, words = ([SIGNS[ACTION_SIGN[entry.action]].glyph], [str(entry.action)]) if changed else ([], [])
     if entry.item.is_error:
         glyphs.append(SIGNS["error result"].glyph)
@@ -149,14 +150,14 @@ def _row(index: int, entry: Entry, call: CallState, cached: bool, filed: bool) -
         Cell("".join(glyphs), token, " ".join(words)),
         Cell(why, token or "dim"),
         Cell(f":{entry.rule.line}" if filed and entry.rule.line else "", "dim"),
-        Cell(count(entry.tokens_full, entry.grade), "dim" if entry.sent is None else ""),
-        Cell(UNKNOWN if entry.sent is None else count(entry.tokens_sent, entry.grade), token),
+        Cell(count(entry.tokens_full, grade), "dim" if entry.sent is None else ""),
+        Cell(UNKNOWN if entry.sent is None else count(entry.tokens_sent, grade), token),
         Cell(SIGNS["cached"].glyph if cached else "", "cached", "yes" if cached else ""),
     ]
 
 
-def _part(part: MessagePart, entry: Entry) -> list[Piece]:
-    """Returns a part that a message was put together from."""
+def _part(part: MessagePart, grade: Grade) -> list[Piece]:
+    """Returns a part that a message was put together from. ``grade``: of the message."""
     gone = part.action is Action.DROPPED
     token = "faint" if gone else "dim"
     changed = part.action is not Action.KEPT
@@ -168,8 +169,8 @@ def _part(part: MessagePart, entry: Entry) -> list[Piece]:
         Cell(sign, token, str(part.action)),
         Cell(clean_line(part.reason), token),
         "",
-        Cell(count(part.tokens_full, entry.grade), "dim"),
-        Cell(UNKNOWN if gone else count(part.tokens_sent, entry.grade), token),
+        Cell(count(part.tokens_full, grade), "dim"),
+        Cell(UNKNOWN if gone else count(part.tokens_sent, grade), token),
         "",
     ]
 
@@ -222,7 +223,7 @@ def _entry_json(index: int, entry: Entry, call: CallState, cached: bool, filed: 
         "line": (filed and entry.rule.line) or None,
         "tokens_full": entry.tokens_full,
         "tokens_sent": entry.tokens_sent,
-        "grade": str(entry.grade),
+        "grade": str(call.grade_of(entry)),
         "cached": cached,
         "is_error": entry.item.is_error,
         "redacted": entry.item.redacted,

@@ -312,7 +312,7 @@ class ContextRows(Rows):
             return self._entry_row(ref.index, width)
         if ref.kind == "part":
             one = call.entries[ref.index]
-            return entry.part_row(layout, one.parts[ref.until], one.grade)
+            return entry.part_row(layout, one.parts[ref.until], call.grade_of(one))
         if ref.kind == "note":
             return entry.note_row(layout, call.notes[ref.index])
         if ref.kind == "tools":
@@ -320,7 +320,7 @@ class ContextRows(Rows):
         if ref.kind == "overhead":
             return entry.overhead_row(layout, call, self.overhead)
         if ref.kind == "fold":
-            return entry.fold_row(layout, call.entries[ref.index : ref.until])
+            return entry.fold_row(layout, call, call.entries[ref.index : ref.until])
         if ref.kind == "break":
             return entry.break_row(layout, call.forecast.reason if call.forecast else "")
         if ref.kind == "failure":
@@ -385,6 +385,7 @@ class ContextRows(Rows):
             index,
             one,
             reason,
+            grade=self.call.grade_of(one),
             cached=index in self.cached,
             change=self.changes.get(index, ""),
             broken=broken,

@@ -45,11 +45,12 @@ def entry_row(
     entry: Entry,
     reason: str,
     *,
+    grade: Grade,
     cached: bool,
     change: str = "",
     broken: Sequence[BrokenInvariant] = (),
 ) -> Row:
-    """One entry. ``change`` is ``new`` or ``altered`` compared with the call before, or empty."""
+    """One entry. ``grade``: of its counts. ``change`` is ``new`` or ``altered`` compared with the call before, or empty."""
     base = "faint" if entry.sent is None else ""
     mark: list[Span] = [BLANK, sign(change) if change else BLANK] if columns.marked else []
     source = fit(source_words(entry, columns.source - 1), columns.source - 1) + " "
@@ -69,8 +70,8 @@ def entry_row(
         (fit(f":{entry.rule.line}" if entry.rule.line else "", columns.line, "right"), "faint"),
     ]
     same = entry.tokens_full == entry.tokens_sent
-    full: Span = (count(entry.tokens_full, entry.grade), base or ("faint" if same else "dim"))
-    went = UNKNOWN if entry.sent is None else count(entry.tokens_sent, entry.grade)
+    full: Span = (count(entry.tokens_full, grade), base or ("faint" if same else "dim"))
+    went = UNKNOWN if entry.sent is None else count(entry.tokens_sent, grade)
     tone = {"altered": "changed", "new": "added"}.get(change, "")
     return columns.row(left, full, (went, base or ("plain" if same else "masked")), tone=tone)
 
@@ -224,9 +225,9 @@ def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
     return columns.row(left, (full, "faint"), (sent, "plain"))
 
 
-def fold_row(columns: Columns, entries: Sequence[Entry]) -> Row:
+def fold_row(columns: Columns, call: CallState, entries: Sequence[Entry]) -> Row:
     """Dropped entries that are folded: how many, and how much."""
-    tokens = count(sum(entry.tokens_full for entry in entries), Grade.of_sum(entry.grade for entry in entries))
+    tokens = count(sum(entry.tokens_full for entry in entries), Grade.of_sum(map(call.grade_of, entries)))
     text = f"{columns.indent}· {len(entries):,} dropped, {tokens} tokens"
     hint = told("{view.dropped} unfolds")
     return Row(dropping([[(text, "faint")], [(hint, "faint")]], columns.width))

@@ -315,6 +315,11 @@ class CallState(Struct):
         predicted = self.forecast.cost if self.forecast is not None else None
         return CallCost(self.cost, self.cost_grade, predicted, self.recorded)
 
+    def grade_of(self, entry: Entry) -> Grade:
+        """How far the counts of an entry can be trusted: none is exact in a request that is not known whole, for its
+        message may have been sent in another form."""
+        return Grade.ESTIMATE if self.unstated and entry.grade is Grade.EXACT else entry.grade
+
     def put_far(self, texts: FarTexts, number: int) -> None:
         """Leave its messages to the disk; ``number``: of the call in its visit, from 0."""
         self._far, self._answer = (texts, number), None
