@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command import run_cli
 from workbench.engine.journal.usage import Usage
-from workbench.importers.conversation import Conversation, ImportedMessage
+from workbench.importers.conversation import Conversation, ImportedMessage, Unreadable
 from workbench.importers.reading import read_file
 
 ASK, PLAN, RESULT, ANSWER = "How many files are here?", "I look first.", "a.py b.py", "There are two."
@@ -614,3 +614,145 @@ def test_the_line_that_ends_what_claude_prints_tells_how_the_run_ended(ended: An
         {"type": "result", **ended, "total_cost_usd": 0.5},
     )
     assert (found.status, found.reason, found.stated.cost, found.notes) == (status, reason, 0.5, ())
+
+
+# -- Aider and CrewAI --------------------------------------------------------------------------------------------------
+
+LLM_HISTORY = f"""TO LLM 2026-03-01T10:00:00
+-------
+SYSTEM Be brief.
+SYSTEM -------
+SYSTEM·
+SYSTEM Always.
+-------
+USER {ASK}
+LLM RESPONSE 2026-03-01T10:00:02
+ASSISTANT {PLAN}
+TO LLM 2026-03-01T10:01:00
+-------
+SYSTEM type: text
+SYSTEM text: Be brief.
+-------
+
+Always.
+SYSTEM cache_control: {{'type': 'ephemeral'}}
+-------
+USER {ASK}
+-------
+ASSISTANT {PLAN}
+-------
+USER And now?
+LLM RESPONSE 2026-03-01T10:01:03
+ASSISTANT {ANSWER}
+ASSISTANT # Files
+TO LLM 2026-03-01T10:02:00
+-------
+USER Stop
+LLM RESPONSE 2026-03-01T10:02:01
+
+""".replace("·", " ")
+CHAT_HISTORY = f"""
+# aider chat started at 2026-03-01 10:00:00
+
+> aider --model gpt-4o --message one
+two··
+> Main model: openai/gpt-4o with diff edit format··
+
+#### /add a.py··
+
+#### {ASK}··
+
+{PLAN}
+
+# A heading
+
+> a quote
+
+> Tokens: 2.3k sent, 12 received. Cost: $0.0061 message, $0.0061 session.··
+> Applied edit to a.py··
+
+#### /ask and now?··
+#### please··
+
+{ANSWER}
+
+#### /clear··
+
+#### Hello··
+
+Hi.
+""".replace("·", " ")
+
+
+def test_aiders_history_of_its_requests_gives_each_context_as_it_was_sent() -> None:
+    (found,) = read_file(LLM_HISTORY.encode())
+    assert found.format.name == "session"
+    first, second = found.conversation.threads
+    system = "Be brief.\n-------\n\nAlways."
+    assert spoken(first.said) == [
+        *(("system", system), ("user", ASK), ("assistant", PLAN)),
+        *(("user", "And now?"), ("assistant", f"{ANSWER}\n# Files")),
+    ]
+    calls = [one.call for one in first.said if one.call is not None]
+    assert [(call.at[11:19], call.duration_s) for call in calls] == [("10:00:00", 2.0), ("10:01:00", 3.0)]
+    assert [call.marks and call.marks.at for call in calls] == [None, ("system",)]
+    assert second.said[-1].call is not None
+    assert second.said[-1].call.fault == "the history holds no text of an answer"
+
+
+def test_aiders_chat_is_what_was_said_and_its_commands_are_named() -> None:
+    (found,) = read_file(CHAT_HISTORY.encode())
+    first, second = found.conversation.threads
+    assert spoken(first.said) == [
+        *(("user", ASK), ("assistant", f"{PLAN}\n\n# A heading\n\n> a quote")),
+        *(("user", "and now?\nplease"), ("assistant", ANSWER)),
+    ]
+    assert spoken(second.said) == [("user", "Hello"), ("assistant", "Hi.")]
+    call = first.said[1].call
+    assert call is not None
+    assert (call.model, call.cost, call.cost_grade) == ("openai/gpt-4o", 0.0061, "estimate")
+    assert "files that it sends" in first.unstated
+    assert "a command of Aider" in str(found.conversation.remarks[0])
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_events_of_crewai_state_each_request_with_its_usage(trace: bool) -> None:
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASK}]
+    tools = [{"type": "function", "function": {"name": "ls", "parameters": {"type": "object", "properties": {}}}}]
+    usage = {"prompt_tokens": 40, "completion_tokens": 7, "total_tokens": 47}
+    wanted = [{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]
+    later = [*asked, {"role": "assistant", "content": "", "tool_calls": wanted}]
+    later += [{"role": "tool", "tool_call_id": "c1", "content": RESULT}]
+    events: list[dict[str, Any]] = [
+        {"type": "crew_kickoff_started", "timestamp": AT},
+        {"type": "llm_call_started", "timestamp": AT, "call_id": "1", "model": "gpt-4o", "messages": asked},
+        {"type": "llm_call_completed", "call_id": "1", "model": "gpt-4o", "response": wanted, "usage": usage},
+        {"type": "llm_call_started", "timestamp": AT, "call_id": "2", "model": "gpt-4o", "messages": later},
+        {"type": "llm_call_completed", "call_id": "2", "model": "gpt-4o", "response": ANSWER, "usage": usage},
+        {"type": "llm_call_started", "timestamp": AT, "call_id": "3", "model": "gpt-4o", "messages": "And now?"},
+        {"type": "llm_call_failed", "call_id": "3", "model": "gpt-4o", "error": "rate limit"},
+    ]
+    for event in events:
+        if event["type"] == "llm_call_started":
+            event["tools"] = tools
+    wrapped = [{"type": one.pop("type"), "timestamp": AT, "event_data": one} for one in json.loads(json.dumps(events))]
+    found = read({"batch_id": "b", "events": wrapped}) if trace else read(*events)
+    first, second = found.threads
+    assert spoken(first.said)[1:] == [("user", ASK), ("assistant", "ls"), ("tool", RESULT), ("assistant", ANSWER)]
+    assert [usage.input for usage in counts(found)] == [40, 40, None]
+    assert second.said[-1].call is not None
+    assert second.said[-1].call.fault == "rate limit"
+    assert [tool["function"]["name"] for tool in first.tools] == ["ls"]
+    assert any("crew_kickoff_started" in str(one) for one in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ([{"timestamp": AT, "task_name": "t", "agent": "a", "status": "completed", "output": "o"}], "CrewAI's tasks"),
+        ({"event": "launched", "properties": {}, "user_id": "u", "time": 1}, "Aider's log of its use"),
+    ],
+)
+def test_logs_without_messages_are_refused_by_name(body: Any, words: str) -> None:
+    with pytest.raises(Unreadable, match=words):
+        list(read_file(json.dumps(body).encode()))

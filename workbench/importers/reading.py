@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from workbench.importers.conversation import Conversation, Remark, Unreadable
 from workbench.importers.exchanges import given_of, is_response
+from workbench.importers.formats.aider import aider_text
 from workbench.importers.formats.table import BY_NAME, FORMATS, Format, detect, looks_like, others_of
 from workbench.importers.formats.vcr import load_cassette, looks_like_cassette
 from workbench.importers.messages import ROLES
@@ -274,6 +275,8 @@ def _other_text(fault: NotJson) -> Document:
     """A text that is no JSON: a cassette in YAML, or Python's way to write lists and objects. Raises Unreadable."""
     if looks_like_cassette(fault.text):
         return Document(load_cassette(fault.text))
+    if (history := aider_text(fault.text)) is not None:
+        return Document(history)
     if (told := transcript(fault.text)) is not None:
         body, lost = told
         cut = (Remark("an answer that cannot be read", lost, left_out=True),) if lost else ()

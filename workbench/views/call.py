@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.analysis.prediction import CallInput, Overhead, PredictedUsage, Residual
-from workbench.context.assembly import Action, Entry, MessagePart
+from workbench.context.assembly import Action, Entry, Grade, MessagePart
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.parts import CallState
 from workbench.language.clean import clean_line

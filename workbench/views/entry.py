@@ -50,7 +50,7 @@ def entry_row(
     change: str = "",
     broken: Sequence[BrokenInvariant] = (),
 ) -> Row:
-    """One entry. ``grade``: of its counts. ``change`` is ``new`` or ``altered`` compared with the call before, or empty."""
+    """One entry. ``grade``: of its counts. ``change``: compared with the call before, ``new``, ``altered`` or empty."""
     base = "faint" if entry.sent is None else ""
     mark: list[Span] = [BLANK, sign(change) if change else BLANK] if columns.marked else []
     source = fit(source_words(entry, columns.source - 1), columns.source - 1) + " "

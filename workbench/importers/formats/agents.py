@@ -1,5 +1,5 @@
-"""Logs of coding agents in shapes of their own: Gemini CLI, Copilot's command line and VS Code, OpenCode, Pi, and what
-the command-line programs of Codex and Cursor print."""
+"""Logs of agents in shapes of their own: Gemini CLI, Copilot's command line and VS Code, OpenCode, Pi, and what the
+command-line programs of Codex and Cursor print; Aider's and CrewAI's have modules of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.importers.conversation import Call, ImportedMessage, Remarks, Thread, Unreadable
+from workbench.importers.formats.aider import is_aider, read_aider
 from workbench.importers.formats.chat import read_turns
+from workbench.importers.formats.crewai import is_crewai, read_crewai
 from workbench.importers.messages import ROLES, read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, as_given, attempted, linear, threads_of, unanswered, with_answers
 from workbench.importers.usage import usage_of
@@ -581,4 +583,6 @@ AGENTS = (
     Agent(_is_pi, _read_pi),
     Agent(_is_codex_stream, _read_codex_stream),
     Agent(_is_cursor_stream, _read_cursor_stream),
+    Agent(is_aider, read_aider),
+    Agent(is_crewai, read_crewai),
 )

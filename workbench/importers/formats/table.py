@@ -116,6 +116,11 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("spans, none of which says that it is a call of a model", _has("resourceSpans")),
     ("spans, none of which says that it is a call of a model", _has("resource_spans")),
     ("a recording of something else than requests with their responses", _has_interactions),
+    (
+        "a log of CrewAI's tasks, which states their outputs and no request to a model",
+        _first_has("task_name", "agent", "status"),
+    ),
+    ("Aider's log of its use, which states numbers and no messages", _has("event", "properties", "user_id")),
     ("a promptfoo result without cases", _has("evalId", "results")),
     ("a recording of HTTP requests (VCR) without interactions", _has("interactions")),
     ("a spoken simulation of tau-bench, whose ticks are not messages", _has("task_id", "ticks")),

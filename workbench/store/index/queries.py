@@ -349,8 +349,9 @@ class Queries:
             raise ValueError(f"{name!r} is a call of several candidates: {listed}")
         if not calls:
             raise ValueError(f"the session {session_id!r} has no call {name!r}")
-        last = calls[-1][2:4]
-        return Place(branches[0], phase, *last, int(turn), min(row[4] for row in calls if row[2:4] == last))
+        _, _, latest, attempt, _ = calls[-1]
+        first = min(row[4] for row in calls if row[2:4] == (latest, attempt))
+        return Place(branches[0], phase, latest, attempt, int(turn), first)
 
     def get_request(self, message_id: str) -> str:
         """The whole request of an answer as JSON text. Raises StoreError if there is none."""
