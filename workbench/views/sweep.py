@@ -443,6 +443,8 @@ class SweepView(View):
             yield self._strategies(providers=at_many)
         yield BLANK
         over = f"medians over {plural(sweep.count, 'run')}, " if several else ""
+        if several and at_many:
+            over = f"tokens: medians over {sweep.count:,} runs; dollars and their ratios: sums over them; "
         file = "" if sweep.file_says else f"; '{FILE}' is what the file says"
         yield (Cell(f"{over}relative to {BASELINE}; cost of the input, predicted{file}", "dim"),)
         if not at_many:

@@ -410,6 +410,9 @@ def _apply(
     label = take or _cheapest(found)
     if (row := found.named(label)) is None:
         raise Failure(Exit.USAGE, f"'{label}' is none of the strategies tried", hint="--strategy tries it")
+    if not file.exists() and found.named(str(file)) is not None:
+        hint = "--apply FILE names the cascade file, --take the strategy"
+        raise Failure(Exit.USAGE, f"'{file}' is a strategy, not a file", hint=hint)
     try:
         strategy = strategy_of(first.definition, row.spec or row.label)
         if strategy is None:

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.importers.conversation import Call, ImportedMessage, Remarks, Thread, Unreadable
-from workbench.importers.formats.aider import is_aider, read_aider
+from workbench.importers.formats.aider import has_aider, read_aider
 from workbench.importers.formats.chat import read_turns
-from workbench.importers.formats.crewai import is_crewai, read_crewai
+from workbench.importers.formats.crewai import has_crewai, read_crewai
 from workbench.importers.messages import ROLES, read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, as_given, attempted, linear, threads_of, unanswered, with_answers
 from workbench.importers.usage import usage_of
@@ -583,6 +583,6 @@ AGENTS = (
     Agent(_is_pi, _read_pi),
     Agent(_is_codex_stream, _read_codex_stream),
     Agent(_is_cursor_stream, _read_cursor_stream),
-    Agent(is_aider, read_aider),
-    Agent(is_crewai, read_crewai),
+    Agent(has_aider, read_aider),
+    Agent(has_crewai, read_crewai),
 )

@@ -129,7 +129,7 @@ def _add(said: list[dict[str, Any]], role: str, line: str) -> None:
         said.append({"role": role, "content": line})
 
 
-def is_aider(body: Any) -> bool:
+def has_aider(body: Any) -> bool:
     """One of the histories as an object."""
     return any(key in mapping(body) for key in (REQUESTS, CHATS))
 

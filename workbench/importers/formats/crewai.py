@@ -19,7 +19,7 @@ _OTHER = ("llm_stream_chunk", "llm_thinking_chunk")
 """Pieces of an answer that the event of its end holds whole."""
 
 
-def is_crewai(body: Any) -> bool:
+def has_crewai(body: Any) -> bool:
     """Returns whether events of model calls are among the first."""
     return any(one.get("type") in (_STARTED, _COMPLETED) and "call_id" in one for one in _events(body)[:500])
 
