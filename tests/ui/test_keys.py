@@ -271,6 +271,10 @@ FINDS = (
     ("whole screen", "pane.zoom"),
     ("curl", "view.copy"),
     ("new cascade", "app.home"),
+    ("sweep", "view.strategies"),
+    ("cheaper", "view.strategies"),
+    ("export", "app.runs"),
+    ("accept", "app.snapshots"),
 )
 
 

@@ -80,7 +80,7 @@ class Dialog(ModalScreen[Result]):
 
     def _entries(self) -> list[str]:
         """What stands in its lines and texts."""
-        entries = self.query("Input, TextArea").results(Input | TextArea)
+        entries = [entry for entry in self.query(Widget) if isinstance(entry, Input | TextArea)]
         return [entry.value if isinstance(entry, Input) else entry.text for entry in entries]
 
     def on_descendant_focus(self) -> None:
