@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.context.assembly import Action, Entry, Kind
@@ -32,6 +32,15 @@ class _Part(NamedTuple):
     """Messages of other phases stand in it, whether they were sent or not."""
 
 
+class CallParts(NamedTuple):
+    """The parts of one call's context, in order."""
+
+    entries: Sequence[Entry]
+    parts: list[_Part]
+    ids: tuple[int, ...]
+    """Of those that were sent: a row of ``messages`` names them."""
+
+
 class ContextParts:
     """The parts that the contexts of a run are made of; each is looked at once, however many contexts share it."""
 
@@ -39,11 +48,16 @@ class ContextParts:
         self._known: dict[int, _Part] = {}
         """By the identity of the tuple."""
         self._rows: set[int] = set()
+        self._last = CallParts((), [], ())
 
-    def of(self, call: CallState) -> list[_Part]:
-        """Those of one call, in order."""
-        known = self._known
-        return [known.get(id(entries)) or self._part(entries) for entries in Rope.of(call.entries).parts]
+    def of(self, call: CallState) -> CallParts:
+        """Those of one call. Asked twice in a row, as its context and its answer do, they are made once: the contexts
+        of 5,000 turns have 160 on average."""
+        if self._last.entries is not call.entries:
+            known = self._known
+            parts = [known.get(id(entries)) or self._part(entries) for entries in Rope.of(call.entries).parts]
+            self._last = CallParts(call.entries, parts, tuple(part.id for part in parts if part.id))
+        return self._last
 
     def new_rows(self, parts: Sequence[_Part], at: str) -> list[PartRow]:
         """Rows of the parts without one."""
@@ -70,11 +84,6 @@ class ContextParts:
         part = _Part(entries, key, len(sent), reduced, always, automatic, carried)
         self._known[id(entries)] = part
         return part
-
-
-def part_ids(parts: Iterable[_Part]) -> tuple[int, ...]:
-    """Returns the ids of the parts of a context that a row of ``messages`` names."""
-    return tuple(part.id for part in parts if part.id)
 
 
 def context_row(event: Event, call: CallState, session_id: str, parts: Sequence[_Part]) -> ContextRow:

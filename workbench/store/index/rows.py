@@ -20,7 +20,7 @@ from workbench.engine.journal.state import RunState
 from workbench.language.read.text import read_source
 from workbench.store.branches import STEP, Branches
 from workbench.store.index.card_rows import CardRows
-from workbench.store.index.context_rows import ContextParts, context_row, part_ids, selection
+from workbench.store.index.context_rows import ContextParts, context_row, selection
 from workbench.store.index.row_templates import JUDGE, PERSON, RowTemplates
 from workbench.store.index.row_values import (
     VERSION_BITS,
@@ -245,17 +245,17 @@ class RowMaker:
         head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}
         rows += self._new.blob(event, call.digest, "request", sorted_json(head))
         session = self._branches.of(event.place).session_id or self.run_id
-        parts = self._parts.of(call)
-        rows += self._parts.new_rows(parts, time_of(event.at))
-        rows.append(context_row(event, call, session, parts))
-        metadata = json_text(selection(call, parts, self.state.visit_of(event.place)))
+        made = self._parts.of(call)
+        rows += self._parts.new_rows(made.parts, time_of(event.at))
+        rows.append(context_row(event, call, session, made.parts))
+        metadata = json_text(selection(call, made.parts, self.state.visit_of(event.place)))
         rows.append(
             self._new.message(
                 event,
                 "context_selection",
                 metadata_json=metadata,
                 request_hash=call.digest,
-                context_parts=part_ids(parts),
+                context_parts=made.ids,
                 semantic_actor="auto_context",
                 semantic_purpose="context_selection",
             )
@@ -313,7 +313,7 @@ class RowMaker:
             request_id=data.get("provider_id", ""),
             provider=data.get("provider", ""),
             request_hash=call.digest,
-            context_parts=part_ids(self._parts.of(call)),
+            context_parts=self._parts.of(call).ids,
             response_hash=digest(body),
             duration_ms=_milliseconds(data.get("duration_s")),
             tokens_in=tokens_in,
