@@ -45,6 +45,8 @@ def clean(text: str) -> str:
     Control characters become their pictures, tag characters the letters that they stand for; C1, direction controls,
     characters without width, line separators and lone surrogates U+FFFD. Tabs and newlines stay.
     """
+    if text.isascii() and text.isprintable():
+        return text  # Most lines: to look for each class takes four to eight times as long.
     for unsafe in _UNSAFE:
         if unsafe.search(text):
             text = unsafe.sub(_seen, text)
