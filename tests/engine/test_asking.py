@@ -158,6 +158,9 @@ def test_the_hint_of_ask_human_says_what_sort_of_answer_is_wanted(hint: str, ans
     played = asks(call("ask_human", question="Which?", ui_hint=hint), answers=[answer])
     assert result(played) == seen
     assert played.outcome.state == {played.of_kind("phase_started")[0].place.phase: seen}
+    asked = played.of_kind("human_asked")[0].data
+    if asked["type"] == "form":
+        assert asked["made"] == {"level": "low", "why": f"ui_hint {hint}", "by": "template"}
 
 
 def test_the_answers_of_earlier_phases_are_read_as_state_of_their_names() -> None:

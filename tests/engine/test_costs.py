@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.costs import CostSum, Embeddings
 
 
 def test_sums_of_parts_of_a_run_keep_billed_and_recorded_money_apart() -> None:
@@ -20,3 +20,10 @@ def test_sums_of_parts_of_a_run_keep_billed_and_recorded_money_apart() -> None:
 def test_money_of_a_recording_is_no_part_of_the_total(left: float, right: float) -> None:
     both = CostSum(billed=1.0, calls=1, recorded=left) + CostSum(billed=1.0, calls=1, recorded=right)
     assert (both.total, both.recorded) == (2.0, 0.5)
+
+
+def test_embeddings_are_part_of_what_was_billed_and_one_call_without_a_price() -> None:
+    billed = CostSum.sum([], Embeddings(3, "tiny", 30, 0.25))
+    assert (billed.total, billed.exact, billed.embedded) == (0.25, True, 1)
+    unknown = CostSum.sum([], Embeddings(3, "tiny", 30, None))
+    assert (unknown.total, unknown.exact, unknown.unknown) == (None, False, 1)

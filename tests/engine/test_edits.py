@@ -141,6 +141,8 @@ def test_an_edited_answer_is_what_the_turn_reads() -> None:
     assert played.outcome.output == "Nothing to search."
     assert played.tools.called == []
     assert played.state.calls[0].answer == changed
+    (put,) = played.of_kind("edited")[0].data["after"]
+    assert not put.get("is_error"), "an answer of a person is no error of a tool"
 
 
 def test_arguments_can_be_changed_a_tool_skipped_and_a_result_rewritten() -> None:

@@ -104,6 +104,19 @@ def test_a_stated_outcome_takes_the_true_condition_with_its_values_in_the_journa
     assert visit.status == "failed"
 
 
+def test_a_condition_looks_inside_objects_whose_keys_may_hold_dots() -> None:
+    body = """a [prompt="x"]  b [prompt="y"]
+      start -> a
+      a -> done [condition="context.hosts.eu.west.up=yes"]
+      a -> b [condition="context.hosts.eu.west.up=no"]
+      b -> a [condition="context.hosts.eu.absent=yes"]
+      b -> done"""
+    told = '```json\n{"outcome": "success", "context_updates": {"hosts": {"eu.west": {"up": "yes"}}}}\n```'
+    assert ways(run(body, {"a": [told]})) == ["start>a", "a>done", "done>"]
+    told = told.replace('"up": "yes"', '"up": "no"')
+    assert ways(run(body, {"a": [told], "b": ["fixed"]})) == ["start>a", "a>b", "b>done", "done>"]
+
+
 def test_the_tool_states_an_outcome_and_ends_the_phase_without_a_closing_call() -> None:
     body = 'a [prompt="x"]\n start -> a\n a -> done [label="Ship"]\n a -> a [label="Again"]'
     reply = native(report_outcome={"outcome": "success", "preferred_label": "ship"})

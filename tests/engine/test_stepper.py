@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import FunctionTools, Reply, ScriptedModel, call, ports
+from workbench.context.cache import Forecast
 from workbench.context.place import Place
 from workbench.engine.debugger.condition import ConditionError, compile_condition, matches
 from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
@@ -165,6 +166,12 @@ def test_a_breakpoint_on_problems_needs_a_broken_request() -> None:
     place = Place("", "p", 1, 1, 1, 1)
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place, problems=1)) is True
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place)) is False
+
+
+def test_a_breakpoint_on_the_cache_asks_what_is_expected_of_the_call() -> None:
+    stop = Stop(StopKind.BEFORE_CALL, Place("", "p", 1, 1, 1, 1), forecast=Forecast(300, 20, 0, None, 2))
+    assert [matches(Breakpoint(condition=f"cached > {least}"), stop) for least in (299, 300)] == [True, False]
+    assert matches(Breakpoint(condition="cached >= 0"), replace(stop, forecast=None)) is False
 
 
 @pytest.mark.parametrize("point", [Breakpoint("p", 1), Breakpoint("p"), Breakpoint("p", condition="turn == 1")])

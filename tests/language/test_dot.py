@@ -40,6 +40,7 @@ def opened(text: str) -> Loaded:
         (graph("start -> a -> done; a [prompt=x label=y]"), (I, "dot_tolerated", 2, 33)),
         (graph("start -> a -> done; a [prompt=x; label=y]"), (I, "dot_tolerated", 2, 34)),
         (graph("start -> a -> done; a [prompt=x,]"), (I, "dot_tolerated", 2, 33)),
+        (graph('start -> a -> done; a [prompt=x,goal_gate="false"]'), (I, "dot_tolerated", 2, 43)),
         (graph("start -> a -> done; a [prompt=x] [label=y]"), (I, "dot_tolerated", 2, 34)),
         (graph("# a comment\nstart -> a -> done; a [prompt=x]"), (I, "dot_tolerated", 2, 1)),
         (graph('start -> "a" -> done; a [prompt=x]'), (I, "dot_tolerated", 2, 10)),

@@ -306,6 +306,13 @@ def test_calls_of_the_same_id_get_ids_of_their_own(ask: Ask) -> None:
     assert any("same id" in remark for remark in answer.remarks)
 
 
+def test_calls_without_an_id_are_numbered(ask: Ask) -> None:
+    calls = [{"index": i, "function": {"name": f"f{i}", "arguments": "{}"}} for i in range(2)]
+    answer = ask(streamed({"tool_calls": calls}, finish="tool_calls"))
+
+    assert [(call.name, call.id) for call in answer.calls] == [("f0", "call_1"), ("f1", "call_2")]
+
+
 def test_invalid_utf8_is_shown_and_said(ask: Ask) -> None:
     answer = ask(streamed({"content": "caf\\u"}).replace(b"\\\\u", b"\xe9"))
 
