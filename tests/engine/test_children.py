@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import ListSink, Reply, ScriptedModel, call, play, ports
-from workbench.engine.contracts import CascadeNotFound, Ports, ValidatorVerdict
+from workbench.engine.contracts import Answer, CascadeNotFound, Ports, ValidatorVerdict
 from workbench.engine.definition import Definition, Options, Outcome
 from workbench.engine.past.recording import Recording, comparable
 from workbench.engine.past.replay import Replay
@@ -44,12 +45,16 @@ class Shelf:
 
 
 def run(
-    cascade: Mapping[str, Any], shelf: Shelf, replies: Mapping[str, Sequence[Reply]], **input: Any
+    cascade: Mapping[str, Any],
+    shelf: Shelf,
+    replies: Mapping[str, Sequence[Reply]],
+    options: Options = Options("s", "gpt-4o"),
+    **input: Any,
 ) -> tuple[Outcome, ListSink]:
     sink = ListSink()
     outside = ports(ScriptedModel(replies), sink=sink, library=shelf)
     definition = Definition.of(json.dumps(cascade), "parent.json")
-    return _run(Run(definition, input, Options("s", "gpt-4o"), outside)), sink
+    return _run(Run(definition, input, options, outside)), sink
 
 
 def _run(started: Run) -> Outcome:
@@ -86,6 +91,14 @@ def test_a_sub_cascade_gets_the_input_and_gives_its_state_and_outputs() -> None:
     assert child[0].data["parent"]["session_id"] == "s"
     started = [e.data["key"] for e in sink.events if e.kind == "child_started"]
     assert started == ["sub_0"]
+
+
+@pytest.mark.parametrize(("limit", "status"), [(0.4, "stopped"), (0.6, "success")])
+def test_what_a_child_is_billed_counts_for_the_limit_of_the_run(limit: float, status: str) -> None:
+    inner = [replace(Answer(text), cost=0.25, cost_grade="billed") for text in INNER if isinstance(text, str)]
+    options = Options("s", "gpt-4o", max_cost=limit)
+    outcome, _ = run(parent(ref="child.json"), Shelf({"child": CHILD}), {"inner": inner, "outer": ["d"]}, options)
+    assert outcome.status == status, outcome.reason
 
 
 def test_input_map_renders_looks_up_or_is_literal() -> None:
