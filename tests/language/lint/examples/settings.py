@@ -187,6 +187,12 @@ SETTINGS = (
         "cascade_id: c\ntoken_budget: {max_total: «3000}\nphases: [{name: a, instructions: x}]",
         "cascade_id: c\ntoken_budget: {max_total: 3000, reserve_for_output: 500}\nphases: [{name: a, instructions: x}]",
     ),
+    Example(
+        "L723",
+        "cascade_id: c\ntoken_budget: {phase_overrides: {a: «3000}}\nphases: [{name: a, instructions: x}]",
+        "cascade_id: c\ntoken_budget: {phase_overrides: {a: 9000}}\nphases: [{name: a, instructions: x}]",
+        id="of a phase",
+    ),
     Example("L801", phase("«narrator: true"), phase("narrator: false")),
     Example(
         "L801",
