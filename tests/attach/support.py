@@ -23,6 +23,7 @@ from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
+from workbench.importers.journal import no_one
 from workbench.workspace.attach_serving import proxy_runner
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
 from workbench.workspace.project import Project
@@ -63,9 +64,10 @@ def session(
     token: str = "",
     stepper: Stepper | None = None,
     said: list[str] | None = None,
+    observe: Callable[[Event], None] = no_one,
 ) -> Iterator[Session]:
     """Record until the block ends. ``upstream``: the address of a provider of any dialect, with ``/v1``. ``stepper``:
-    pauses calls. ``said`` gets what a person is told."""
+    pauses calls. ``said`` gets what a person is told, ``observe`` each event in the thread of the record."""
     bare = upstream.removesuffix("/v1")
     given = {"openai": upstream, "anthropic": bare, "gemini": bare, "ollama": bare, "openrouter": upstream}
     loop = asyncio.new_event_loop()
@@ -90,7 +92,7 @@ def session(
         return runner, port
 
     try:
-        with attached_run(project, options) as run:
+        with attached_run(project, options, observe) as run:
             runner, port = wait(begin(run))
             try:
                 yield Session(project, run, f"http://127.0.0.1:{port}" + (f"/{token}" if token else ""))

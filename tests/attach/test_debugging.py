@@ -24,6 +24,7 @@ from workbench.engine.debugger.condition import matches
 from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
 from workbench.engine.edits import SetAnswer, SetModel
 from workbench.engine.gate import Stop, StopKind
+from workbench.engine.journal.event import Event
 from workbench.importers.conversation import Remarks
 from workbench.importers.exchanges import Exchanges
 from workbench.workspace.attaching import AttachOptions
@@ -188,6 +189,28 @@ def test_an_edited_request_differs_in_what_was_edited_alone(project: Project, na
     assert {key for key in body if sent.get(key) != body[key]} <= {"messages", "input", "contents"}
     call = attached.state().calls[1]
     assert [entry.item.edited for entry in call.entries if entry.item.edited] == ["changed", "added"]
+
+
+def test_a_call_waits_for_its_record_only_where_it_may_be_paused(project: Project) -> None:
+    placed, stepper = threading.Event(), Stepper(matches=matches)
+
+    def observe(event: Event) -> None:
+        assert event.kind != "context_assembled" or placed.wait(PATIENCE)
+
+    with (
+        Loopback([Reply("fine")]) as provider,
+        session(project, provider.url, stepper=stepper, observe=observe) as attached,
+        ThreadPoolExecutor() as pool,
+    ):
+        assert attached.chat("Hi").status_code == 200
+        stepper.breakpoints.append(Breakpoint(condition="'lo' in text"))
+        late = pool.submit(attached.chat, "Hello")
+        placed.set()
+        until(lambda: stepper.held, "the paused call")
+        assert len(provider.requests) == 1
+        stepper.go(Mode.CONTINUE)
+        assert late.result(PATIENCE).status_code == 200
+    assert [call.entries[0].item.message.text for call in attached.state().calls] == ["Hi", "Hello"]
 
 
 def test_a_result_for_gemini_that_is_no_object_is_sent_as_one(project: Project) -> None:
