@@ -679,11 +679,12 @@ def cell_lines(matrix: Matrix, row: int, variant: int, *, whole: bool = False) -
                 lines.append(
                     TextLine(f"{name} {score_text(score.value)}  {told}", "warning" if score.fault else "name")
                 )
-        lines += text_lines(one.output, whole=whole)
+        if one.output:
+            lines += [TextLine(""), TextLine("output", "head"), *text_lines(one.output, whole=whole)]
     columns = matrix.plan.rows[row].columns
     for key, value in columns.items():
-        lines.append(TextLine(clean_line(str(key), 80), "head"))
-        lines += text_lines(shown(value), "dim", whole=whole)
+        lines += [TextLine(""), TextLine(clean_line(str(key), 80), "head")]
+        lines += text_lines(shown(value), whole=whole)
     return lines
 
 

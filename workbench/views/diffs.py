@@ -68,7 +68,7 @@ class DiffRows(Rows):
         half = (width - 1) // 2
         pairs = zip_longest(wrap(old, half - 2) or [""], wrap(new, width - half - 3), fillvalue="")
         return tuple(
-            Row(((fit(f" {left}", half), "head"), ("│", "rule"), (fit(f" {right}", width - 1 - half), "head")))
+            Row(((f" {fit(left, half - 1)}", "head"), ("│", "rule"), (f" {fit(right, width - 2 - half)}", "head")))
             for left, right in pairs
         )
 

@@ -19,6 +19,7 @@ from workbench.store.index.table import Column as Field
 from workbench.store.index.table import ResultTable as Answer
 from workbench.store.index.table import summary_line
 from workbench.views.cells import Align, Row, Span, crop, fit, flat
+from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import money, plural
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
@@ -29,12 +30,15 @@ WIDEST = 44
 MEASURED = 300
 """Rows that decide how wide a column is."""
 GAP = 2
-DECIMALS = 6
+DECIMALS, SECONDS = 6, 3
+"""Significant decimals of a number, and of one in seconds."""
 NULL = "NULL"
 CELL, LONG = 60, 2000
 """Characters of a value that a table of the command line shows, and a block of one row."""
 _NAMING = re.compile(r"(?:^|_)(?:id|seq|version|year|line|number|index)$")
 """Names of columns whose whole numbers are names: their thousands are not separated."""
+_SECONDS = re.compile(r"(?:^|_)(?:s|seconds)$")
+"""Names of columns that hold seconds."""
 LEAST = 16
 """Columns that are left of a text before rows become blocks."""
 
@@ -64,17 +68,17 @@ def short(value: Any, column: Field | None = None) -> str:
             return money(float(value), exact=True)
         if isinstance(value, int):
             return str(value) if _NAMING.search(name) else f"{value:,}"
-        return _decimal(value)
+        return _decimal(value, SECONDS if _SECONDS.search(name) else DECIMALS)
     if isinstance(value, str) and column is not None and column.plain == "time":
         return value.partition(".")[0]
     return shown(value)
 
 
-def _decimal(value: float) -> str:
-    """At most six significant decimals, without an exponent if that is readable."""
+def _decimal(value: float, decimals: int = DECIMALS) -> str:
+    """At most so many significant decimals, without an exponent if that is readable."""
     if not value:
         return "0"
-    rounded = round(value, DECIMALS - 1 - min(-1, math.floor(math.log10(abs(value)))))
+    rounded = round(value, decimals - 1 - min(-1, math.floor(math.log10(abs(value)))))
     if not 1e-12 <= abs(rounded) < 1e15:
         return str(rounded)
     text = format(Decimal(repr(rounded)), ",f")
@@ -318,12 +322,16 @@ class CatalogueRows(Rows):
 
     def about(self, index: int) -> TextRows:
         """Describes a row, for the pane below the list."""
-        entry = self.entries[index] if 0 <= index < len(self.entries) else CatalogueEntry("head", "")
+        entry = self.entries[index] if 0 <= index < len(self.entries) else CatalogueEntry("", "")
         words = [entry.detail] if entry.kind == "column" else []
         said = " · ".join(part for part in (*words, entry.about) if part)
+        if entry.kind == "head":
+            said = told(_TABLES_ABOUT if entry.text == "Tables" else _QUERIES_ABOUT)
         return TextRows([TextLine(said, "dim")], (("About", "title"),))
 
 
+_QUERIES_ABOUT = "{list.open} takes the query under the cursor."
+_TABLES_ABOUT = "{list.open} unfolds a table to its columns, and writes the name of a column into the query."
 INNER = "internal"
 """The text that replaces the names of tables that serve the index."""
 _INNER_ABOUT = "Internal tables, and tables that another table shows better."

@@ -505,6 +505,7 @@ class CardRows(TextRows):
             *_text("input", run.input, hits),
             *_text("output", run.output, hits),
             *((TextLine(told("… {list.open} opens the run with the rest"), "faint"),) if run.excerpt else ()),
+            TextLine(""),
             *(TextLine(text, token) for text, token in _foot(run) if text),
         ]
         right: tuple[Span, ...] = (_glyph(run), (f" {run_status(run)}", _glyph(run)[1]))
@@ -529,6 +530,7 @@ def _text(name: str, text: str, hits: Mapping[str, Hit]) -> Iterator[TextLine]:
     """The input or the output under its name, with what the filter looks for marked."""
     if not text.strip():
         return
+    yield TextLine("")
     yield TextLine(name, "head")
     for line in text_lines(text.strip()):
         spans: tuple[Span, ...] = ((line.text, "plain"),)
@@ -586,7 +588,7 @@ def _foot(run: RunSummary) -> list[tuple[str, str]]:
     definition = ". Its cascade differs from that of the original run." if run.redefined else ""
     return [
         (origin_words(run) + definition, "accent"),
-        (" → ".join(run.phases), "dim"),
+        (f"phases {' → '.join(run.phases)}" if run.phases else "", "dim"),
         (f"run by {who_words(run)}" if who_words(run) else "", "dim"),
-        (f"{run.cascade_file or run.cascade_id}   {run.run_id}".strip(), "faint"),
+        (f"{run.cascade_file or run.cascade_id}   run {run.run_id}".strip(), "faint"),
     ]

@@ -62,6 +62,10 @@ class SideRows(Rows):
             return TextRows([], (("Side", "title"),))
         one = self.choices[index]
         lines = text_lines(one.words)
+        longest = max((cell_len(flat(name)) for name in one.says), default=0)
+        lines += [
+            drawn_line([(f"{fit(name, longest)}  ", "head"), (spec, "accent")]) for name, spec in one.says.items()
+        ]
         if one.kind in ("named", "built-in"):
             spec = one.words if one.kind == "named" else one.name
             lines = [TextLine(spec, "accent"), *(() if one.kind == "named" else lines)]

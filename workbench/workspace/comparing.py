@@ -187,6 +187,8 @@ class SideChoice(Struct, frozen=True):
     name: str
     words: str
     side: ComparedRun
+    says: Mapping[str, str] = {}
+    """Of ``file`` the strategy of each phase."""
 
 
 BUILT_IN = {
@@ -235,7 +237,8 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
         definition = definition_of(state)
         named, usual = definition.cascade.strategies, strategies_to_begin_with(definition.graph.format)
         given = set(named.values())
-        found.append(SideChoice("file", FILE, "what the file said when it ran", ComparedRun(run_id, FILE)))
+        says = {one.name: str(Strategy.of(definition.cascade, one)) for one in definition.cascade.phases}
+        found.append(SideChoice("file", FILE, "what the file said when it ran", ComparedRun(run_id, FILE), says))
         found += [SideChoice("named", name, spec, ComparedRun(run_id, name)) for name, spec in named.items()]
         found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in usual.items() if s not in given]
     runs = [run for run in project.store.runs() if not run.depth and run.run_id != run_id]

@@ -58,7 +58,7 @@ TABLE: tuple[Setting, ...] = (
         "",
         "Model of phases that name none.",
         ("WORKBENCH_DEFAULT_MODEL", "WINDLASS_DEFAULT_MODEL"),
-        unset="the model of OPENROUTER_API_KEY, if set",
+        unset="one at OpenRouter, if OPENROUTER_API_KEY is set",
     ),
     Setting(
         "base_url",

@@ -316,7 +316,7 @@ class Phase(Parameters):
 
     NULLS: ClassVar[frozenset[str]] = frozenset({"context"})
 
-    name: Annotated[str, tier1("Unique name; keys outputs and contexts.")]
+    name: Annotated[str, tier1("Unique name. Routes, outputs and contexts refer to it.")]
     instructions: Annotated[str | None, tier1("The task; `@file` takes it from a file.", "text")] = None
     tackle: Annotated[Tackle, tier1("Tools this phase may call, or `manifest` to have them chosen.", names="tool")] = ()
     mcp: Servers = Field(default_factory=dict)
