@@ -15,6 +15,8 @@ import pytest
 
 from tests.cli.serving import Server, served
 from tests.support.waiting import PATIENCE
+from workbench.views.page import page
+from workbench.views.value import Column, Table
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -72,6 +74,19 @@ class Watched:
         while not seen(self.drawn):
             assert monotonic() < give_up, f"{what}: {self.drawn[-2000:]}"
             self.page.wait_for_timeout(50)
+
+
+def test_a_table_of_a_page_breaks_no_word_on_a_narrow_screen_and_scrolls_by_itself(browser: Browser) -> None:
+    columns = [
+        Column("call"),
+        *(Column(name, right=True) for name in ("tokens A", "B", "cached A", "cost A", "cost B")),
+    ]
+    table = Table((*columns, Column("first difference")), [["investigate:10", *["0.000206"] * 5, "full, then masked"]])
+    tab = browser.new_page(viewport={"width": 400, "height": 800})
+    tab.set_content(page("A comparison", "of two", [table]))
+    assert tab.evaluate("document.documentElement.scrollWidth") == 400, "the whole page moves sideways"
+    assert tab.evaluate("document.querySelector('td').getBoundingClientRect().height") < 40, "a word is broken"
+    tab.close()
 
 
 def test_without_a_file_the_page_shows_the_folder_and_keys_open_a_cascade_and_act(
