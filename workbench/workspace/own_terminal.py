@@ -87,7 +87,7 @@ async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], 
         address = str(place / "program")
         server = await asyncio.start_unix_server(serve, address, limit=2**16)
         async with server:
-            words = (*opening, sys.executable, "-m", __name__, address)
+            words = (*opening, sys.executable, "-P", "-m", __name__, address)
             await _opened(words, begun)
             ended = await told.get()
     if isinstance(ended, str):
