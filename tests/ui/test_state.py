@@ -15,7 +15,8 @@ from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.state import STREAM_KEPT, BenchState, HeldRun
-from workbench.views.log import state_rows
+from workbench.views.log import LogRows, log_line, state_rows
+from workbench.views.numbers import clock
 from workbench.views.words import words_of
 
 
@@ -265,3 +266,15 @@ def test_a_pause_says_how_long_its_client_waits_and_may_wait() -> None:
     asked = HeldRun(Place(), "before_call", "", since=8.0)
     assert (HeldRun(Place(), "", "").waits(20.0), asked.waits(20.0)) == ("", "12 s")
     assert replace(asked, limit=1200.0).waits(20.0) == "12 s of 1,200 s"
+
+
+def test_a_line_of_the_log_keeps_its_text_in_a_narrow_terminal() -> None:
+    run, log = RunState(), LogRows()
+    for event in triage_story().events:
+        run.apply(event)
+        if (line := log_line(event, run)) is not None:
+            log.add(line)
+    shown = [log.row(index, 40).text for index in range(len(log))]
+    texts = [line.text for line in log.lines]
+    assert all(text[:14] in row for text, row in zip(texts, shown, strict=True))
+    assert all(clock(line.at)[:8] in row for line, row in zip(log.lines, shown, strict=True))

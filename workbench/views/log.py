@@ -23,6 +23,10 @@ HASHES = ("hash", "digest", "wire", "tools_hash", "request", "cascade_sha256")
 """Fields of events with values that are compared, not read."""
 
 
+NARROW = 60
+"""Cells below which a line of the log keeps its text, and gives up milliseconds and its sort."""
+
+
 class LogLine(Struct, frozen=True):
     """One line: when, where, what sort, and the text with the token that colours it."""
 
@@ -83,13 +87,18 @@ class LogRows(Rows):
 
     def row(self, index: int, width: int) -> Row:
         line = self.lines[index]
+        mark, age = sign("recorded") if line.recorded else (" ", "plain"), "faint" if line.recorded else "dim"
+        text: Span = (flat(line.text), line.token)
+        if width < NARROW:
+            short = (f"{clock(line.at)[:8]} ", age), (fit(where(line.place) or line.sort, 10) + " ", "dim")
+            return Row(crop((mark, *short, text), width))
         place = 18 if width > 100 else 14
         spans: tuple[Span, ...] = (
-            sign("recorded") if line.recorded else (" ", "plain"),
-            (f"{fit(clock(line.at), 12)}  ", "faint" if line.recorded else "dim"),
+            mark,
+            (f"{fit(clock(line.at), 12)}  ", age),
             (fit(where(line.place), place) + " ", "dim"),
             (fit(line.sort, 9) + " ", "head"),
-            (flat(line.text), line.token),
+            text,
         )
         return Row(crop(spans, width))
 
