@@ -136,7 +136,7 @@ def _variable(key: Any, value: Any) -> None:
         if not words or any(word not in _STYLES for word in words):
             raise _BadKey(label, f"'{value}' is not a text style")
         return
-    if key == "text-lift":
+    if key in ("text-lift", "line-lift"):
         if not _share(value):
             raise _BadKey(label, f"'{value}' is not a share such as 75%")
         return

@@ -61,6 +61,16 @@ def test_what_can_be_read_keeps_its_colour_and_lines_stay_thin() -> None:
                 assert palette.on(token, back) == palette[token], token
 
 
+def test_lines_and_bars_of_the_theme_of_high_contrast_can_be_told_from_their_ground() -> None:
+    (palette,) = (one for one in palettes() if one.name == "high-contrast")
+    ground = Color.parse(palette.theme.panel or "")
+    for token, paint in PAINTS.items():
+        if not paint.least and not paint.back:
+            colour = palette.on(token, ground.rich_color).color
+            assert colour is not None
+            assert contrast(Color.from_rich_color(colour), ground) >= FAINT, token
+
+
 async def test_what_stands_on_the_screen_can_be_read_in_every_theme(tmp_path: Path) -> None:
     place = triage_story().events[-1].place
     body = {"question": "How?", "context": "", "options": [], "type": "form", "form": REVIEW}

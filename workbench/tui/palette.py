@@ -121,7 +121,9 @@ class Palette:
         self.name = theme.name
         self._ansi = theme.ansi
         self._variables = variables
-        self._lift = int(variables.get("text-lift", "0%").rstrip("%")) / 100
+        self._lift, self._line_lift = (
+            int(variables.get(name, "0%").rstrip("%")) / 100 for name in ("text-lift", "line-lift")
+        )
         self._colors = {key: Color.parse(variables[key]) for key in _VARIABLES if key in variables}
         self.styles = {token: self._own(token) or self._style(paint) for token, paint in PAINTS.items()}
         self._lifted: dict[tuple[str, object], Style] = {}
@@ -165,7 +167,7 @@ class Palette:
         attributes = set(paint.attributes.split())
         if not self._ansi:
             back = self._mixed(paint.back, paint.back_strength).rich_color if paint.back else None
-            strength = paint.strength + (1 - paint.strength) * (self._lift if paint.least else 0)
+            strength = paint.strength + (1 - paint.strength) * (self._lift if paint.least else self._line_lift)
             return _rich(self._mixed(paint.color, strength), back, attributes)
         if paint.back and paint.back_strength >= 0.2:
             attributes.add("reverse")
