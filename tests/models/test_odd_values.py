@@ -240,6 +240,7 @@ def test_json_that_is_too_deep_is_one_fault(ask: Ask, depth: int, stream: bool) 
             stream=stream,
         )
     assert caught.value.kind == "bad_answer"
+    assert caught.value.message.endswith(": it is nested too deep")
     assert caught.value.body.startswith(("data: ", "{"))
 
 

@@ -54,6 +54,7 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_DEEP = re.compile(r"maximum recursion depth exceeded.*", re.DOTALL)
 _CLOSED = re.compile(r"peer closed connection without sending complete message body")
 _QUOTA = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
 
@@ -77,7 +78,7 @@ def fault_of(error: BaseException, tape: Tape, resolved: Resolved, partial: str 
     elif kind == "connection":
         message = f"no connection to {provider}{_at(tape, provider)}: {said}"
     elif kind == "bad_answer":
-        message = f"{unreadable(tape, resolved)}: {said}"
+        message = f"{unreadable(tape, resolved)}: {_DEEP.sub('it is nested too deep', said)}"
     elif status is not None and tape.status is not None:
         message = f"{provider} answered {status}: {_said(tape) or _phrase(status)}{_moved(tape)}"
     else:
