@@ -91,6 +91,30 @@ tackle: [a, 3]
     L202 5:17: error: 'tackle[1]' must be text, got number 3 (put it in quotes)
 rules: [1]
     L202 5:12: error: 'rules' must be a mapping, got a list
+rules: {turns: 3}
+    L201 5:13: warning: unknown key 'turns' in rules (did you mean 'max_turns'?)
+soundings: 3
+    L202 5:16: error: 'soundings' must be a mapping, got number 3 (write {factor: 3})
+soundings: {factor: 2, models: gpt-4o}
+    L202 5:36: error: 'models' must be a list or a mapping, got text "gpt-4o" (write [gpt-4o])
+tackle: {read_file: {}}
+    L202 5:13: error: 'tackle' must be text or a list, got a mapping (write [read_file])
+on_error: [a]
+    L202 5:15: error: 'on_error' must be text or a mapping, got a list
+on_error: {auto_fix: {max_attempts: 2}}
+    L209 5:15: error: 'on_error' names a phase, or is one: it needs 'instructions' or 'tool' (it has none of them)
+context: [a]
+    L202 5:14: error: 'context' must be a mapping, got a list (write {from: [a]})
+context: a
+    L202 5:14: error: 'context' must be a mapping, got text "a" (write {from: [a]})
+retry: 3
+    L202 5:12: error: 'retry' must be a mapping, got number 3 (write {max_attempts: 3})
+rag: {dir: docs}
+    L201 5:11: warning: unknown key 'dir' in rag (did you mean 'directory'?)
+= cascade_id: c|phases:|  a: {instructions: x}
+    L202 3:3: error: 'phases' must be a list, got a mapping (write - name: NAME for each)
+= cascade_id: c|inputs_schema: [n]|phases:|  - {name: a, instructions: x}
+    L202 2:16: error: 'inputs_schema' must be a mapping, got a list (write NAME: VALUE for each)
 context:
     L202 5:13: error: 'context' must be a mapping, got nothing (write {} for an empty one, or take the key away)
 timeout: soon

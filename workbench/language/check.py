@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -82,7 +82,16 @@ def _keys(place: Place, source: Source) -> Iterator[Problem]:
 def _meant(place: Place, key: str) -> str:
     known = [k for k in shape(place.model) if k not in place.data]
     meant = MEANT.get(place.model, {}).get(key.lower())
-    return meant if meant in known else nearest(key.lower().replace("-", "_"), iter(known))
+    if meant in known:
+        return meant
+    word = key.lower().replace("-", "_")
+    return nearest(word, iter(known)) or _holding(word, known)
+
+
+def _holding(word: str, known: Sequence[str]) -> str:
+    """The only known key that has this word in it, or begins with it: ``max_turns`` for ``turns``."""
+    found = [one for one in known if word in one.split("_") or (len(word) > 2 and one.startswith(word))]
+    return found[0] if len(found) == 1 else ""
 
 
 def _home(place: Place, key: str) -> str:
@@ -178,6 +187,8 @@ def _task(place: Place, source: Source) -> Iterator[Problem]:
         none = f"it has {page}, a page that is not shown here; tool: ask_human asks a person" if page else ""
         hint = f"it has {' and '.join(written)}" if written else none or "it has none of them"
         message = "a phase needs one of 'instructions', 'tool' and 'for_each_row'"
+        if place.path[-1:] == ("on_error",):
+            message = "'on_error' names a phase, or is one: it needs 'instructions' or 'tool'"
         yield _problem(source, Severity.ERROR, "L209", message, path, hint)
 
 

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from workbench.language.clean import clean_line
 from workbench.language.clean import shown as shortened
-from workbench.language.model.base import TAGS, TEXT
+from workbench.language.model.base import LIST, MAP, TAGS, TEXT
 from workbench.language.model.cascade import ContextSource, Narrator
 from workbench.language.model.mcp import McpServer, bad_server_name
 from workbench.language.nearest import nearest
@@ -89,12 +89,14 @@ def _said(error: ErrorDetails, path: Path) -> tuple[str, str, str, str | None]:
         return "L206", *_beyond(error, name), None
     if kind == "literal_error":
         return _choice(error, path, got)
+    if types := _types(error):
+        return "L202", f"{name} must be {types}, got {shown(got)}", _mended("", got, name)[0], None
     if kind not in _WANTED:
         return "L202", f"{name}: {clean_line(error['msg'], 200)}", "", None
     if isinstance(got, str) and _TEMPLATE.search(got) and (kind in _NUMBERS or kind == "bool_type"):
         what = "a number" if kind in _NUMBERS else "true or false"
         return "L205", f"{name} is {what}; a template is not rendered here", "", None
-    hint, fix = _mended(kind, got)
+    hint, fix = _mended(kind, got, name)
     subject = "a cascade" if not path else name
     return "L202", f"{subject} must be {_WANTED[kind]}, got {shown(got)}", hint, fix
 
@@ -113,12 +115,54 @@ def mistyped(error: ErrorDetails, name: str) -> tuple[str, str]:
         return f"{name} is missing", ""
     if kind in _LIMITS:
         return _beyond(error, name)
+    if types := _types(error):
+        return f"{name} must be {types}, got {shown(got)}", _mended("", got)[0]
     if kind not in _WANTED:
         return f"{name}: {error['msg'][:1].lower()}{clean_line(error['msg'][1:], 200)}", ""
     return f"{name} must be {_WANTED[kind]}, got {shown(got)}", _mended(kind, got)[0]
 
 
-def _mended(kind: str, got: Any) -> tuple[str, str | None]:
+def _types(error: ErrorDetails) -> str:
+    """The types that a value may have, in words, where it has none of several; empty for any other error."""
+    tags = _QUOTED.findall(str(error.get("ctx", {}).get("expected_tags", "")))
+    return " or ".join(_TAGGED[tag] for tag in tags) if TAGS.issuperset(tags) else ""
+
+
+_TAGGED = {TEXT: "text", LIST: "a list", MAP: "a mapping"}
+_SHORT = {
+    "soundings": ("factor", int),
+    "token_budget": ("max_total", int),
+    "retry": ("max_attempts", int),
+    "context": ("from", str | list),
+    "rag": ("directory", str),
+    "cache_control": ("at", list),
+}
+"""Keys whose mapping people write as the value of one of its keys: that key, and the type of its value."""
+
+
+def _in_mapping(name: str, got: Any) -> str:
+    """The mapping that a value stands for; empty if none is known."""
+    key, kind = _SHORT.get(name.strip("'"), ("", int))
+    if name.startswith("'sub_cascades[") and isinstance(got, str):
+        key, kind = "ref", str
+    if not key or not isinstance(got, kind) or isinstance(got, bool):
+        return ""
+    value = [got] if name == "'context'" and isinstance(got, str) else got
+    listed = f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
+    return f"write {{{key}: {clean_line(listed, 60)}}}"
+
+
+def _mended(kind: str, got: Any, name: str = "") -> tuple[str, str | None]:
+    if kind == "model_type" and (short := _in_mapping(name, got)):
+        return short, None
+    if name == "'phases'" and isinstance(got, dict):
+        return "write - name: NAME for each", None
+    if not kind or (kind == "dict_type" and isinstance(got, list)):
+        if isinstance(got, dict) and got and all(isinstance(key, str) for key in got):
+            return f"write [{clean_line(', '.join(got), 60)}]", None
+        if isinstance(got, str):
+            return f"write [{clean_line(got, 40)}]", None
+        return ("write NAME: VALUE for each", None) if isinstance(got, list) and kind else ("", None)
     if kind in _NUMBERS and isinstance(got, str) and re.fullmatch(r"[-+]?\d+(\.\d+)?", got.strip()):
         return "take the quotes away", got.strip()
     if kind == "bool_type" and isinstance(got, str) and got.lower() in _BOOLS:

@@ -18,7 +18,7 @@ def targets(facts: Facts) -> Iterator[Finding]:
         for i, handoff in enumerate(at.phase.handoffs):
             path = (*at.path, "handoffs", i, "target")
             if handoff.target not in facts.by_name and handoff.target != END:
-                near = facts.meant(handoff.target, facts.names)
+                near = END if handoff.target.lower() == END else facts.meant(handoff.target, facts.names)
                 yield facts.report("L302", path, name=handoff.target, instead=near, phases=listed)
             elif handoff.target in seen:
                 yield facts.report("L308", path, name=handoff.target)
