@@ -40,7 +40,7 @@ def command(upgrade: bool, json: bool) -> None:
         write_json({"server": server.url, "records": progress.records, "refused": progress.refused})
     else:
         runs = plural(len(project.store.own_run_ids()), "run")
-        talk(f"{runs} on {server.url}; {progress.records:,} records were new", "ok")
+        talk(f"{runs} shipped to {server.url}; {progress.records:,} records were new", "ok")
         for run_id, reason in sorted(progress.refused.items()):
             talk(f"run {run_id} is not in the tables: {' '.join(reason.split())[:200]}", "warning")
     if progress.refused:
