@@ -581,7 +581,7 @@ def test_a_query_keeps_its_rows_so_runs_of_the_batch_never_become_rows_of_it(fol
         assert ended.code == 0, ended.err
         return len(ended.json["results"])
 
-    assert (rows(), len(store.run_ids())) == (3, 6)
+    assert (rows("--limit", "9"), len(store.run_ids())) == (3, 6)
     assert (rows("--score", "regex:bad"), len(store.run_ids())) == (3, 6)
     assert "batch takes the 3 rows that it had" in run_cli(*(one for one in asked if one != "-q")).err
     assert (rows("--limit", "2"), len(store.run_ids())) == (2, 6)

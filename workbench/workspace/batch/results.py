@@ -85,7 +85,10 @@ def kept_rows(store: Store, name: str, source: str, asked: int) -> Records | Non
         plan = Plan.from_json(BatchFolder(store.root, name).plan())
     except (StoreError, UnknownRun, ValidationError):
         return None
-    if plan.source != source or plan.asked is None or (plan.asked and not 0 < asked <= plan.asked):
+    if plan.source != source or plan.asked is None:
+        return None
+    has_all = not plan.asked or len(plan.rows) < plan.asked
+    if not has_all and not 0 < asked <= plan.asked:
         return None
     return Records(tuple((row.where, row.columns) for row in plan.rows[: asked or None]))
 
