@@ -448,6 +448,9 @@ def test_walks_of_the_whole_cascade_are_one_contest() -> None:
     ]
     assert [len(row.calls) for row in found] == [3, 3]
     assert played.state.contests.all[0].is_whole
+    walked = [visit for visit in played.state.visits if visit.branch.endswith("s1") and visit.status == "success"]
+    assert played.state.outputs == {visit.phase: visit.output for visit in walked}, "those of the winner"
+    assert "b2" in played.state.outputs.values()
 
 
 # -- when it fails, and again ----------------------------------------------------------------------------------------

@@ -253,6 +253,15 @@ def test_a_models_form_that_cannot_be_used_is_refused_in_words(text: str, messag
         read_spec(text, QuestionContent("How good?"))
 
 
+def test_a_form_without_a_screen_names_its_folded_parts() -> None:
+    panels = [{"title": "More", "sections": [{"type": "markdown", "text": "why"}]}]
+    ask = {"type": "rating", "id": "stars"}
+    for title, head in (("Details", [["## Details"]]), ("", [[]])):
+        folded = form({"type": "accordion", "title": title, "panels": panels}, ask)
+        told = [lines for lines, _ in steps(folded.sections)]
+        assert told[:2] == [*head, ["[More]"]]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_places_every_section_once_and_stacks_them_below_100_cells(layout: str) -> None:
     asked = form(*ONE_OF_EACH, layout=layout)

@@ -168,6 +168,11 @@ def test_a_breakpoint_on_problems_needs_a_broken_request() -> None:
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place)) is False
 
 
+@pytest.mark.parametrize(("branch", "depth", "level"), [("", 0, 0), ("s0", 0, 1), ("s0/r1.0", 0, 2), ("s0/r1.0", 1, 3)])
+def test_candidates_within_candidates_and_nested_cascades_are_deeper(branch: str, depth: int, level: int) -> None:
+    assert Stop(StopKind.BEFORE_CALL, Place(branch, "p", 1, 1, 1, 1), depth=depth).level == level
+
+
 def test_a_breakpoint_on_the_cache_asks_what_is_expected_of_the_call() -> None:
     stop = Stop(StopKind.BEFORE_CALL, Place("", "p", 1, 1, 1, 1), forecast=Forecast(300, 20, 0, None, 2))
     assert [matches(Breakpoint(condition=f"cached > {least}"), stop) for least in (299, 300)] == [True, False]

@@ -86,6 +86,8 @@ def test_a_pipeline_becomes_a_cascade_that_runs() -> None:
     made = as_cascade(load(PIPELINE, "p.dot"))
     loaded = load(made.text, "p.yaml")
     assert loaded.ok, (loaded.problems, made.text)
+    assert loaded.cascade is not None
+    assert loaded.cascade.description == "Mend {{it}}"
     assert made.lost == (
         "tell: goal_gate, retry_target",
         "tell -> look: the condition context.again=true; the model is told it, and chooses",

@@ -296,6 +296,8 @@ def test_a_chat_of_vs_code_has_the_rounds_that_it_holds() -> None:
     shown = read({"requests": [{**request, "result": {}}]})
     assert spoken(shown.threads[0].said) == [("user", ASK), ("assistant", PLAN + ANSWER)]
     assert len(shown.notes) == 2
+    failed = read({"requests": [{**request, "response": [], "result": {"errorDetails": {"message": "no quota"}}}]})
+    assert "no quota" in str(failed.threads[0].said[-1].call)
 
 
 def test_the_debug_log_of_vs_code_holds_each_request_as_it_was_sent() -> None:
