@@ -83,8 +83,9 @@ class Choices(OptionList):
         self._offered = tuple(offered)
         self._multiple = multiple
         self._in_view: int | None = None
+        """The option of the last cursor."""
         self._has_moved = False
-        """The option of the last cursor: the first one shows no more of a form than its beginning."""
+        """Whether the cursor has moved since the form was opened."""
         self.chosen = [value for value, _ in offered if value in chosen]
         super().__init__(*(Option(self._prompt(at)) for at in range(len(self._offered))), markup=False, **options)
 
