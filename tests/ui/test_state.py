@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.ui.support import Story, triage_story
+from tests.ui.support import Story, entry, triage_story
 from tests.ui.test_candidates import contested
+from workbench.context.assembly import Kind
+from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import KINDS, Event
@@ -145,6 +147,23 @@ def test_what_is_said_of_a_call_after_its_answer_is_not_shown() -> None:
     story.answer(place, "done")
     state = fed(story.events, [Notice("waiting", place, {"try": 1}), Notice("text", place, {"text": "done"})])
     assert state.doing(1.0) is None
+
+
+def test_nor_is_it_of_a_call_of_a_nested_run_but_the_same_call_of_a_later_one_is() -> None:
+    story = triage_story()
+    state = fed(story.events)
+    inner = [Story(f"0190c6f2-7f3a-7000-8000-00000000c00{number}") for number in (3, 4)]
+    for one in inner:
+        one.emit("run_started", cascade_id="inner", input={}, parent={"run_id": story.run_id, "kind": "sub"})
+        place = one.phase("judge")._replace(attempt=1, turn=1, call=1)
+        late = [Notice("waiting", place, {"try": 1})]
+        state.absorb(one.events, late, 0.0)
+        assert state.doing(1.0) is not None
+        before = len(one.events)
+        one.context(place, [entry(Message("user", "Judge."), Kind.TASK, place)])
+        one.answer(place, "fine")
+        state.absorb(one.events[before:], late, 0.0)
+        assert state.doing(1.0) is None
 
 
 def test_what_is_kept_of_a_stream_is_bounded() -> None:

@@ -371,8 +371,15 @@ class BenchState(Struct):
             call.text = (call.text + str(data.get("text", "")))[-STREAM_KEPT:]
 
     def _is_over(self, place: Place) -> bool:
-        call = self.run.call_at(place)
-        return not self.alive or (call is not None and call.status == "done")
+        """Returns whether nothing more comes of a call, of the run or of the newest run inside it with such a place."""
+        if not self.alive:
+            return True
+        for run in (self.run, *reversed(self.children.values())):
+            if (call := run.call_at(place)) is not None:
+                return call.status == "done"
+            if run is not self.run and run.status == "running":
+                return False  # Its call may come yet.
+        return False
 
     def _hold(self, held: HeldRun) -> None:
         self.held, self.held_run = held, self._run_at(held.place, held.depth)
