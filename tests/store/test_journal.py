@@ -6,6 +6,8 @@ import errno
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -291,3 +293,33 @@ def test_a_line_of_another_program_is_no_record() -> None:
     for line in (b"", b"{}", b'{"v":1,"crc":"00000000"}', b'["crc"]'):
         with pytest.raises(BadRecord):
             decoded(line)
+
+
+ENDS_WITH_OPEN_JOURNALS = """
+import atexit, threading
+from workbench.store.journal.commits import commits
+
+class Open:
+    new_in = None
+
+    def __init__(self):
+        self.came = threading.Event()
+
+    def sync(self, named=()):
+        self.came.set()
+
+def synced():
+    journals = [Open(), Open()]
+    for one in journals:
+        commits().watch(one, 0.0)
+    return all([one.came.wait(20) for one in journals])
+
+assert synced()
+atexit.register(lambda: print("kept" if synced() else "lost"))
+"""
+
+
+def test_open_journals_are_synced_to_the_end_of_the_process() -> None:
+    command = [sys.executable, "-c", ENDS_WITH_OPEN_JOURNALS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert (done.stdout, done.stderr) == ("kept\n", "")

@@ -121,12 +121,13 @@ class Commits:
             except Exception as fault:  # noqa: BLE001 - whatever it is, those who wait are told
                 faults[journal] = fault
 
-        if len(journals) < 2:
-            for journal in journals:
-                sync(journal)
-        else:
+        if len(journals) > 1:
             self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE, "journal sync")
-            list(self._pool.map(sync, journals))
+            with suppress(RuntimeError):  # Python is ending, which ends pools first: now one after the other.
+                list(self._pool.map(sync, journals))
+                return faults
+        for journal in journals:
+            sync(journal)
         return faults
 
 
