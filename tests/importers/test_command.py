@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,10 +43,6 @@ def test_every_format_can_be_imported_shown_and_compared(folder: Path) -> None:
         assert f"imported from {run['format']}" in shown.out
     said = run_cli("context", ended.json[0]["session_id"], "--plain").err
     assert f"{ended.json[0]['session_id']}: imported, success" in said
-    listed = next(run["session_id"] for run in ended.json if run["format"] == "openai")
-    for call in run_cli("context", listed, "--json").json:
-        assert "messages, not requests" in call["unstated"]
-        assert "exact" not in {entry["grade"] for entry in call["entries"]}
     diff = run_cli("diff", ended.json[0]["session_id"], "--strategies", "file", "slide(turns=1)")
     assert diff.code == 0, diff.err
 
@@ -129,6 +126,17 @@ def test_a_folder_is_every_file_in_it_and_an_empty_one_is_an_error(folder: Path)
     (folder / "empty").mkdir()
     refused = run_cli("import", "empty")
     assert (refused.code, refused.err) == (2, "empty: error: the folder holds no file\n")
+
+
+def test_no_message_is_exact_in_a_request_that_is_not_known_whole(folder: Path) -> None:
+    said = [{"role": "user", "content": "Say hi"}, {"role": "assistant", "content": "hi"}]
+    (folder / "listed.json").write_text(json.dumps({"model": "gpt-4o", "messages": said}))
+    (run,) = run_cli("import", "listed.json", "--json").json
+    (call,) = run_cli("context", run["session_id"], "--json").json
+    assert "messages, not requests" in call["unstated"]
+    assert [entry["grade"] for entry in call["entries"]] == ["estimate"]
+    told = run_cli("context", run["session_id"], "--plain").out
+    assert re.search(r"instructions +~\d+ +~\d+$", told, re.MULTILINE), told
 
 
 def test_logged_calls_of_one_run_join_in_the_order_of_their_times(folder: Path) -> None:

@@ -28,7 +28,7 @@ from workbench.engine.journal.redact import without_password
 from workbench.engine.journal.unanswered import Unanswered
 from workbench.language.clean import clean
 from workbench.models.prices import PriceTable
-from workbench.store.faults import StoreError, UnknownRun
+from workbench.store.faults import UnknownRun
 from workbench.views.numbers import count
 from workbench.views.run import totals_line
 from workbench.views.words import ended_words
@@ -367,7 +367,7 @@ def _driven(
         )
         if outcome.status == "stopped" and verdict.asked is not None and not verdict.signal:
             talk(_answer_line(way_on, verdict.asked), "dim")
-        if told := _besides(project, verdict.run_id) if resumed else str(besides):
+        if told := str(besides):
             talk(told, "warning")
     elif code:
         talk(ended_words(outcome.status, outcome.reason), "error")
@@ -376,15 +376,6 @@ def _driven(
     elif unanswered.get("kind") in DOUBTED:
         _name_the_model(project, verdict.run_id)
     return code
-
-
-def _besides(project: Project, run_id: str) -> str:
-    """What no sum of a resumed run has, in words. From its journal: a resume repeats the calls of before, not the tries
-    that failed."""
-    try:
-        return str(project.store.state(run_id).unanswered)
-    except StoreError:
-        return ""
 
 
 def _totals(project: Project, run_id: str) -> str:
