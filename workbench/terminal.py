@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from types import FrameType
 
     from _typeshed import ReadableBuffer
 
@@ -144,7 +145,16 @@ def _hung_up(descriptor: int) -> bool:
 def watch(loop: AbstractEventLoop, gone: Callable[[], object], stop: threading.Event) -> None:
     """Look every second whether the terminal has vanished, in a thread of its own: an app that waits for a dead one to
     take its output looks at nothing. Then ``gone`` is called, in the app's loop if that still runs, and the process
-    ends soon in any case."""
+    ends soon in any case.
+
+    With SIGHUP comes SIGCONT, at which Textual would begin to read the dead terminal in a second thread, forget the
+    first one, and leave it to spin for ever: a terminal that is gone resumes nothing.
+    """
+    resume = signal.getsignal(signal.SIGCONT)
+
+    def go_on(number: int, frame: FrameType | None) -> None:
+        if callable(resume) and not is_gone():
+            resume(number, frame)
 
     def look() -> None:
         while not stop.wait(1.0):
@@ -154,6 +164,7 @@ def watch(loop: AbstractEventLoop, gone: Callable[[], object], stop: threading.E
                     loop.call_soon_threadsafe(gone)
                 return
 
+    signal.signal(signal.SIGCONT, go_on)
     threading.Thread(target=look, name="terminal", daemon=True).start()
 
 
@@ -166,8 +177,14 @@ def _end_soon() -> None:
 
 def on_signals(loop: AbstractEventLoop, handler: Callable[[int], None]) -> None:
     """Call ``handler`` with the number when the process should end: Textual would leave the terminal broken."""
+
+    def end(number: int) -> None:
+        if number == signal.SIGHUP:
+            _end_soon()
+        handler(number)
+
     for number in SIGNALS:
-        loop.add_signal_handler(number, handler, int(number))
+        loop.add_signal_handler(number, end, int(number))
 
 
 def off_signals(loop: AbstractEventLoop) -> None:

@@ -83,9 +83,9 @@ async def test_a_wide_terminal_puts_the_file_beside_the_card_and_a_masked_messag
         await it.press("k", "k")
         context, detail = it.screen.context_pane.region, it.screen.detail_pane.region
         assert (detail.x, detail.y) == (context.x, context.bottom)
-        heads = re.search(r"in full · 984 tokens +│ as sent · 15 tokens", it.pane("detail"))
-        assert heads is not None
-        assert re.search(r"File  log_triage\.yaml ─+ line 22 ─┤", it.text()), "the file is not beside the call"
+        assert re.search(r"in full · 984 tokens +│ as sent · 15 tokens", it.pane("detail"))
+        beside = re.compile(r"File  log_triage\.yaml ─+ line 22 ─┤")
+        await it.until(lambda: beside.search(it.text()) is not None, "the file is not beside the call")
         assert "mask_observations_after: 1" in it.pane("tree")
         await it.press("g")
         await it.until(lambda: re.search(r"File  log_triage\.yaml ─+ lines \d+–\d+ ─", it.text()) is not None)
