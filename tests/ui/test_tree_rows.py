@@ -16,8 +16,11 @@ from workbench.language.load import load
 from workbench.tui.bench.preview import outline_of, pipeline_of
 from workbench.views.cells import Row
 from workbench.views.context import ContextRows, View
+from workbench.views.documents import visit_doc
+from workbench.views.graph import last_status
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds, spent_words
+from workbench.views.run import visit_json
 from workbench.views.timeline import Timeline
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, sparkline
 from workbench.workspace.mermaid import RunPath
@@ -79,6 +82,22 @@ def test_what_waits_for_a_person_turns_no_spinner() -> None:
     assert any("? ask_human" in line and "waits for your answer" in line for line in call)
     story.emit("human_answered", place, index=1, answer="that")
     assert TreeRows(RunState.of(story.events), TreeView(OUTLINE, selected=place)).turning
+
+
+def test_a_phase_without_a_call_that_waits_for_a_person_says_so_wherever_it_shows() -> None:
+    story = Story().start()
+    visit = story.phase("intake")
+    place = visit._replace(attempt=1)
+    story.emit("tool_started", place, index=1, call_id="", tool="htmx", arguments="{}", native=False)
+    story.emit("human_asked", place, index=1, question="Which?", context="", options=[])
+    run, view = RunState.of(story.events), TreeView(OUTLINE)
+    tree, visit_state = TreeRows(run, view), run.visits[-1]
+    crumbs = (breadcrumb(run, view, 80), breadcrumb(run, replace(view, selected=place), 80))
+    signs = [line.replace("▾", "").split()[0] for line in shown(tree)[:2]]
+    assert signs + ["".join(text for text, _ in crumb).split()[0] for crumb in crumbs] == ["?"] * 4
+    assert not tree.turning
+    assert visit_doc(visit_state, run).plain(0) == "waiting"
+    assert visit_json(visit_state, run)["status"] == last_status(run, [visit_state]) == "waiting"
 
 
 def test_a_call_that_waits_shows_the_tokens_that_are_expected_of_it() -> None:

@@ -18,6 +18,7 @@ from workbench.language.decomposition.waves import waves_of
 from workbench.language.graph import meeting
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Problem, Severity
+from workbench.views.answer import UNANSWERED
 from workbench.views.cells import Row, Span, crop, fit, flat, joined, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -214,10 +215,11 @@ class CardRows(Card):
         source: Source | None = None,
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """``status`` is how its last visit ended; empty if it has not run. ``source`` is the file, for lines; ``given``
+        """``status`` is that of its last visit; empty if it has not run. ``source`` is the file, for lines; ``given``
         is the input of the next run, None if none can start here.
         """
-        state = f" · {status}, no model call" if status else " · not run yet"
+        stands = UNANSWERED if status == "waiting" else f"{status}, no model call"
+        state = f" · {stands}" if status else " · not run yet"
         facts = [*(_inputs(cascade, given) if given is not None else ()), *phase_facts(cascade, phase, default_model)]
         facts = [fact._replace(line=_line_of(cascade, phase, source, fact.fields)) for fact in facts]
         super().__init__(phase.name, state, hint, facts)

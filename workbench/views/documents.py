@@ -22,6 +22,7 @@ from workbench.views.picture import Gallery, Picture
 from workbench.views.sides import SideRows
 from workbench.views.signs import sign
 from workbench.views.text import HEAD_AND_TAIL, Paint, TextLine, TextRows, text_lines
+from workbench.views.tree import visit_status
 
 HASHED = 1_000_000
 """Characters of a message beyond which its hash is left out: it takes longer than a key may."""
@@ -241,11 +242,12 @@ def tool_doc(
     )
 
 
-def visit_doc(visit: VisitState) -> TextRows:
+def visit_doc(visit: VisitState, run: RunState) -> TextRows:
     """A visit without a model call: the tool that it ran, and what came of it."""
-    lines = [TextLine(f"{visit.status}: {flat(visit.reason)}" if visit.reason else visit.status, "bold")]
+    status, over = visit_status(run, visit), run.status != "running"
+    lines = [TextLine(f"{status}: {flat(visit.reason)}" if visit.reason else status, "bold")]
     for tool in visit.tool_tries:
-        lines += [TextLine(""), *tool_doc(tool).lines]
+        lines += [TextLine(""), *tool_doc(tool, asking=run.asked_by(tool.place), over=over).lines]
     if visit.output and not any(tool.text == visit.output for tool in visit.tool_tries):
         lines += [TextLine(""), TextLine("output", "head"), *text_lines(visit.output, paint=painter(visit.output))]
     return TextRows(lines, (("Phase", "title"), (f"  {flat(visit.phase)}", "name")), copy=visit.output)

@@ -15,7 +15,7 @@ from workbench.language.graph import Graph, Node
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.definition import kind_word
 from workbench.views.flow_layout import HIGH, Box, DrawnEdge, Layout, laid_out
-from workbench.views.graph import by_phase
+from workbench.views.graph import by_phase, last_status
 from workbench.views.model import Rows
 from workbench.views.numbers import count, spent_cell
 from workbench.views.signs import sign, status_sign
@@ -177,7 +177,7 @@ class FlowDrawing(Rows):
         visits = self._visits.get(node.id, [])
         parts = [f" {flat(node.id)}", kind_word(node) if node.kind != "llm" else node.model or ""]
         if visits:
-            outcome = str(visits[-1].outcome.get("outcome") or visits[-1].status)
+            outcome = str(visits[-1].outcome.get("outcome") or last_status(self._run, visits))
             parts.append(f"{outcome}{f' ×{len(visits)}' if len(visits) > 1 else ''}")
             to = visits[-1].route
             parts.append(f"→ {flat(to)} ({flat(visits[-1].route_rule)})" if to else "")
@@ -233,7 +233,7 @@ class FlowDrawing(Rows):
         inner = box.width - 2
         canvas.text(box.x, box.y, a + top * inner + b, token)
         canvas.text(box.x, box.y + 1, side + " " * inner + side, token)
-        mark = sign("paused") if held else status_sign(visits[-1].status) if visits else sign("pending")
+        mark = sign("paused") if held else status_sign(last_status(self._run, visits))
         canvas.text(box.x + 2, box.y + 1, *mark)
         name = fit(self._name(node), box.width - 5)
         canvas.text(box.x + 4, box.y + 1, name.rstrip(), "cursor" if chosen else "bold" if visits else "plain")

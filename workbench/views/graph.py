@@ -14,8 +14,8 @@ from workbench.language.graph import Graph
 from workbench.views.cells import Row, Span, crop, flat, justify, width_of
 from workbench.views.definition import kind_word
 from workbench.views.model import Rows
-from workbench.views.signs import sign, status_sign
-from workbench.views.tree import GAP, fitted, sum_cells
+from workbench.views.signs import status_sign
+from workbench.views.tree import GAP, fitted, sum_cells, visit_status
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
@@ -30,6 +30,11 @@ def by_phase(run: RunState | None) -> tuple[dict[str, list[VisitState]], dict[st
     for call in run.calls if run is not None else ():
         calls.setdefault(call.place.phase, []).append(call)
     return visits, calls
+
+
+def last_status(run: RunState | None, visits: Sequence[VisitState]) -> str:
+    """The status of the last of a phase's visits as it is now, ``pending`` before the first one."""
+    return visit_status(run, visits[-1]) if run is not None and visits else "pending"
 
 
 class GraphView(View):
@@ -172,7 +177,7 @@ class FlowRows(Rows):
     def _left(self, name: str) -> tuple[Span, ...]:
         """A phase with its mark, its kind and its visits."""
         visits = self._visits.get(name, [])
-        mark = status_sign(visits[-1].status) if visits else sign("pending")
+        mark = status_sign(last_status(self._run, visits))
         kind = "" if self._kinds[name] in ("llm", name) else f"  {self._kinds[name]}"
         times = f"  ×{len(visits)}" if len(visits) > 1 else ""
         return (

@@ -35,15 +35,18 @@ class NodeCard(Card):
         node: Node,
         visit: VisitState | None,
         hint: str,
+        status: str = "",
         *,
         definition: tuple[Cascade, Phase] | None = None,
         default_model: str = "",
     ) -> None:
-        """``visit`` is its last one, None before any; ``definition``: the phase that it is lowered to."""
+        """``visit`` is its last one, None before any; ``status``: how that stands; ``definition``: the phase that it is
+        lowered to.
+        """
         self.visit = visit
-        state = f" · {kind_word(node)} · {visit.status}" if visit is not None else f" · {kind_word(node)} · not run yet"
+        state = f" · {kind_word(node)} · {status}" if visit is not None else f" · {kind_word(node)} · not run yet"
         facts = [
-            *(_came_to(visit) if visit is not None else ()),
+            *(_came_to(visit, status) if visit is not None else ()),
             *_node_facts(node),
             *(phase_facts(*definition, default_model, graph) if definition is not None and node.asks_model else ()),
             *_ways(graph, node, visit),
@@ -52,13 +55,13 @@ class NodeCard(Card):
         super().__init__(node.id, state, hint, [fact if fact.line else fact._replace(line=at) for fact in facts])
 
 
-def _came_to(visit: VisitState) -> Iterator[Fact]:
+def _came_to(visit: VisitState, status: str) -> Iterator[Fact]:
     """How a visit ended."""
-    mark = status_sign(visit.status)
+    mark = status_sign(status)
     took = f"  in {seconds(visit.seconds)}" if visit.seconds is not None else ""
     outcome = visit.outcome
     word = str(outcome.get("outcome") or "")
-    words = f" {visit.status}" + (f", outcome {flat(word)}" if word and word != visit.status else "")
+    words = f" {status}" + (f", outcome {flat(word)}" if word and word != status else "")
     yield Fact("came to", (mark, (f"{words}{took}", "plain")))
     reason = visit.reason or str(outcome.get("failure_reason") or "")
     if reason:

@@ -33,7 +33,7 @@ from workbench.views.numbers import (
     took_words,
 )
 from workbench.views.signs import status_cell, status_sign
-from workbench.views.tree import ended
+from workbench.views.tree import ended, visit_status
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
 from workbench.views.words import reason_words, words_of
 
@@ -323,7 +323,7 @@ def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
     way = f"{visit.route} ({visit.route_rule})" if visit.route else ""
     return [
         Cell(visit_name(visit), "name"),
-        status_cell(ended(visit.status, over=state.status != "running")),
+        status_cell(visit_status(state, visit)),
         count(took.tokens_in, took.grade_in) if took.calls else "",
         "",
         "",
@@ -455,7 +455,7 @@ def visit_json(visit: VisitState, state: RunState) -> dict[str, Any]:
         "name": visit.phase,
         "visit": visit.visit,
         "kind": visit.kind,
-        "status": visit.status,
+        "status": visit_status(state, visit),
         "reason": visit.reason,
         "model": visit.model,
         "attempts": visit.attempts,

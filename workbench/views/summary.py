@@ -23,7 +23,7 @@ from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 from workbench.views.timeline import place_words
-from workbench.views.tree import COLUMNS, fitted, inside_it, is_candidate, label_width, sum_cells
+from workbench.views.tree import COLUMNS, fitted, inside_it, is_candidate, label_width, sum_cells, visit_status
 
 FACT = 16
 """Cells of the names of facts."""
@@ -119,7 +119,7 @@ class SummaryRows(Rows):
         edited = any(call.place in self.run.edited_places for call in visit.calls)
         left = (
             (" " * (indent + 1), "plain"),
-            status_sign(visit.status),
+            status_sign(visit_status(self.run, visit)),
             (" " + fit(name.lstrip(), room - 3 - indent - 2 * edited), "plain"),
             *((sign("edited"), (" ", "plain")) if edited else ()),
         )

@@ -475,7 +475,7 @@ class Nodes:
         if visit.status != "running" or self._over or self.run is None:
             return False
         inside = any(str(child.get("run_id", "")) in self._asking for child in visit.children)
-        return inside or self.run.asked_in(_key_of(visit))
+        return inside or visit_status(self.run, visit) == "waiting"
 
     def _waits(self, visit: VisitState) -> bool:
         """Returns whether the last call of a visit is ready, and was not sent."""
@@ -584,7 +584,9 @@ class Nodes:
             yield from checks.get(0, ())
         yield from self._calls(visit, checks, depth)
         for tool in visit.tool_tries:
-            mark = self._mark({"failed": "failed", "running": "running"}.get(tool.status, "done"))
+            asks = self.run is not None and tool.index in self.run.asked_by(tool.place)
+            status = "waiting" if asks else tool.status
+            mark = self._mark(status if status in ("failed", "running", "waiting") else "done")
             where = (visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
             id: NodeId = (*self._root(), "tool", *where)
             took = ((seconds(tool.duration_s), "faint"),) if tool.status != "running" else ()
@@ -790,6 +792,15 @@ def _wall(visits: Sequence[VisitState]) -> float | None:
 def ended(status: str, *, over: bool) -> str:
     """The status of something that has no end in the journal of a run that is ``over``: it was interrupted with it."""
     return "interrupted" if over and status == "running" else status
+
+
+def visit_status(run: RunState, visit: VisitState) -> str:
+    """The status of a visit in its run as it is now: ``waiting`` while only a person's answer can bring it on,
+    ``interrupted`` if the run ended within it; for the contexts of a watched program see ``watched_status``."""
+    status = watched_status(visit) if "imported" in run.ports else visit.status
+    if status == "running" and run.asked_in(_key_of(visit)):
+        return "waiting"
+    return ended(status, over=run.status != "running")
 
 
 def _took(call: CallState) -> tuple[Span, ...]:
@@ -1021,8 +1032,7 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
     selected = view.selected
     if view.selected_run:
         return _nested_crumb(view, width)
-    over = run is not None and run.status != "running"
-    last = {visit.phase: ended(visit.status, over=over) for visit in run.visits} if run else {}
+    last = {visit.phase: visit_status(run, visit) for visit in run.visits} if run else {}
     names = [phase.name for phase in view.outline] or list(last)
     kinds = {phase.name: phase.kind for phase in view.outline if phase.kind not in ("llm", phase.name)}
     if selected is None:
@@ -1035,15 +1045,13 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
         before = order[: order.index(selected.phase)][-2:] if selected.phase in order else []
         for name in before:
             spans += [status_sign(last[name], view.tick), (f" {flat(name)} ", "dim"), ("› ", "faint")]
-        status, room = last.get(selected.phase, "pending"), flat(selected.phase)
-        visit = run.visit_of(selected) if run is not None and "imported" in run.ports else None
-        if visit is not None:
-            status = ended(watched_status(visit), over=over)
-            room += f"#{visit.visit}" if visit.visit > 1 else ""
+        status, room = "pending", flat(selected.phase)
+        if run is not None and (visit := run.visit_of(selected)) is not None:
+            status = visit_status(run, visit)
+            room += f"#{visit.visit}" if visit.visit > 1 and "imported" in run.ports else ""
         held = view.held is not None and view.held.phase == selected.phase
-        asks = run is not None and run.asked_in(selected.visit_key)
         spans += [
-            sign("paused") if held else sign("waiting") if asks else status_sign(status, view.tick),
+            sign("paused") if held else status_sign(status, view.tick),
             (f" {room} ", "bold"),
             (f"{kinds[selected.phase]} " if selected.phase in kinds else "", "faint"),
             ("› ", "faint"),

@@ -41,6 +41,7 @@ from workbench.views.tree import (
     breadcrumb,
     inside_it,
     nested_title,
+    visit_status,
     watched_status,
 )
 from workbench.views.ways import ways_doc
@@ -269,13 +270,15 @@ class Presenter:
             rows.title = (("Context", "title"),)
             return rows
         visit, graph = self._visit(), self.graph
+        status = visit_status(self.state.shown, visit) if visit is not None else ""
         node = graph.node(self.phase) if graph is not None and graph.format != "cascade" else None
         if graph is not None and node is not None:
             hint = self._hint() if visit is None else told("{view.ways} tells why each edge was taken or not.")
-            return NodeCard(graph, node, visit, hint, definition=(cascade, phase), default_model=self.model)
+            return NodeCard(graph, node, visit, hint, status, definition=(cascade, phase), default_model=self.model)
         if visit is not None:
-            said = "No model call yet." if visit.status == "running" else "It made no model call."
-            return CardRows(cascade, phase, said, self.model, visit.status, source=self._card_source())
+            said = {"running": "No model call yet.", "waiting": told("{run.answer} opens the question.")}
+            hint = said.get(status, "It made no model call.")
+            return CardRows(cascade, phase, hint, self.model, status, source=self._card_source())
         if "imported" in self.state.run.ports:  # The file that stands for a program decides nothing about its calls.
             return Card(phase.name, " · no call", self._hint(), ())
         given = None if self.state.alive else self.given
@@ -361,7 +364,7 @@ class Presenter:
             visit, fact = self._visit(), self._fact(row)
             if visit is None or (fact is not None and fact.label in ("", WAYS_ON) and fact.line):
                 return self._file_doc(row)
-            return documents.visit_doc(visit)
+            return documents.visit_doc(visit, self.state.shown)
         rows = self._context[1] if self._context else None
         if self.detail_mode in ("wire", "raw"):
             entry = rows.refs[row].index if rows is not None and rows.entry(row) is not None else None
