@@ -13,8 +13,8 @@ import pytest
 
 from tests.e2e.conftest import DEADLINE, started
 from tests.support.command import run_cli
+from tests.support.equal_runs import comparable
 from tests.support.workspaces import REPLIES as GREETINGS
-from workbench.engine.past.recording import comparable
 from workbench.store.journal.lock import FileLock
 from workbench.store.store import Store
 

@@ -11,10 +11,10 @@ import pytest
 
 from tests.engine.support import Answers, FunctionTools, ListSink, Played, ScriptedModel, StepClock, call, play, ports
 from tests.engine.test_replay import replayed
+from tests.support.equal_runs import comparable
 from workbench.context.place import Place
 from workbench.engine.contracts import Question, ToolImage, ToolResult
 from workbench.engine.definition import Definition, Options
-from workbench.engine.past.recording import comparable
 from workbench.engine.run.run import Run
 
 CHART = b"\x89PNG chart"

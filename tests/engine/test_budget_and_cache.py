@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.engine.support import Played, StepClock, call, play
 from tests.engine.test_replay import replayed
-from workbench.engine.past.recording import comparable
+from tests.support.equal_runs import comparable
 
 LONG = "word " * 60
 

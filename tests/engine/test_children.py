@@ -12,9 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import ListSink, Reply, ScriptedModel, call, play, ports
+from tests.support.equal_runs import comparable
 from workbench.engine.contracts import Answer, CascadeNotFound, Ports, ValidatorVerdict
 from workbench.engine.definition import Definition, Options, Outcome
-from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 from workbench.engine.run.run import Run
 

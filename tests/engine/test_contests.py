@@ -14,6 +14,7 @@ from tests.engine.support import ListSink, Played, ScriptedModel, call, play, po
 from tests.engine.test_children import TOOL, Shelf
 from tests.engine.test_replay import replayed
 from tests.engine.test_soundings import cascade, evaluation, fleet, verdict
+from tests.support.equal_runs import comparable
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, question_of, ranked_candidates
 from workbench.context.assembly import Request
 from workbench.context.place import Place
@@ -24,7 +25,6 @@ from workbench.engine.contracts import Answer, Question, ValidatorVerdict
 from workbench.engine.definition import Definition, Options
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
-from workbench.engine.past.recording import comparable
 from workbench.engine.run.run import Run
 from workbench.views.candidates import why_text
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Answers, FlatPrices, ListSink, Played, Reply, ScriptedModel, Words, play, ports
+from tests.support.equal_runs import comparable
 from workbench.analysis.what_if import what_if
-from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 from workbench.engine.run.run import Run
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, native, play, ports
+from tests.support.equal_runs import comparable
 from workbench.context.assembly import Action
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, MoveMessage
 from workbench.context.message import Message, TextPart, ToolCall
@@ -24,7 +25,7 @@ from workbench.engine.edits import (
     to_json,
 )
 from workbench.engine.gate import Decision, Stop, StopKind
-from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 from workbench.engine.run.run import Run
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.engine.effect_cases import CASES, NAMED
 from tests.engine.effects import Case, proved
+from tests.support.equal_runs import comparable
 from tests.support.stored import check_stored
-from workbench.engine.past.recording import comparable
 from workbench.language.model.cascade import Cascade, Model
 from workbench.language.model.shape import shape
 

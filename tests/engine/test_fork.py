@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, play, ports
 from tests.engine.test_children import Shelf
+from tests.support.equal_runs import comparable
 from workbench.analysis.changed import changed_call
 from workbench.context.edits import ChangeMessage, DropMessage
 from workbench.context.message import Message
@@ -22,7 +23,7 @@ from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
 from workbench.engine.journal.event import Event, seconds_between
 from workbench.engine.journal.state import RunState
 from workbench.engine.past.fork import ForkGate, ForkPoint, NoSuchPlace, find_place, find_point
-from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import FORKED, REUSED, Policy, Replay
 from workbench.engine.run.run import Run
 

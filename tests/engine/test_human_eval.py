@@ -9,9 +9,9 @@ import pytest
 from tests.engine.support import Played, play
 from tests.engine.test_replay import replayed
 from tests.engine.test_soundings import cascade, evaluation
+from tests.support.equal_runs import comparable
 from workbench.engine.candidates.human_choice import read_reasons
 from workbench.engine.candidates.previews import html_text
-from workbench.engine.past.recording import comparable
 
 OUTPUTS = ("# Lamp\nbright\nlight", "# Lamp\ndark\nlight", "# Lamp\nbright\nlight")
 

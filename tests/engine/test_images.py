@@ -12,6 +12,7 @@ import pytest
 
 from tests.engine.support import FlatPrices, Played, Words, call, play
 from tests.engine.test_replay import replayed
+from tests.support.equal_runs import comparable
 from workbench.analysis.what_if import what_if
 from workbench.context.assembly import Action
 from workbench.context.message import Image, Message, TextPart
@@ -20,7 +21,7 @@ from workbench.context.reasons import origin
 from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.engine.definition import Options
 from workbench.engine.journal.parts import FullResult
-from workbench.engine.past.recording import Kind, comparable
+from workbench.engine.past.recording import Kind
 
 
 def picture(number: int) -> ToolImage:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.engine.support import Played, play
 from tests.engine.test_replay import replayed
+from tests.support.equal_runs import comparable
 from workbench.engine.forms.spec import fields_of
 from workbench.engine.human.pages import page_form
-from workbench.engine.past.recording import comparable
 
 PAGE = """
 <style>p {color: red}</style><script>pay()</script><h1>Order {{ input.what }}</h1><p>Two&nbsp;tents,

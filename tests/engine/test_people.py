@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.support import Played, call, play
 from tests.engine.test_replay import replayed
-from workbench.engine.past.recording import comparable
+from tests.support.equal_runs import comparable
 
 
 def cascade(**phase: Any) -> dict[str, Any]:

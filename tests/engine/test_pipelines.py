@@ -25,6 +25,7 @@ from tests.engine.support import (
     play,
     ports,
 )
+from tests.support.equal_runs import comparable
 from workbench.analysis.what_if import reassembling
 from workbench.context.assembly import Request
 from workbench.context.place import Place
@@ -33,7 +34,7 @@ from workbench.engine.current import observe
 from workbench.engine.definition import Definition, Options
 from workbench.engine.engine_tools import OBSERVE
 from workbench.engine.gate import Decision, Stop, StopKind
-from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import RESUMED, Replay
 from workbench.engine.run.run import Run
 from workbench.language.graph import COMMAND

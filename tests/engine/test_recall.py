@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Answers, ListSink, Played, ScriptedModel, call, play, ports
+from tests.support.equal_runs import comparable
 from workbench.context.scoring import Ranking
-from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 from workbench.engine.run.run import Run
 

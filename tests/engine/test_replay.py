@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, call, native, play, ports
+from tests.support.equal_runs import comparable
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, Images, ModelFault, ToolImage, ToolResult, ValidatorVerdict
@@ -18,7 +19,7 @@ from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
-from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import RESUMED, Replay
 from workbench.engine.run.run import Run
 

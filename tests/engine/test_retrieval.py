@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import Answers, ListSink, Played, ScriptedModel, call, play, ports
+from tests.support.equal_runs import comparable
 from workbench.context.place import Place
 from workbench.engine.contracts import BankSource, FolderSource, Memory, RetrievalFault, Source, ToolResult
 from workbench.engine.definition import Options
 from workbench.engine.journal.costs import Embeddings
-from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import RESUMED, Replay
 from workbench.engine.run.run import Run
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.engine.support import Played, call, play
 from tests.engine.test_replay import replayed
+from tests.support.equal_runs import comparable
 from workbench.engine.candidates.trade_off import Scored, best_by_weight, by_policy, frontier
 from workbench.engine.contracts import ValidatorVerdict
-from workbench.engine.past.recording import Kind, comparable
+from workbench.engine.past.recording import Kind
 
 
 def cascade(soundings: dict[str, Any], **phase: Any) -> dict[str, Any]:

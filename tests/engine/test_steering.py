@@ -11,13 +11,14 @@ import pytest
 
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, native, play, ports
 from tests.engine.test_replay import StopLive, replayed
+from tests.support.equal_runs import comparable
 from workbench.context.place import Place
 from workbench.context.reasons import explain
 from workbench.engine import texts
 from workbench.engine.contracts import Feedback, HookAction, HookEvent, HookResult
 from workbench.engine.debugger.stepper import Mode, Stepper
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
-from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import RESUMED, REUSED, Replay
 from workbench.engine.run.run import Run
 from workbench.engine.services import Injection, Injections

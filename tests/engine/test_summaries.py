@@ -10,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, play, ports
+from tests.support.equal_runs import comparable
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, ModelFault
 from workbench.engine.definition import Options
 from workbench.engine.journal.usage import Usage
-from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import Replay
 from workbench.engine.run.run import Run
 from workbench.store.index.rows import RowMaker

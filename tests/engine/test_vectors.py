@@ -20,12 +20,13 @@ from tests.engine.support import (
     play,
     ports,
 )
+from tests.support.equal_runs import comparable
 from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
 from workbench.engine.contracts import EmbeddedTexts, ModelFault
 from workbench.engine.definition import Options
 from workbench.engine.journal.event import packed, unpacked
-from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 from workbench.engine.run.run import Run
 from workbench.store.index.rows import RowMaker

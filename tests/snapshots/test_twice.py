@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bench.mutations import ROOT, examples
+from tests.support.equal_runs import comparable
 from workbench.context.place import Place
-from workbench.engine.past.recording import comparable
 from workbench.snapshots.recorded_run import RecordedRun
 from workbench.workspace.testing import Snapshots
 

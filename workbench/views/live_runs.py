@@ -114,9 +114,8 @@ class LiveRunsView(View):
 class LiveRunRows(Rows):
     """The same on a screen, as the runs go on."""
 
-    def __init__(self, plan: LivePlan, results: Sequence[LiveResult], tick: int = 0, *, is_over: bool) -> None:
+    def __init__(self, plan: LivePlan, results: Sequence[LiveResult], *, is_over: bool) -> None:
         self.results = tuple(results)
-        self._tick = tick
         self.plan = plan
         self.title = (("Run live", "title"), (f"  {plural(len(plan.runs), 'run')}", "name"))
         self.title_right = ((total_words(results) if is_over else told("{sweep.stop} stops"), "dim"),)
@@ -136,7 +135,7 @@ class LiveRunRows(Rows):
     def row(self, index: int, width: int) -> Row:
         result = self.results[index]
         fields = _fields(result)
-        mark = sign(_SIGNS.get(result.status, "failed"), self._tick)
+        mark = sign(_SIGNS.get(result.status, "failed"))
         left: tuple[Span, ...] = (
             (" ", "plain"),
             mark,
