@@ -368,6 +368,58 @@ ATIF: dict[str, Any] = {
         {"step_id": 4, "source": "agent", "message": ANSWER, "timestamp": "2026-01-01T09:00:02Z"},
     ],
 }
+
+
+def _weave(number: int) -> dict[str, Any]:
+    usage = {"prompt_tokens": 20 * number, "completion_tokens": 5}
+    return {
+        "id": f"call{number}",
+        "op_name": "weave:///team/project/op/openai.chat.completions.create:1",
+        "trace_id": "t",
+        "parent_id": "run",
+        "started_at": f"2026-01-01T09:00:0{2 * number}Z",
+        "ended_at": f"2026-01-01T09:00:0{2 * number + 1}Z",
+        "inputs": {"model": "gpt-4o", "messages": OPENAI[: 2 * number], "tools": [SCHEMA], "temperature": 0.2},
+        "output": {"model": "gpt-4o", "choices": [{"message": OPENAI[2 * number], "finish_reason": "stop"}]},
+        "summary": {"usage": {"gpt-4o": usage}},
+    }
+
+
+WEAVE: list[dict[str, Any]] = [
+    {
+        **_weave(2),
+        "id": "run",
+        "op_name": "weave:///team/project/op/count:1",
+        "parent_id": None,
+        "inputs": {"question": ASK},
+        "output": ANSWER,
+    },
+    _weave(1),
+    _weave(2),
+]
+RUN_STATE: dict[str, Any] = {
+    "$schemaVersion": "1.12",
+    "original_input": OPENAI[:2],
+    "context": {"usage": {"requests": 2, "input_tokens": 60, "output_tokens": 10}},
+    "model_responses": [
+        {
+            "output": [{"type": "function_call", "call_id": "c1", "name": "ls", "arguments": ARGUMENTS}],
+            "usage": {"input_tokens": 20, "output_tokens": 5, "input_tokens_details": [{"cached_tokens": 8}]},
+            "response_id": "r1",
+        },
+        {
+            "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]}],
+            "usage": {"input_tokens": 40, "output_tokens": 5},
+        },
+    ],
+    "generated_items": [
+        {
+            "raw_item": {"type": "function_call_output", "call_id": "c1", "output": RESULT},
+            "type": "tool_call_output_item",
+        }
+    ],
+    "last_processed_response": {"functions": [{"tool": {"name": "ls", "paramsJsonSchema": {"type": "object"}}}]},
+}
 EXAMPLES: dict[str, Any] = {
     "openai": OPENAI,
     "anthropic": ANTHROPIC,
@@ -408,6 +460,8 @@ EXAMPLES: dict[str, Any] = {
         {"type": "summary", "summary": "count"},
         *(_line(body, number) for number, body in enumerate(OPENAI)),
     ],
+    "tracer": WEAVE,
+    "run-state": RUN_STATE,
     "pydantic-ai": _kinds(),
     "smolagents": _memory(),
     "atif": ATIF,

@@ -142,7 +142,7 @@ def test_a_rewritten_context_begins_a_thread_of_its_own() -> None:
 def test_what_cannot_be_mapped_is_kept_and_said() -> None:
     conversation = read(EXAMPLES["langfuse"])
     assert conversation.kept["scores"] == [{"name": "right", "value": 1}]
-    assert any("not a generation" in note for note in conversation.notes)
+    assert any("not a model call" in note for note in conversation.notes)
     remarks = Remarks()
     (said,) = read_message({"role": "user", "content": [{"type": "video", "id": 7}]}, remarks)
     assert json.loads(said.text) == {"type": "video", "id": 7}

@@ -161,10 +161,12 @@ UNSTATED = dict.fromkeys(
         "otel",
         "promptfoo",
         "pydantic-ai",
+        "run-state",
         "session",
         "tau-bench",
         "temporal",
         "toolbench",
+        "tracer",
     ),
     _MESSAGES,
 )

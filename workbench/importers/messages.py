@@ -335,7 +335,7 @@ def tool_schemas(bodies: object) -> tuple[Mapping[str, Any], ...]:
 
 
 _SCHEMAS = (
-    *("parameters", "input_schema", "inputSchema", "params_json_schema"),
+    *("parameters", "input_schema", "inputSchema", "params_json_schema", "paramsJsonSchema"),
     *("parametersJsonSchema", "parameters_json_schema"),
 )
 """Names under which providers and tools keep the JSON Schema of a function's arguments."""

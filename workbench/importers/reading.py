@@ -145,7 +145,7 @@ _LISTED = re.compile(r"^\s*\[\s*\{|\A\s*[\[{]", re.MULTILINE)
 _ARCHIVES = 2
 MOST_CALLS = 20_000
 """Of one conversation: every call is kept with all that it saw, so that time grows with their square."""
-_TOGETHER = ("otel", "openinference", "langsmith")
+_TOGETHER = ("otel", "openinference", "langsmith", "tracer")
 """Formats in which a line holds part of a trace, so that all lines are read together."""
 _INSIDE = (
     "data",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.exchanges import PARAMETERS, marked_beside, system_said
+from workbench.importers.formats.chat_exports import OTHER_BRANCHES, plain_chat
 from workbench.importers.messages import ROLES, joined, plain_message, read_message, read_messages, tool_schemas
 from workbench.importers.parts import parts_of
 from workbench.importers.threads import linear
@@ -69,59 +69,13 @@ def messages_in(body: Any) -> list[Any] | None:
     """The list of messages of a file that is one or holds one."""
     if isinstance(body, list):
         return _bodies(body, strict=False)
-    outer = _untangled(mapping(body))
+    outer = plain_chat(mapping(body))
     return _bodies(outer.get(_key_of(outer)), strict=False)
 
 
 def _key_of(outer: Mapping[str, Any]) -> str:
     """The name under which an object holds its messages; empty if it holds none."""
     return next((key for key in _LISTS if _bodies(outer.get(key), strict=key != "messages")), "")
-
-
-def _untangled(outer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A conversation as ChatGPT exports it, a tree of messages, as the list of those of the branch that was shown last;
-    anything else as it is."""
-    tree = mapping(outer.get("mapping"))
-    nodes = {name: mapping(node) for name, node in tree.items()}
-    if not nodes or not all("parent" in node and "message" in node for node in nodes.values()):
-        return outer
-    inner = {node.get("parent") for node in nodes.values()}
-    at = outer.get("current_node", next((name for name in reversed(nodes) if name not in inner), None))
-    branch: dict[str, Mapping[str, Any]] = {}
-    while isinstance(at, str) and at in nodes and at not in branch:
-        branch[at] = mapping(nodes[at].get("message"))
-        at = nodes[at].get("parent")
-    messages = [found for name, one in reversed(branch.items()) if (found := _of_node(name, one))]
-    models = [slug for one in branch.values() if (slug := string(mapping(one.get("metadata")).get("model_slug")))]
-    beside = sum(1 for name, node in nodes.items() if name not in branch and node.get("message"))
-    rest = {key: value for key, value in outer.items() if key != "mapping"}
-    return {"model": models[0] if models else "", **rest, "messages": messages, _BESIDE: beside}
-
-
-_BESIDE = "messages of other branches"
-
-
-def _of_node(name: str, one: Mapping[str, Any]) -> dict[str, Any]:
-    """A message of ChatGPT's tree as one of OpenAI's API; empty for one without content. What is addressed to a tool
-    is a call of it."""
-    author, content = mapping(one.get("author")), mapping(one.get("content"))
-    told = content.get("parts", [content.get("text") or content.get("result")])
-    parts = [_part(part) for part in array(told) if part]
-    role, to = string(author.get("role")), string(one.get("recipient"))
-    if not parts or role not in ROLES:
-        return {}
-    if role == "assistant" and to not in ("", "all"):
-        arguments = json.dumps({"input": "\n".join(string(part.get("text")) for part in parts)})
-        return {"role": role, "tool_calls": [{"id": name, "function": {"name": to, "arguments": arguments}}]}
-    named = {"name": author["name"]} if author.get("name") else {}
-    return {"role": role, "content": parts, "created_at": one.get("create_time"), **named}
-
-
-def _part(part: Any) -> dict[str, Any]:
-    inner = mapping(part)
-    if (pointer := inner.get("asset_pointer")) is not None:
-        return {"type": "image_url", "image_url": {"url": as_text(pointer)}}
-    return {"type": "text", "text": part if isinstance(part, str) else as_text(inner.get("text", part))}
 
 
 def _bodies(found: Any, *, strict: bool) -> list[Any] | None:
@@ -172,10 +126,10 @@ def is_anthropic(body: Any) -> bool:
 
 def read_chat(body: Any) -> list[Conversation]:
     """A list of messages, bare or inside an object with the model, tools and system text beside it."""
-    remarks, outer = Remarks(), _untangled(mapping(body))
+    remarks, outer = Remarks(), plain_chat(mapping(body))
     if messages_in(outer or body) is None:
         raise Unreadable("it holds no list of messages with roles")
-    if beside := outer.get(_BESIDE):
+    if beside := outer.get(OTHER_BRANCHES):
         remarks.left_out("a message of a branch that is not the one shown", count=beside)
     thread = linear(
         read_turns(outer or {"messages": body}, remarks),
@@ -184,7 +138,7 @@ def read_chat(body: Any) -> list[Conversation]:
         marked=marked_beside(outer),
         parameters={name: outer[name] for name in PARAMETERS if outer.get(name) is not None},
     )
-    taken = ("tools", "functions", *_SYSTEMS, _key_of(outer), _BESIDE)
+    taken = ("tools", "functions", *_SYSTEMS, _key_of(outer), OTHER_BRANCHES)
     kept = {key: value for key, value in outer.items() if key not in taken}
     keys = ("title", "sessionId", "session_id", "instance_id", "id")
     title = next((as_text(outer[key]) for key in keys if isinstance(outer.get(key), str | int)), "")

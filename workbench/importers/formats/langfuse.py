@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
-from workbench.importers.exchanges import whole
+from workbench.importers.exchanges import finish_of, parameters_of, whole
 from workbench.importers.formats.otel import messages_of_attributes, tools_of_attributes
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
@@ -36,13 +36,16 @@ def _start(observation: Mapping[str, Any]) -> Any:
 
 def read_langfuse(body: Any) -> list[Conversation]:
     """The generations of each trace."""
-    observations = _observations(body)
     outer = mapping(body)
-    trace = mapping(outer.get("trace")) or outer
+    return read_observations(_observations(body), mapping(outer.get("trace")) or outer)
+
+
+def read_observations(observations: Sequence[Mapping[str, Any]], trace: Mapping[str, Any]) -> list[Conversation]:
+    """The generations of each trace. ``trace``: what the file says of the trace. Raises Unreadable."""
     traces = dict.fromkeys(_trace_id(one) for one in observations)
     found = [one for name in traces if (one := _trace(trace, [o for o in observations if _trace_id(o) == name]))]
     if not found:
-        raise Unreadable("a LangFuse trace without generations that hold messages")
+        raise Unreadable(f"none of its {len(observations)} spans is a model call with its messages")
     return found
 
 
@@ -60,7 +63,7 @@ def _trace(trace: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]) 
     kept = {key: trace[key] for key in ("id", "name", "scores", "metadata", "tags", "userId") if trace.get(key)}
     others = [{k: v for k, v in one.items() if v is not None} for one in observations if _kind(one) != "GENERATION"]
     if others:
-        remarks.left_out("an observation that is not a generation", count=len(others), kept=True)
+        remarks.left_out("a span that is not a model call", count=len(others), kept=True)
     title = string(trace.get("name")) or string(mapping(observations[0]).get("traceName"))
     return Conversation(threads_of(calls), title, remarks=remarks.all, kept=kept | {"observations": others})
 
@@ -108,7 +111,7 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
     where = f"generation '{as_text(one.get('name'))[:40]}'"
     given, answered = decoded(one.get("input")), decoded(one.get("output"))
     attributes = mapping(mapping(decoded(one.get("metadata"))).get("attributes"))
-    shown, defined = _without_tools([*_system(given, answered), *map(_called, _input(given))])
+    shown, defined = _without_tools(_with_system(list(map(_called, _input(given))), given, answered))
     if not any(isinstance(body, dict) for body in array(mapping(given).get("messages")) or [{}]):
         shown = messages_of_attributes(attributes) or shown  # texts of objects, whose messages the span tells
     said = read_messages(shown, remarks, f"{where}, input")
@@ -124,14 +127,11 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
         usage_of(decoded(one.get("usageDetails") or one.get("usage_details") or one.get("usage"))),
         next((found for cost in stated if (found := number(cost)) is not None), None),
         string(one.get("model") or one.get("provided_model_name")),
-        duration_s=seconds_between(start, moment(one.get("endTime") or one.get("end_time"))),
-        at=start,
+        string(one.get("provider")),
+        finish_of(mapping(answered)),
+        seconds_between(start, moment(one.get("endTime") or one.get("end_time"))) or number(one.get("seconds")),
+        start,
     )
-    parameters = {
-        k: v
-        for k, v in mapping(decoded(one.get("modelParameters"))).items()
-        if k in ("temperature", "top_p", "max_tokens")
-    }
     listed = (
         mapping(given).get("tools"),
         mapping(mapping(given).get("config")).get("tools"),
@@ -140,11 +140,14 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
         tools_of_attributes(attributes),
     )
     tools = tool_schemas(next((found for found in listed if found), None))
-    known = {k: v for k, v in parameters.items() if v is not None}
+    known = parameters_of(mapping(decoded(one.get("modelParameters"))))
+    if len(choices := array(mapping(answered).get("choices"))) > 1:
+        remarks.left_out("a further choice of a response", where, count=len(choices) - 1)
     if not answers:
         fault = as_text(one.get("statusMessage") or one.get("status_message"))[:500] or "its generation holds no answer"
         return ObservedCall(tuple(said), *unanswered(call, fault), call.model, tools, known) if said else None
-    return ObservedCall(tuple(said), whole(answers), call, call.model, tools, known)
+    unstated = "messages that the provider keeps" if mapping(given).get("previous_response_id") else ""
+    return ObservedCall(tuple(said), whole(answers), call, call.model, tools, known, unstated)
 
 
 def _without_tools(bodies: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -166,13 +169,15 @@ def _is_definition(body: Mapping[str, Any]) -> bool:
     return body.get("role") == "tool" and not body.get("tool_call_id") and "parameters" in function
 
 
-def _system(given: Any, answered: Any) -> list[Any]:
+def _with_system(said: list[Any], given: Any, answered: Any) -> list[Any]:
+    """The messages, with the system text that stands beside them in the input or in the response."""
     text = (
         mapping(given).get("system")
         or mapping(mapping(given).get("config")).get("system_instruction")
         or mapping(answered).get("instructions")
     )
-    return [{"role": "system", "content": text}] if text else []
+    has_one = mapping(next(iter(said), None)).get("role") in ("system", "developer")
+    return [{"role": "system", "content": text}, *said] if text and not has_one else said
 
 
 def _input(given: Any) -> list[Any]:
@@ -192,9 +197,10 @@ def _input(given: Any) -> list[Any]:
 
 def _output(answered: Any) -> list[Any]:
     outer = mapping(answered)
-    for key in ("output", "choices"):
-        if isinstance(outer.get(key), list):
-            answered = outer[key]
+    if choices := array(outer.get("choices")):
+        answered = choices[:1]
+    elif isinstance(outer.get("output"), list):
+        answered = outer["output"]
     found = answered if isinstance(answered, list) else [answered] if answered else []
     bodies: list[Any] = []
     for one in found:

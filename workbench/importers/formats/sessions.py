@@ -34,7 +34,7 @@ def _wrapped(line: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"role": kind, **message} if "content" in message and kind != "tool_result" else {}
 
 
-_BESIDE = ("uuid", "sessionId", "parentUuid", "timestamp", "session_id")
+_BESIDE = ("uuid", "sessionId", "parentUuid", "timestamp", "session_id", "parent_tool_use_id")
 """One of these stands beside the message of a line."""
 
 

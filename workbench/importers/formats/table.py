@@ -20,11 +20,13 @@ from workbench.importers.formats.openhands import is_openhands, read_openhands
 from workbench.importers.formats.otel import is_openinference, is_otel, read_openinference, read_otel
 from workbench.importers.formats.promptfoo import is_promptfoo, read_promptfoo
 from workbench.importers.formats.pydantic_ai import is_pydantic_ai, read_pydantic_ai
+from workbench.importers.formats.run_state import is_run_state, read_run_state
 from workbench.importers.formats.sessions import is_session, read_session
 from workbench.importers.formats.smolagents import is_smolagents, read_smolagents
 from workbench.importers.formats.swe_agent import is_mini, is_swe_agent, read_mini, read_swe_agent
 from workbench.importers.formats.temporal import is_temporal, read_temporal
 from workbench.importers.formats.toolbench import is_toolbench, read_toolbench
+from workbench.importers.formats.tracers import is_tracer, read_tracer
 from workbench.importers.formats.vcr import is_vcr, read_vcr
 from workbench.importers.values import mapping
 
@@ -59,6 +61,8 @@ FORMATS = (
     Format("atif", "an ATIF trajectory", "'steps' with sources beside 'agent'", is_atif, read_atif),
     Format("burr", "a Burr log", "entries with 'sequence_id'", is_burr, read_burr),
     Format("toolbench", "a ToolBench answer", "'answer_generation'", is_toolbench, read_toolbench),
+    Format("tracer", "spans of a tracer of model calls", "spans with a tracer's fields", is_tracer, read_tracer),
+    Format("run-state", "a run state of the OpenAI Agents SDK", "'model_responses'", is_run_state, read_run_state),
     Format("promptfoo", "a promptfoo result", "results with prompts", is_promptfoo, read_promptfoo),
     Format("vcr", "a recording of HTTP requests (VCR, HAR)", "interactions with requests", is_vcr, read_vcr),
     Format("llm-log", "a logged request with its response", "a request beside its response", is_log, read_log),
@@ -107,6 +111,15 @@ def _spans(body: Any) -> bool:
     return "attributes" in first and any(key in first for key in ("spanContext", "traceId", "context", "span_id"))
 
 
+_BATCH = "answers of a batch, whose requests are in the file that was sent to the provider"
+
+
+def _is_shown(body: Any) -> bool:
+    """What Cline and the programs made from it (Roo Code, Kilo Code) write as ``ui_messages.json``."""
+    first = mapping(body[0] if isinstance(body, list) and body else None)
+    return "ts" in first and ("say" in first or "ask" in first)
+
+
 _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("the graph of a Burr application, which records no run", _has("actions", "transitions")),
     ("the metadata of a Burr application, whose run is in its log", _has("partition_key", "parent_pointer")),
@@ -121,6 +134,15 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
         _first_has("task_name", "agent", "status"),
     ),
     ("Aider's log of its use, which states numbers and no messages", _has("event", "properties", "user_id")),
+    (
+        "the state of a batch, whose requests are in the file that was sent to the provider",
+        _has("stage", "batch", "results"),
+    ),
+    (
+        "an output of a batch, whose requests are in the file that was sent to the provider",
+        _has("custom_id", "response"),
+    ),
+    ("what Cline shows of a task, whose messages are in api_conversation_history.json beside it", _is_shown),
     ("a promptfoo result without cases", _has("evalId", "results")),
     ("a recording of HTTP requests (VCR) without interactions", _has("interactions")),
     ("a spoken simulation of tau-bench, whose ticks are not messages", _has("task_id", "ticks")),
