@@ -64,12 +64,14 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its time limit (pytest-timeout enforces it; a mark of its own wins), and put the files into the
     order in which workers take them."""
-    for item in items:
-        if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(SLOW.get(item.path.parent.name, TIME_LIMIT)))
     by_file: dict[Path, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(item.path, []).append(item)
+    for file, tests in by_file.items():
+        limit = pytest.mark.timeout(SLOW.get(file.parent.name, TIME_LIMIT))
+        for item in tests:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(limit)
     waiting = [file for folder in WAITING for file in by_file if file.parent.name == folder]
     order = {name: at for at, name in enumerate(FIRST)}
     working = sorted(

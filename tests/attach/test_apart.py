@@ -171,9 +171,9 @@ async def test_a_busy_app_holds_no_call_up_and_gets_all_events_also_without_a_di
             assert writer is not None
             assert writer.pid is not None
             resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-            for number in range(20):
+            for number in range(5):
                 assert here.chat(f"Hello {number}").status_code == 200  # The loop of the app stands still meanwhile.
-            await soon(lambda: sum(event.kind == "call_finished" for event in here.events) == 20, "all calls")
+            await soon(lambda: sum(event.kind == "call_finished" for event in here.events) == 5, "all calls")
             (words,) = here.told("unsaved")
             assert words.startswith("the run is not saved: File too large")
             assert len([*project.store.events(here.events[0].run_id)]) < len(here.events)

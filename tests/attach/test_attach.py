@@ -499,7 +499,7 @@ async def test_ids_that_a_client_draws_for_calls_of_gemini_make_no_difference(pr
 
 
 def test_pictures_and_answers_of_a_long_session_do_not_stay_in_memory(project: Project) -> None:
-    half, size, before = 40, 100_000, 0
+    half, size, before = 15, 100_000, 0
 
     def ask(run: AttachedRun, number: int) -> None:
         data = base64.b64encode(number.to_bytes(2, "big") * (size // 2)).decode()

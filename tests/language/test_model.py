@@ -174,6 +174,7 @@ def test_what_was_written_can_be_written_again() -> None:
     assert Cascade.model_validate(body).model_dump(exclude_unset=True, mode="json") == body
 
 
+@pytest.mark.proof
 def test_a_hundred_phases_are_validated_in_milliseconds() -> None:
     body = {"name": "p", "instructions": "x", "rules": {"max_turns": 2}, "handoffs": ["a", "b"], "context": {}}
     data = {"cascade_id": "c", "phases": [{**body, "name": f"p{i}"} for i in range(100)]}

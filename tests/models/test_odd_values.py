@@ -230,7 +230,7 @@ def test_content_in_parts_is_joined(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("depth", [5_000, 100_000])
+@pytest.mark.parametrize("depth", [5_000, pytest.param(100_000, marks=pytest.mark.proof)])
 def test_json_that_is_too_deep_is_one_fault(ask: Ask, depth: int, stream: bool) -> None:
     deep = b'{"id": "c", "choices": ' + b"[" * depth + b"]" * depth + b"}"
     with pytest.raises(ModelFault) as caught:

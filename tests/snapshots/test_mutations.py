@@ -56,7 +56,7 @@ def what_it_did(verdict: SnapshotResult) -> Ran:
     return Ran(turns, {phase: len(numbers) for phase, numbers in tools.items()})
 
 
-@pytest.mark.parametrize("name", [at(name, at_once=name in ("debug_agent", "router")) for name in EXAMPLES])
+@pytest.mark.parametrize("name", [at(name, at_once=name == "debug_agent") for name in EXAMPLES])
 def test_every_change_that_changes_the_run_fails_with_the_right_first_difference(
     name: str, snapshots: Snapshots
 ) -> None:

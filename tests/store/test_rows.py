@@ -85,7 +85,7 @@ def test_the_rows_of_a_long_run_grow_with_its_turns_and_not_with_their_square() 
         played = play(document, [*(native("", t={}) for _ in range(turns - 1)), "done"], tools={"t": lambda: "r"})
         return len(json_rows(rows_of(played.events)))
 
-    assert size(400) < 4.6 * size(100)
+    assert size(200) < 4.6 * size(50)
 
 
 def test_what_is_not_known_is_null_and_never_zero() -> None:

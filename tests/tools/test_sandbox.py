@@ -572,6 +572,7 @@ def test_a_flood_is_stopped_at_the_limit_with_head_and_tail(any_level: Sandbox) 
     assert len(finished.stdout) < any_level.limits.output_bytes + 100
 
 
+@pytest.mark.proof
 @pytest.mark.fault("F32")
 def test_a_fork_bomb_stays_small_and_is_gone_afterwards(walled: Sandbox, tmp_path: Path) -> None:
     mark = odd_number(tmp_path)
@@ -582,14 +583,15 @@ def test_a_fork_bomb_stays_small_and_is_gone_afterwards(walled: Sandbox, tmp_pat
     assert sleepers(mark) == []
 
 
-def test_memory_and_file_size_have_limits(any_level: Sandbox, root: Path) -> None:
-    small = Limits(memory_bytes=400 << 20, file_bytes=1 << 20)
+def test_memory_file_size_and_processor_time_have_limits(any_level: Sandbox, root: Path) -> None:
+    small = Limits(memory_bytes=400 << 20, file_bytes=1 << 20, cpu_s=7)
     assert "MemoryError" in python(any_level, "bytearray(1 << 30)", limits=small).stderr
-    sh(any_level, "head -c 5000000 /dev/zero > data/big", limits=small)
+    assert sh(any_level, "ulimit -t; head -c 5000000 /dev/zero > data/big", limits=small).stdout == "7\n"
     assert (root / "data" / "big").stat().st_size <= 1 << 20
 
 
-def test_processor_time_has_a_limit(bwrap: Sandbox) -> None:
+@pytest.mark.proof
+def test_a_command_ends_when_its_processor_time_is_used_up(bwrap: Sandbox) -> None:
     finished = sh(bwrap, "while :; do :; done", limits=Limits(cpu_s=1), timeout_s=20)
     assert not finished.timed_out
     assert finished.exit_code >= 128
@@ -610,6 +612,9 @@ def greedy(script: str) -> str:
     return f"for n in 1 2 3 4; do sh -c '{script}' sh $n & done; wait"
 
 
+@pytest.mark.parametrize(
+    "any_level", ["bwrap", "none", pytest.param("landlock", marks=pytest.mark.proof)], indirect=True
+)
 def test_memory_is_limited_for_all_processes_together(any_level: Sandbox) -> None:
     program = "import time; held = bytearray(40 << 20); print(1, flush=True); time.sleep(1)"
     script = greedy(f'{shlex.quote(PYTHON)} -I -S -c "{program}"')

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import unicodedata
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import get_native_id
@@ -56,10 +56,10 @@ class QuickPilot(Pilot[Any]):
             self._send(key)
             await self.pause()
 
-    async def type(self, text: str) -> None:
-        """Type a text faster than the app draws it, and let the app answer it as a whole."""
-        for character in text:
-            self._send(character)
+    async def type(self, text: Iterable[str]) -> None:
+        """Type a text, or keys, faster than the app draws it, and let the app answer it as a whole."""
+        for key in text:
+            self._send(key)
         await self.pause()
 
     def _send(self, key: str) -> None:

@@ -1,10 +1,7 @@
-"""Asks questions in the SQL console of a real app, over a real index, and prints what it saw: a process of its own."""
+"""Asks questions in the SQL console of a real app, over a real index, and says what it saw."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +204,3 @@ async def _saved(at: Console, folder: Path) -> dict[str, Any]:
     await it.press("enter", "w")
     await it.until(lambda: (folder / "out.csv").read_text() != "mine", "the file was not replaced")
     return {"saved": found}
-
-
-if __name__ == "__main__":
-    print(json.dumps(asyncio.run(observe(Path(sys.argv[1])))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.engine.support import FlatPrices, Words, call, play
-from tests.ui.test_picture import bomb, png
+from tests.ui.test_picture import claiming, png
 from workbench.analysis.compare import Comparison, compare, under
 from workbench.context.strategy import parse
 from workbench.engine.contracts import ToolImage, ToolResult
@@ -41,7 +41,7 @@ def test_an_image_stands_on_the_page_once_and_small() -> None:
 
 def test_an_image_that_is_gone_or_cannot_be_drawn_is_named_only() -> None:
     comparison, blobs = drawn()
-    for images in ({}, dict.fromkeys(blobs, bomb()), dict.fromkeys(blobs, b"<script>")):
+    for images in ({}, dict.fromkeys(blobs, claiming(65_000, 65_000)), dict.fromkeys(blobs, b"<script>")):
         text = comparison_html(comparison, "t", images)
         assert "base64" not in text
         assert "image/png" in text

@@ -437,6 +437,7 @@ async def test_hostile_characters_of_a_file_are_shown_as_pictures_and_kept(tmp_p
         assert file_of(tmp_path).read_text() == text.replace("small", "smallx")
 
 
+@pytest.mark.proof
 async def test_five_thousand_lines_stay_usable(tmp_path: Path) -> None:
     phase = "  - name: p{0}\n    instructions: |\n      Do {0}\n    rules:\n      max_turns: 3\n"
     phases = "".join(phase.format(number) for number in range(1000))

@@ -166,7 +166,7 @@ async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list_a
     async with running(app, (120, 40)) as pilot:
         it = Bench(app, pilot)
         assert "n step" not in it.text(), "a list of files opens: its n is another"
-        await pilot.press("j", "enter", "n", "n", "n")
+        await pilot.type(("j", "enter", "n", "n", "n"))
         opened.set()
         await it.until(lambda: app.session is not None, "nothing was chosen")
         assert it.session.file.name == "other.yaml"

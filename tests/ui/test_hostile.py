@@ -242,7 +242,8 @@ async def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp
 
 
 @pytest.mark.fault("F27")
-@pytest.mark.parametrize("times", [10, pytest.param(50, marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("times", [10, 50])
 async def test_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path, times: int) -> None:
     """A machine may be slow; the screen's work must not depend on how long an answer is. So an answer of 2 or 10 MB is
     compared with one of 200 kB, which is cut for the screen as well: the frame in which it arrives, and each key."""

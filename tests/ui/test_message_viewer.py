@@ -123,6 +123,7 @@ async def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> 
 # Texts of any size.
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "made",
     [

@@ -21,13 +21,13 @@ def png(width: int, height: int, colour: str = "red") -> bytes:
     return buffer.getvalue()
 
 
-def bomb() -> bytes:
-    """A hundred bytes that claim four billion pixels."""
+def claiming(width: int, height: int) -> bytes:
+    """A hundred bytes that claim to be a picture of this size."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    header = struct.pack(">IIBBBBB", 65_000, 65_000, 8, 2, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
@@ -59,7 +59,8 @@ def test_what_is_transparent_stands_on_white() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (bomb(), "65,000 × 65,000 pixels are more|exceeds limit"),
+        (claiming(65_000, 65_000), "65,000 × 65,000 pixels are more|exceeds limit"),
+        (claiming(8001, MAX_PIXELS // 8000), "pixels are more than"),
         (png(900, 900)[:200], "it cannot be decoded"),
         (b"<svg/>", "it is not a PNG, JPEG, GIF or WebP"),
     ],
@@ -67,11 +68,6 @@ def test_what_is_transparent_stands_on_white() -> None:
 def test_bombs_and_damaged_files_are_refused_in_words(data: bytes, said: str) -> None:
     with pytest.raises(CannotDraw, match=said):
         make(data, PictureRequest("d", 10, 10))
-
-
-def test_an_image_just_above_the_limit_is_refused_before_it_is_decoded() -> None:
-    with pytest.raises(CannotDraw, match="pixels are more than"):
-        make(png(8001, MAX_PIXELS // 8000), PictureRequest("d", 10, 10))
 
 
 def test_a_gallery_asks_once_serves_the_newest_first_and_forgets_the_oldest() -> None:

@@ -114,7 +114,7 @@ async def test_keys_pressed_before_the_session_is_open_are_not_lost(tmp_path: Pa
     app.animation_level = "none"
     async with running(app, (120, 40)) as pilot:
         it = Bench(app, pilot)
-        await pilot.press("3", "tab", "z", "comma", "escape", "comma")
+        await pilot.type(("3", "tab", "z", "comma", "escape", "comma"))
         assert app.session is None
         await pilot.press("f2")
         assert app.current_theme.name != "workbench-dark", "keys of the app work at once"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.ui.sql_case import observe
 from workbench.context.place import Place
 from workbench.store.faults import StoreError
 from workbench.store.index.catalogue import COLUMNS, TABLES
@@ -18,18 +17,12 @@ from workbench.store.sqltext import fault_of
 from workbench.views.result import FoundPlace, ResultRows, place_of_row, record, short
 from workbench.workspace.sql_completion import complete_sql, suggested
 
-ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.timeout(240)  # One process answers all questions before the first test.
+pytestmark = pytest.mark.timeout(240)  # One app answers all questions before the first test.
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("sql")
-    command = [sys.executable, "-m", "tests.ui.sql_case", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return asyncio.run(observe(tmp_path_factory.mktemp("sql")))
 
 
 def test_tables_examples_and_the_way_to_ask_are_shown(seen: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ from workbench.models.families import bare_name
 from workbench.models.providers import Provider, split
 
 MILLION = 1_000_000
-_THRESHOLD = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_BEYOND = "input_cost_per_token_above_"
+_THRESHOLD = re.compile(rf"{_BEYOND}(\d+)k_tokens")
 _EDITION = re.compile(r"(?:-v\d+)?(?:@.*)?$")
 """End of a name at Bedrock and at Vertex AI."""
 _DATE = re.compile(r"-(?:20\d{6}|\d{3}|latest|0)$")
@@ -99,7 +100,7 @@ class PriceTable:
         if price.rule.provider == "none":
             price = replace(price, stated_rule=stated_rule(model))
         entry = self._entry(split_effort(model)[0])
-        if entry is None or not any(_THRESHOLD.fullmatch(fact) or fact == "tiered_pricing" for fact in entry.facts):
+        if entry is None or not (_thresholds(entry.facts) or "tiered_pricing" in entry.facts):
             self._flat[model] = price
         return price
 
@@ -114,7 +115,8 @@ class PriceTable:
             return replace(Price(source="settings", grade="exact", rule=rule), **numbers)
         if entry is None:
             return Price(rule=rule)
-        numbers = {field: _number(entry.facts, key, input_tokens) for field, key in _FIELDS.items()}
+        longer_than = [tokens for tokens in _thresholds(entry.facts) if input_tokens > tokens]
+        numbers = {field: _number(entry.facts, key, input_tokens, longer_than) for field, key in _FIELDS.items()}
         if numbers["input"] is None and numbers["output"] is None:
             return Price(rule=rule)
         exact = entry.own and entry.provider is not None and self._via(name) == entry.provider.id and ":" not in name
@@ -263,11 +265,17 @@ def _candidates(name: str) -> Iterator[tuple[str, Provider | None, bool]]:
         yield f"vercel_ai_gateway/{spelling}", provider, False
 
 
-def _number(facts: Mapping[str, Any], key: str, input_tokens: int) -> float | None:
-    """The price at a length of the request; None for an entry that is missing or zero."""
-    for threshold in sorted((int(m[1]) for fact in facts if (m := _THRESHOLD.fullmatch(fact))), reverse=True):
-        longer = facts.get(f"{key}_above_{threshold}k_tokens")
-        if input_tokens > threshold * 1000 and longer:
+def _thresholds(facts: Mapping[str, Any]) -> list[int]:
+    """Input tokens beyond which other prices hold, the most first."""
+    found = (_THRESHOLD.fullmatch(fact) for fact in facts if fact.startswith(_BEYOND))
+    return sorted((int(match[1]) * 1000 for match in found if match), reverse=True)
+
+
+def _number(facts: Mapping[str, Any], key: str, input_tokens: int, longer_than: Iterable[int]) -> float | None:
+    """The price at a length of the request, which is beyond the thresholds ``longer_than``; None for an entry that is
+    missing or zero."""
+    for threshold in longer_than:
+        if longer := facts.get(f"{key}_above_{threshold // 1000}k_tokens"):
             return float(longer)
     for tier in facts.get("tiered_pricing", ()):
         low, high = tier.get("range", (0, 0))
