@@ -82,6 +82,21 @@ def test_python_sees_a_table_as_a_data_frame_and_sql_sees_what_it_makes_and_the_
     ]
 
 
+def test_later_phases_see_the_tables_that_a_query_made_and_changed(cli: Cli) -> None:
+    make = "CREATE TEMP TABLE _known AS SELECT 'ann' AS name; UPDATE _raw SET amount = 5 WHERE id = 1; SELECT 1 AS n"
+    query = "SELECT name, amount FROM _known JOIN _raw USING (name)"
+    made = ran(
+        cli,
+        cascade(
+            ROWS,
+            phase("make", "sql_data", query=make),
+            phase("joined", "sql_data", query=query),
+            phase("code", "python_data", code="result = [data.joined.iloc[0].to_dict() | {'n': len(data.known)}]"),
+        ),
+    )
+    assert made["rows"] == [{"name": "ann", "amount": 5, "n": 1}]
+
+
 def test_code_knows_state_input_session_and_phase(cli: Cli) -> None:
     keep = {"name": "keep", "tool": "set_state", "inputs": {"key": "k", "value": "v {{ input.a }}"}}
     code = "result = [state['k'], input['a'], session_id, phase, data.list_available()]"

@@ -47,9 +47,11 @@ def unwrapped(output: Any) -> Any:
 
 def data_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what code finds under ``data``: the output of each phase by its name, in the form that code gets, and the
-    tables that phases name (``result_table``) by their names without the underscore."""
+    tables that phases name (``result_table``) or make by their names without the underscore."""
     found = {phase: unwrapped(output) for phase, output in outputs.items()}
     for output in outputs.values():
+        for name, rows in _made(output).items():
+            found.setdefault(name.removeprefix("_"), rows)
         more = output.get("table") if isinstance(output, Mapping) else None
         if isinstance(more, str):
             found.setdefault(more.removeprefix("_"), unwrapped(output))
@@ -60,7 +62,8 @@ def tables_of(outputs: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The tables that the outputs of a run are, by name.
 
     ``_PHASE`` holds a list of objects, or the plain values of an object; ``_PHASE_KEY`` a list of objects, or an
-    object, inside it. A phase may name one more table (``result_table``).
+    object, inside it. A phase may name one more table (``result_table``), and a query may make some, or change some of
+    earlier phases.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for phase, output in outputs.items():
@@ -70,7 +73,14 @@ def tables_of(outputs: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         more = output.get("table") if isinstance(output, Mapping) else None
         if isinstance(more, str) and own in found:
             found[more] = found[own]
+        found |= _made(output)
     return found
+
+
+def _made(output: Any) -> dict[str, list[dict[str, Any]]]:
+    """The tables that a query made or changed (``CREATE TEMP TABLE``), which its output holds beside its rows."""
+    held = output.get("tables") if isinstance(output, Mapping) and output.get("type") == "dataframe" else None
+    return {name: rows for name, rows in held.items() if _is_rows(rows)} if isinstance(held, Mapping) else {}
 
 
 def _read(output: Any) -> Any:

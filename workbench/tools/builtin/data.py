@@ -90,7 +90,7 @@ class DataTools:
         Args:
             query: One or more statements; the rows of the last one are the result. Files: read_csv('data/x.csv').
             limit: Most rows of the result.
-            materialize: Later queries see every result as a table, whatever this says.
+            materialize: Later queries see every result, and every table that is made, whatever this says.
             connection: Named connections to databases are not available; leave it out.
         """
         if connection:
@@ -417,6 +417,10 @@ def _result(made: ProgramResult) -> ToolResult:
         body = table(answer["table"], answer.get("columns"))
         if answer.get("truncated"):
             body["truncated"] = True
+        if answer.get("made"):
+            body["tables"] = answer["made"]
+        if answer.get("large"):
+            body["not_kept"] = f"later phases do not see tables of more than {MAX_ROWS:,} rows: {answer['large']}"
     else:
         body = shaped(answer.get("value"))
     if made.finished.stdout.strip():

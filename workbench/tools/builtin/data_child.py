@@ -2,8 +2,8 @@
 
 The first argument is a folder with ``job.json``: ``kind`` (sql or python), ``code``, ``data`` (by phase), ``tables``
 (rows by name), ``names`` (more variables of the program), ``limit`` (rows), ``files`` (whether a query may read
-files), ``sites`` (folders of packages). The answer is written to ``$OUTBOX/answer.json``: ``value``, ``table`` or
-``error``.
+files), ``sites`` (folders of packages). The answer is written to ``$OUTBOX/answer.json``: ``value``, ``table`` (with
+the tables that the query ``made``, and names of those too ``large`` to be kept) or ``error``.
 
 It starts with each phase, so it imports little: pathlib, typing and traceback would take half of the time of a short
 program, pyarrow most of that of a short query.
@@ -18,6 +18,7 @@ import importlib
 import json
 import math
 import os
+import re
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -31,6 +32,8 @@ SIMPLE = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
 """The types of columns whose values all have the same type."""
 FEW = 10_000
 """Rows that pass as JSON sooner than DuckDB imports pandas, for which it takes 0.4 s."""
+CHANGES = re.compile(r"\b(?:create|insert|update|delete|alter)\b", re.IGNORECASE)
+"""Words of a query that may make a table or change one."""
 
 
 def plain(value: Any) -> Any:
@@ -121,7 +124,25 @@ def run_sql(job: Mapping[str, Any]) -> dict[str, Any]:
     found = done.fetchmany(job["limit"] + 1)
     rows = [dict(zip(columns, (plain(value) for value in row), strict=True)) for row in found[: job["limit"]]]
     more = {"truncated": True} if len(found) > job["limit"] else {}
-    return {"table": rows, "columns": columns, **more}
+    made, large = kept_tables(connection, job) if CHANGES.search(job["code"]) else ({}, [])
+    return {"table": rows, "columns": columns, "made": made, "large": large, **more}
+
+
+def kept_tables(connection: Any, job: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The rows of tables that the query made or changed, for the queries of later phases; names of those with more
+    rows than they can have."""
+    made: dict[str, Any] = {}
+    large: list[str] = []
+    named = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
+    for (name,) in connection.execute(named).fetchall():
+        done = connection.execute(f"SELECT * FROM {quoted(name)} LIMIT {FEW + 1}")
+        columns = [str(part[0]) for part in done.description]
+        rows = [dict(zip(columns, (plain(value) for value in row), strict=True)) for row in done.fetchall()]
+        if len(rows) > FEW:
+            large += [] if name in job["tables"] else [name]
+        elif rows and rows != job["tables"].get(name):
+            made[name] = rows
+    return made, large
 
 
 class Data:
