@@ -8,13 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.engine.support import Played, play
+from tests.engine.support import Played, call, play
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
 from workbench.analysis.ranking import RankedCandidate
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, Notice, ValidatorVerdict
 from workbench.engine.journal.candidate_rounds import Entrant
+from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.dialog import Dialog
@@ -265,6 +266,33 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
         shown += [sides.row(i, width).text for i in range(len(sides))]
     assert any("owned" in text for text in shown)
     assert not [text for text in shown if re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)]
+
+
+def test_a_candidate_that_asks_a_person_turns_no_spinner_and_says_that_it_waits() -> None:
+    soundings = {"factor": 2, "max_parallel": 1}
+    phase = {"name": "p", "instructions": "Write.", "tackle": ["ask_human"], "soundings": soundings}
+    asks = call("ask_human", question="Which?")
+    events = play({"cascade_id": "c", "phases": [phase]}, [asks, "one", "two", "1"], answers=["this"]).events
+    asked = next(i for i, event in enumerate(events) if event.kind == "human_asked")
+    for until, sign, words in ((asked, "⠋", "1 running"), (asked + 1, "?", "1 waiting for you · 1 queued")):
+        state = RunState.of(events[:until])
+        rows = CandidateRows(state, state.contests.all[0])
+        assert rows.row(0, 120).text.split()[:2] == [sign, "s0"]
+        assert rows.turning == (sign == "⠋")
+        assert words in "".join(text for text, _ in rows.title)
+    document = candidate_doc(rows.contest, rows.rounds[0][1][0], status=rows.status(rows.contest.rounds[0].entrants[0]))
+    assert "waiting for your answer" in document.lines[0].text
+
+
+def test_a_mutation_takes_the_room_that_the_outputs_leave() -> None:
+    mutation = "Take the opposite view of what the task asks for, and say why it may be right after all."
+    soundings = {"factor": 2, "mode": "aggregate", "mutation_mode": "augment", "mutations": [mutation]}
+    phase = {"name": "p", "instructions": "Write.", "soundings": soundings}
+    run = play({"cascade_id": "c", "phases": [phase]}, ["one", "two", "both"]).state
+    rows = CandidateRows(run, run.contests.all[0])
+    assert mutation in rows.row(1, 200).text
+    assert rows.row(1, 200).text.rstrip().endswith("two")
+    assert rows.row(1, 120).text.rstrip().endswith("two")
 
 
 def test_a_hundred_candidates_fit_into_one_list() -> None:

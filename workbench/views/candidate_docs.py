@@ -33,6 +33,7 @@ from workbench.views.text import TextLine, TextRows, text_lines
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 MARKDOWN = 20_000
 """Characters beyond which an output stays plain: rendering would be felt at each key."""
+_STATUS_WORDS = {"pending": "queued", "waiting": "waiting for your answer"}
 PICTURE_LINES = 16
 """Of a picture among candidates: two of them can be told apart."""
 
@@ -44,14 +45,15 @@ def candidate_doc(
     whole: bool = False,
     shown: Mapping[str, Any] = NOTHING,
     gallery: Gallery | None = None,
-    held: bool = False,
+    status: str = "",
 ) -> TextRows:
     """A candidate in full; while a person chooses, ``shown`` says in what form, and what is hidden from them.
-    ``gallery`` draws the pictures that it made, where there is one; ``held`` says that the run is paused in it."""
+    ``gallery`` draws the pictures that it made, where there is one; ``status`` is that of the list, if it says more
+    than the candidate's own."""
     hidden = shown.get("hidden", ())
     bare = "metadata" in hidden
     title: tuple[Span, ...] = ((f"Candidate {row.number}", "title"), ("" if bare else f"  {flat(row.model)}", "name"))
-    lines = list(_facts(contest, row, hidden, held=held))
+    lines = list(_facts(contest, row, hidden, status or row.entrant.status))
     if row.output or shown:
         limit = None if whole else shown.get("limit")
         cut = limit is not None and len(row.output) > limit
@@ -76,7 +78,7 @@ def choosing_doc(
     shown = rows.shown
     kind, at = shown.get("presentation"), row.entrant.index
     if at not in rows.offered:
-        return candidate_doc(contest, row, shown=shown, gallery=gallery, held=rows.holds(row.entrant))
+        return candidate_doc(contest, row, shown=shown, gallery=gallery, status=rows.status(row.entrant))
     first = rows.by_index(rows.offered[0])
     if kind == "diff" and first is not None and first.entrant.index != at:
         return beside(first, row, "outputs", shown=shown, whole=False)
@@ -112,14 +114,12 @@ def _images(row: RankedCandidate) -> tuple[Image, ...]:
     return tuple({image.digest: image for item in items for image in item.message.images}.values())
 
 
-def _facts(
-    contest: CandidateRounds, row: RankedCandidate, hidden: Collection[str] = (), *, held: bool = False
-) -> Iterator[TextLine]:
-    entrant = row.entrant
+def _facts(contest: CandidateRounds, row: RankedCandidate, hidden: Collection[str], status: str) -> Iterator[TextLine]:
+    entrant, said = row.entrant, _STATUS_WORDS.get(status, status)
     if "metadata" in hidden:
-        yield TextLine(entrant.status, "bold")
+        yield TextLine(said, "bold")
         return
-    words = ["paused" if held else entrant.status if entrant.status != "pending" else "queued"]
+    words = [said]
     words += [f"score {score_words(row)}"] if row.score is not None else []
     words += [f"cost {cost_words(row)}"] if cost_words(row) else []
     words += ["refined here"] if row.incumbent else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
@@ -13,6 +14,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, ranked_candidates
+from workbench.context.place import Place
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_name
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
@@ -63,6 +65,20 @@ class Ref(Struct, frozen=True):
     token: str = "plain"
 
 
+FIXED = 32
+"""Cells of a row besides the columns that give way, the cost and the output."""
+
+
+class Needs(Struct, frozen=True):
+    """Cells of the longest content of columns, with their heads; a mutation needs none where no prompt is varied."""
+
+    model: int
+    change: int
+    checks: int
+    output: int
+    cost: int
+
+
 class Widths(Struct, frozen=True):
     """Cells of the columns that give way."""
 
@@ -72,12 +88,15 @@ class Widths(Struct, frozen=True):
     time: int
 
     @classmethod
-    def of(cls, width: int) -> Widths:
+    def of(cls, width: int, needs: Needs) -> Widths:
+        """Each column as wide as its content, up to a limit; a mutation up to half of the room that it shares with the
+        output, and more where the output leaves it."""
         if width < 100:
             return cls(16, 0, 2, 0)  # The mutation stands below; two words of it took the room of the output.
-        if width < 160:
-            return cls(23, 16, 10, 0)
-        return cls(30, 40, 16, 8)
+        model, checks, time = (23, 10, 0) if width < 160 else (30, 16, 8)
+        model, checks = min(model, needs.model), min(checks, needs.checks)
+        room = width - FIXED - needs.cost - model - checks - time
+        return cls(model, min(needs.change, max(room // 2, room - needs.output)), checks, time)
 
 
 UNLIMITED = 400
@@ -97,9 +116,9 @@ class CandidateRows(Rows):
         contest: CandidateRounds,
         tick: int = 0,
         marked: int | None = None,
-        held: str | None = None,
+        held: Place | None = None,
     ) -> None:
-        """``held``: the branch of the call that the run is paused at, if it is."""
+        """``held``: the call that the run is paused at, if it is."""
         self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
         self.rounds = [(of, ranked_candidates(state, contest, of)) for of in contest.rounds]
         self.previews = [previews(rows) for _, rows in self.rounds]
@@ -110,9 +129,7 @@ class CandidateRows(Rows):
         self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
         self.shown: Mapping[str, Any] = self.question.data.get("shown") or {} if self.question is not None else {}
         self._width = UNLIMITED
-        costs = (cell_len(cost_words(row)) for _, rows in self.rounds for row in rows)
-        self._cost = max(10, 1 + max(costs, default=0))
-        """Cells of the column of costs."""
+        self._needs = self._measured()
         self.refs = tuple(self._refs())
         self.title = (("Candidates", "title"), (f"  {contest_name(contest)} · {contest_words(self)}", "name"))
         self.title_right = (sign("winner"), (" won  ", "dim"), ("●", "ok"), (" frontier", "dim"))
@@ -173,15 +190,32 @@ class CandidateRows(Rows):
     @property
     def turning(self) -> bool:
         """Whether a spinner shows."""
-        return any(
-            row.entrant.status == "running" and not self.holds(row.entrant) for _, rows in self.rounds for row in rows
-        )
+        return any(self.status(row.entrant) == "running" for _, rows in self.rounds for row in rows)
 
-    def holds(self, entrant: Entrant) -> bool:
-        """Returns whether a candidate runs, and the run is paused in it."""
-        branch = entrant.branch
-        inside = self.held is not None and (self.held == branch or self.held.startswith(f"{branch}/"))
-        return entrant.status == "running" and inside
+    def status(self, entrant: Entrant) -> str:
+        """The status of a candidate; ``paused`` and ``waiting`` (for a person) where one runs and the run is held, or
+        asks, inside of it."""
+        if entrant.status != "running":
+            return entrant.status
+        if self.held is not None and self._is_inside(entrant, self.held):
+            return "paused"
+        return "waiting" if any(self._is_inside(entrant, one.place) for one in self.state.questions) else "running"
+
+    def _is_inside(self, entrant: Entrant, place: Place) -> bool:
+        own = self.contest.is_whole or place.phase == self.contest.place.phase
+        return own and f"{place.branch}/".startswith(f"{entrant.branch}/")
+
+    def _measured(self) -> Needs:
+        rows = [row for _, ranked in self.rounds for row in ranked]
+        change = max((cell_len(change_words(self.contest, row)) for row in rows), default=0)
+        names = max((cell_len(", ".join(row.failed_checks)) for row in rows), default=0)
+        return Needs(
+            1 + max([len("model"), *(cell_len(flat(row.model)) for row in rows)]),
+            max(change, len("mutation")) if change else 0,
+            max(len("checks"), names + 2),
+            max((cell_len(text) for texts in self.previews for text in texts.values()), default=0),
+            max([10, *(1 + cell_len(cost_words(row)) for row in rows)]),
+        )
 
     @property
     def _what_output_shows(self) -> str:
@@ -191,12 +225,13 @@ class CandidateRows(Rows):
     # -- how they look -----------------------------------------------------------------------------------------------
 
     def heads(self, width: int) -> Sequence[Row]:
-        at = Widths.of(width)
+        at = Widths.of(width, self._needs)
         time = fit("time", at.time, "right") if at.time else ""
         checks = fit("checks" if at.checks > 5 else "", at.checks)
         text = (
             f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
-            f"{fit('tokens', 8, 'right')}{fit('cost', self._cost, 'right')}{time}  {checks}   {self._what_output_shows}"
+            f"{fit('tokens', 8, 'right')}{fit('cost', self._needs.cost, 'right')}{time}"
+            f"  {checks}   {self._what_output_shows}"
         )
         return (Row(crop(((text, "head"),), width)),)
 
@@ -223,10 +258,10 @@ class CandidateRows(Rows):
     def _sign(self, entrant: Entrant, *, is_offered: bool) -> Span:
         if is_offered:
             return sign("waiting")
-        return sign("paused") if self.holds(entrant) else status_sign(entrant.status, self.tick)
+        return status_sign(self.status(entrant), self.tick)
 
     def _candidate(self, row: RankedCandidate, width: int, offered: Sequence[int], preview: str) -> Row:
-        at, entrant = Widths.of(width), row.entrant
+        at, entrant = Widths.of(width, self._needs), row.entrant
         dim = "dim" if entrant.status == "pending" else "plain"
         hidden = self.shown.get("hidden", ())
         bare = "metadata" in hidden
@@ -247,7 +282,10 @@ class CandidateRows(Rows):
                 "masked" if row.assumed_score else "bold" if row.won else "plain",
             ),
             (fit("" if bare else count(row.tokens, row.tokens_grade), 8, "right"), dim),
-            (fit("" if bare else cost_words(row), self._cost, "right"), dim if row.assumed_cost is None else "masked"),
+            (
+                fit("" if bare else cost_words(row), self._needs.cost, "right"),
+                dim if row.assumed_cost is None else "masked",
+            ),
         ]
         if at.time:
             spans.append((fit("" if bare else seconds(row.seconds), at.time, "right"), "dim"))
@@ -311,7 +349,9 @@ class CandidatesView(View):
         for (of, rows), begun in zip(head.rounds, head.previews, strict=True):
             yield BLANK
             yield (Cell(round_words(of, rows), "accent"),)
-            yield Table(COLUMNS, [_row(contest, row, begun[row.entrant.index]) for row in rows])
+            yield Table(
+                COLUMNS, [_row(contest, row, head.status(row.entrant), begun[row.entrant.index]) for row in rows]
+            )
             if of.evaluation is not None:
                 why = why_text(of, rows)
                 yield (Cell(f"{'★' if of.decided or of.winner is None else '☆'} {why}", "ok", why),)
@@ -351,8 +391,7 @@ class CandidatesView(View):
         return contests_json(self.state, self.contests)
 
 
-def _row(contest: CandidateRounds, row: RankedCandidate, preview: str) -> list[Piece]:
-    status = row.entrant.status
+def _row(contest: CandidateRounds, row: RankedCandidate, status: str, preview: str) -> list[Piece]:
     signs = ["★" if row.decided else "☆"] if row.won else []
     words = ["winner" if row.decided else "stands"] if row.won else []
     if row.on_front:
@@ -471,19 +510,19 @@ def contest_words(rows: CandidateRows) -> str:
     parts = [plural(len(first.entrants) if first else 0, "candidate")]
     steps = sum(1 for r in rows.contest.rounds if r.kind == "reforge")
     parts += [plural(steps, "reforge step")] if steps else []
-    held = sum(rows.holds(e) for r in rows.contest.rounds for e in r.entrants)
-    running = sum(e.status == "running" for r in rows.contest.rounds for e in r.entrants) - held
-    waiting = sum(e.status == "pending" for r in rows.contest.rounds for e in r.entrants)
+    found = Counter(rows.status(e) for r in rows.contest.rounds for e in r.entrants)
+    held, asking, running, queued = (found[status] for status in ("paused", "waiting", "running", "pending"))
     parts += [f"{held} paused"] if held else []
+    parts += [f"{asking} waiting for you"] if asking else []
     parts += [f"{running} running"] if running else []
-    parts += [f"{waiting} queued"] if waiting and (running or held) else []
+    parts += [f"{queued} queued"] if queued and (running or held or asking) else []
     winner = rows.by_index(rows.contest.winner) if rows.contest.winner is not None else None
     judged = all(r.evaluation is not None for r in rows.contest.rounds)
     if rows.question is not None:
         parts.append("you choose")
-    elif rows.asks_more:
+    elif rows.asks_more and not asking:
         parts.append("waiting for your answer")
-    elif not judged and not running and not waiting and rows.state.status == "running":
+    elif not judged and not running and not asking and not queued and rows.state.status == "running":
         parts.append("being judged")
     elif winner is not None and not running:
         parts.append(f"candidate {winner.number} {_outcome(rows.contest.rounds[-1])}")

@@ -74,6 +74,7 @@ STATUS_SIGN = {
     "interrupted": "stopped",
     "diverged": "diverged",
     "pending": "pending",
+    "paused": "paused",
 }
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

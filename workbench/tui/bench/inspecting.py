@@ -259,9 +259,9 @@ class Inspecting:
                 self._stage.redraw()
                 self._stage.focus_pane("context")
 
-        def held() -> str | None:
+        def held() -> Place | None:
             here = state.run_by_id(state.held_run) is state.run_by_id(run_id)
-            return state.held.place.branch if state.held is not None and here else None
+            return state.held.place if state.held is not None and here else None
 
         gallery = presenter.gallery if run_id == state.shown.run_id else None
         look = partial(state.run_by_id, run_id)

@@ -74,14 +74,14 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         answer: Callable[[Event, str], bool] | None = None,
         ask: Ask | None = None,
         go_to: Callable[[Place], None] | None = None,
-        held: Callable[[], str | None] = lambda: None,
+        held: Callable[[], Place | None] = lambda: None,
         gallery: Gallery | None = None,
     ) -> None:
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
         ``answer`` gives a person's choice to the run, False when the run no longer waits; without it nothing is chosen.
         ``ask`` shows a dialog for what else the run asks.
-        ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is paused, if it is.
+        ``go_to`` shows a call in the Bench. ``held`` says where the run is paused, if it is.
         ``gallery`` draws the pictures of the run, where it has them.
         """
         state = look()
@@ -258,8 +258,8 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         if one is None:
             self.action_evaluation()
         else:
-            shown, held = self.rows.shown, self.rows.holds(one.entrant)
-            whole = candidate_doc(contest, one, whole=True, shown=shown, gallery=self._gallery, held=held)
+            shown, status = self.rows.shown, self.rows.status(one.entrant)
+            whole = candidate_doc(contest, one, whole=True, shown=shown, gallery=self._gallery, status=status)
             self.app.push_screen(Sheet(whole))
 
     def action_copy(self) -> None:
