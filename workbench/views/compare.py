@@ -719,13 +719,12 @@ class CompareRows(Rows):
         return _columns(self._widths_at(width), fields, (flat(said), token), width)
 
     def _differs(self, pair: CallPair, room: int) -> str:
-        """The first difference: as a sentence if there is room, else in a few words."""
+        """The first difference: as a sentence if there is room, else in a few words, and fewer."""
         sides = (("A", pair.a), ("B", pair.b))
         broken = [f"{name} is invalid" for name, seen in sides if seen is not None and seen.problems]
-        whole, brief = (
-            "; ".join([*broken, *filter(None, [say(pair)])]) for say in (first_difference, brief_difference)
-        )
-        return whole if cell_len(flat(whole)) <= room else brief
+        forms = (first_difference, brief_difference, partial(brief_difference, counted=False))
+        told = ["; ".join([*broken, *filter(None, [say(pair)])]) for say in forms]
+        return next((words for words in told if cell_len(flat(words)) <= room), told[-1])
 
     def _sum(self, kind: str, width: int) -> tuple[Span, ...]:
         """The last two lines of the table."""

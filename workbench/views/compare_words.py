@@ -72,8 +72,9 @@ def change_words(pair: CallPair, change: Change, arrow: str = "→") -> str:
     return f"{number} {name_of(shown.item)}: {said}"
 
 
-def brief_difference(pair: CallPair) -> str:
-    """As ``first_difference``, in the few cells of a narrow table: ``4 masked +1``."""
+def brief_difference(pair: CallPair, *, counted: bool = True) -> str:
+    """As ``first_difference``, in the few cells of a narrow table: ``4 masked, 1 more``; not ``counted``: the first
+    alone."""
     if pair.a is None or pair.b is None:
         return f"only {'B' if pair.a is None else 'A'}"
     if pair.same:
@@ -81,8 +82,8 @@ def brief_difference(pair: CallPair) -> str:
     if (change := pair.outline.first) is None:
         return "parameters"
     said = change_words(pair, change).rpartition(": ")[2].rpartition("→ ")[2]
-    more = pair.outline.changes - 1
-    return f"{(change.new if change.new >= 0 else change.old) + 1} {said}" + (f" +{more}" if more else "")
+    number = (change.new if change.new >= 0 else change.old) + 1
+    return f"{number} {'in full' if said == 'full' else said}" + (_more(pair) if counted else "")
 
 
 def first_difference(pair: CallPair, arrow: str = "→") -> str:
@@ -93,8 +94,12 @@ def first_difference(pair: CallPair, arrow: str = "→") -> str:
         return ""
     if pair.outline.first is None:
         return "model, tools or parameters differ"
+    return change_words(pair, pair.outline.first, arrow) + _more(pair)
+
+
+def _more(pair: CallPair) -> str:
     more = pair.outline.changes - 1
-    return change_words(pair, pair.outline.first, arrow) + (f" +{more}" if more else "")
+    return f", {more} more" if more else ""
 
 
 def verdict(comparison: Comparison) -> tuple[bool, str]:
