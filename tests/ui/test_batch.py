@@ -13,8 +13,9 @@ from workbench.analysis.batch.scoring import Score
 from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
-from workbench.views.batch import variant_head
+from workbench.views.batch import beside, variant_heads
 from workbench.views.sides import SideRows
+from workbench.views.text import TextLine
 
 
 async def opened(it: Bench) -> BatchScreen:
@@ -79,8 +80,19 @@ async def test_without_a_batch_the_screen_says_how_to_make_one(tmp_path: Path) -
 def test_the_heads_of_variants_show_where_they_differ() -> None:
     both = ("openai/gpt-4o", "openai/gpt-4o-mini")
     labels = [f"model={model} · judge.instructions={text} it" for model in both for text in ("Rate", "Judge")]
-    heads = [variant_head(label, 22) for label in labels]
+    heads = variant_heads(labels, 22)
     assert heads[0] == "open…t-4o · Rate it   "
     assert len(set(heads)) == 4
     assert {cell_len(head) for head in heads} == {22}
-    assert variant_head("as written", 12) == "as written  "
+    assert variant_heads(["as written"], 12) == ["as written  "]
+    assert variant_heads(["model=openai/gpt-4.1-mini", "model=x/b"], 22) == ["openai/gpt-4.1-mini   ", f"{'x/b':<22}"]
+
+
+def test_as_many_cells_as_have_room_stand_beside_each_other_in_the_order_of_the_table() -> None:
+    assert beside((2, 3), (2, 0), 4, 4) == [(2, 0), (2, 1), (2, 2), (2, 3)]
+    assert beside((2, 3), (2, 0), 4, 2) == [(2, 0), (2, 3)]
+    assert beside((2, 3), (1, 1), 4, 3) == [(1, 1), (2, 0), (2, 3)]
+    assert beside((2, 3), None, 4, 1) == [(2, 3)]
+    texts = ("x" * 80, "x" * 30, "x" * 90, "x" * 60)
+    sides = SideRows([[TextLine(text)] for text in texts], "abcd")
+    assert [len(part) for part in sides.row(0, 200).text.split("│")] == [55, 32, 55, 55]

@@ -503,6 +503,8 @@ NAMES, LEAST_CELL = 11, 18
 SHORT_CELL, BRIEF_CELL = 11, 30
 """Cells of a variant at least where all that it says is short; and those below which a cell leaves out what its head
 says, too."""
+LEAST_INPUT = 24
+"""Cells that the input keeps where names of variants would be cut otherwise."""
 WIDE_CELL = 60
 """Cells that each variant keeps before the input gets more than its share."""
 CELL_LINES = 4
@@ -529,13 +531,20 @@ class BatchPosition(Struct):
     """Whether Markdown is drawn."""
 
 
-def variant_head(label: str, width: int) -> str:
-    """The label of a variant in exactly ``width`` cells. One that is too long shows of each setting the beginning and
-    the end of its value: the first words of the settings are those of all variants."""
-    parts = label.split(" · ")
-    if cell_len(flat(label)) <= width or len(parts) == 1:
-        return fit_ends(label, width)
-    values = [part.partition("=")[2] or part for part in parts]
+def _values(label: str) -> list[str]:
+    """The settings of a variant without their names, which are those of all variants."""
+    return [part.partition("=")[2] or part for part in label.split(" · ")]
+
+
+def variant_heads(labels: Sequence[str], width: int) -> list[str]:
+    """The labels of variants, each in exactly ``width`` cells. If one is too long, all show the values of their
+    settings alone, and of those that are still too long the beginning and the end."""
+    if all(cell_len(flat(label)) <= width for label in labels):
+        return [fit(label, width) for label in labels]
+    return [_head(_values(label), width) for label in labels]
+
+
+def _head(values: Sequence[str], width: int) -> str:
     shown, room = list[str](), width - 3 * (len(values) - 1)
     for left, value in zip(range(len(values), 0, -1), values, strict=True):
         shown.append(fit_ends(value, min(cell_len(flat(value)), room // left)))
@@ -603,12 +612,14 @@ class BatchRows(Rows):
         return len(self.rows)
 
     @cached_property
-    def _needs(self) -> tuple[int, int]:
-        """Cells of the names of the first rows, and of their inputs."""
+    def _needs(self) -> tuple[int, int, int]:
+        """Cells of the names of the first rows, of their inputs, and of the heads of variants."""
         assert self.matrix is not None
         first = self.matrix.plan.rows[:MEASURED]
         names = max((cell_len(flat(row.label)) for row in first), default=0)
-        return max(len("row"), min(NAMES, names)) + 1, max((cell_len(input_words(row)) for row in first), default=0) + 2
+        inputs = max((cell_len(input_words(row)) for row in first), default=0) + 2
+        heads = max(cell_len(flat(" · ".join(_values(one.label)))) for one in self.matrix.plan.variants) + 1
+        return max(len("row"), min(NAMES, names)) + 1, inputs, heads
 
     @cached_property
     def _least(self) -> int:
@@ -627,6 +638,7 @@ class BatchRows(Rows):
         share = max(room // (count + 1), room - count * WIDE_CELL)
         input = max(LEAST_CELL, min(max(40, room - count * WIDE_CELL), share, wanted))
         fitting = max(1, min(count, (room - input) // least))
+        input = min(input, max(LEAST_INPUT, room - fitting * self._needs[2]))
         first = max(0, min(self.column - fitting // 2, count - fitting))
         return input, list(range(first, first + fitting)), (room - input) // fitting
 
@@ -638,8 +650,9 @@ class BatchRows(Rows):
         names = self._needs[0]
         labels: list[Span] = [(" ", "plain"), (fit("row", names), "head"), (fit(f"input{more}", input), "head")]
         sums: list[Span] = [(" " * (names + 1 + input), "plain")]
-        for index in variants:
-            one = self.matrix.totals(index)
+        totals = [self.matrix.totals(index) for index in variants]
+        heads = variant_heads([one.label for one in totals], cell - 1)
+        for index, one, label in zip(variants, totals, heads, strict=True):
             means = [f"{name} {score_text(mean[0])}" for name, mean in one.scores.items() if mean is not None]
             failed = [f"{one.failed} failed"] if one.failed else []
             told = " · ".join(
@@ -651,7 +664,7 @@ class BatchRows(Rows):
                 ]
             )
             here = index == self.column
-            labels += [self._edge(index), (variant_head(one.label, cell - 1), "title-focus" if here else "name")]
+            labels += [self._edge(index), (label, "title-focus" if here else "name")]
             kept = whole_parts(((flat(told), "dim"),), cell - 1)
             sums += [self._edge(index), (fit("".join(text for text, _ in kept), cell - 1), "dim")]
         return (ScreenRow(crop(labels, width)), ScreenRow(crop(sums, width)))
@@ -737,22 +750,31 @@ def _in_lines(text: str, room: int, most: int) -> list[str]:
     return [*lines[: most - 1], f"{lines[most - 1]} …"] if len(lines) > most else lines
 
 
+def beside(here: tuple[int, int], other: tuple[int, int] | None, variants: int, most: int) -> list[tuple[int, int]]:
+    """At most so many cells (row, variant) to stand beside each other, in the order of the table: ``here``, the one
+    that it is compared with, then the further variants of its row."""
+    row = [(here[0], variant) for variant in range(variants)]
+    return sorted(list(dict.fromkeys([here, *([other] if other is not None else []), *row]))[:most])
+
+
 def cell_rows(
-    matrix: Matrix, here: tuple[int, int], other: tuple[int, int] | None, *, typeset: bool, whole: bool = False
+    matrix: Matrix, cells: Sequence[tuple[int, int]], here: tuple[int, int], *, typeset: bool, whole: bool = False
 ) -> Rows:
-    """A cell (row, variant) for a pane; beside it another one, if there is one."""
+    """Cells (row, variant) beside each other for a pane; ``here`` is the one under the cursor."""
     title = (("Cell", "title"), (f"  {_place_words(matrix, here)}", "name"))
-    written = any(is_markdown(one.output) for at in (here, other) if at is not None for one in matrix.at(*at))
+    written = any(is_markdown(one.output) for at in cells for one in matrix.at(*at))
     words = told("{batch.typeset} shows it as written" if typeset else "{batch.typeset} draws its Markdown")
     right: tuple[Span, ...] = ((words, "dim"),) if written else ()
-    lines = cell_lines(matrix, *here, typeset=typeset, whole=whole)
-    if other is None:
-        return TextRows(lines, title, right)
-    beside = cell_lines(matrix, *other, typeset=typeset, given=other[0] != here[0])
-    labels = (matrix.plan.variants[here[1]].label, _place_words(matrix, other))
-    if other[0] == here[0]:
-        labels = (labels[0], matrix.plan.variants[other[1]].label)
-    return SideRows(lines, beside, (flat(labels[0]), flat(labels[1])), title, right)
+    if len(cells) == 1:
+        return TextRows(cell_lines(matrix, *here, typeset=typeset, whole=whole), title, right)
+    of_here, labels, texts = False, list[str](), list[list[TextLine]]()
+    for row, variant in cells:
+        given = row != here[0] or not of_here
+        of_here = of_here or row == here[0]
+        texts.append(cell_lines(matrix, row, variant, typeset=typeset, given=given))
+        label = flat(matrix.plan.variants[variant].label)
+        labels.append(label if row == here[0] else _place_words(matrix, (row, variant)))
+    return SideRows(texts, labels, title, right, here=cells.index(here))
 
 
 def _place_words(matrix: Matrix, at: tuple[int, int]) -> str:

@@ -633,7 +633,7 @@ class CompareRows(Rows):
         labels = (f"A: {state_of(old) if old else 'not here'}", f"B: {state_of(new) if new else 'not here'}")
         if old is not None and new is not None and _is_reworded(old, new):
             return DiffRows((message_text(old), message_text(new)), labels, title, copy=message_text(new))
-        return SideRows(_document(old), _document(new), labels, title)
+        return SideRows((_document(old), _document(new)), labels, title)
 
     def _entries(self, ref: Ref) -> tuple[Entry | None, Entry | None]:
         pair = self.comparison.pairs[ref.pair]

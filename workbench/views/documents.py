@@ -130,7 +130,7 @@ def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) ->
     ]
     full, went = count(entry.tokens_full, entry.grade), count(entry.tokens_sent, entry.grade)
     labels = (f"in full · {full} tokens", f"as sent · {went} tokens")
-    return SideRows(left, right, labels, *_entry_title(index, entry, full=True), copy_of(entry.item.message))
+    return SideRows((left, right), labels, *_entry_title(index, entry, full=True), copy_of(entry.item.message))
 
 
 def is_composed(entry: Entry) -> bool:

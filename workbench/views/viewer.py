@@ -93,7 +93,7 @@ class ViewedMessage(Struct, frozen=True):
         whole = len(self.message.text) <= WORD_WRAP_LIMIT
         left = documents.message_lines(self.message, whole=whole, gallery=self.gallery, lines=PICTURE_LINES)
         right = documents.message_lines(self.sent, "placeholder", whole=whole, gallery=self.gallery)
-        return SideRows(left, right, self.labels, self.title, self.facts, documents.copy_of(self.message))
+        return SideRows((left, right), self.labels, self.title, self.facts, documents.copy_of(self.message))
 
     def _raw(self) -> Rows:
         if len(self.message.text) > WORD_WRAP_LIMIT:

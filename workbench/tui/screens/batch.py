@@ -15,7 +15,7 @@ from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.sheet import DiffSheet, Sheet
 from workbench.tui.widgets.rowview import RowView
-from workbench.views.batch import ORDERS, BatchRows, VariantRows, cell_rows, diff_rows
+from workbench.views.batch import ORDERS, BatchRows, VariantRows, beside, cell_rows, diff_rows
 from workbench.views.keys import ALWAYS, FOOTERS
 from workbench.views.model import Rows
 from workbench.views.text import TextRows
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from workbench.views.batch import BatchPosition
     from workbench.workspace.session import Workspace
 
-BESIDE = 120
-"""Cells of the terminal from which on a cell stands beside the one that it is compared with."""
+BESIDE = 50
+"""Cells of the terminal for each of the cells that stand beside each other."""
 LOOK_EVERY = 1.0
 """Seconds between two looks whether another process has gone on with the batch."""
 
@@ -167,8 +167,9 @@ class BatchScreen(WorkbenchScreen[None]):
         if self.matrix is None or row is None:
             return
         here = (row, self._column)
-        other = self._other(here) if self.size.width >= BESIDE else None
-        self.card.show(cell_rows(self.matrix, here, other, typeset=self._left.typeset), 0)
+        most = max(1, self.size.width // BESIDE)
+        cells = beside(here, self._other(here), len(self.matrix.plan.variants), most)
+        self.card.show(cell_rows(self.matrix, cells, here, typeset=self._left.typeset), 0)
 
     def _other(self, here: tuple[int, int]) -> tuple[int, int] | None:
         """The cell that one is compared with: the marked one, else that of the first other variant of its row; None if
@@ -238,7 +239,7 @@ class BatchScreen(WorkbenchScreen[None]):
         row = self._row()
         if self.matrix is not None and row is not None:
             here, typeset = (row, self._column), self._left.typeset
-            self.app.push_screen(Sheet(cell_rows(self.matrix, here, None, typeset=typeset, whole=True)))
+            self.app.push_screen(Sheet(cell_rows(self.matrix, [here], here, typeset=typeset, whole=True)))
 
     def action_typeset(self) -> None:
         """Draw the Markdown of outputs, or show it as it is written."""
