@@ -21,6 +21,7 @@ from workbench.views.graph import last_status
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds, spent_words
 from workbench.views.run import visit_json
+from workbench.views.summary import SummaryRows
 from workbench.views.timeline import Timeline
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, sparkline
 from workbench.workspace.mermaid import RunPath
@@ -98,6 +99,18 @@ def test_a_phase_without_a_call_that_waits_for_a_person_says_so_wherever_it_show
     assert not tree.turning
     assert visit_doc(visit_state, run).plain(0) == "waiting"
     assert visit_json(visit_state, run)["status"] == last_status(run, [visit_state]) == "waiting"
+
+
+def test_a_column_without_a_value_takes_no_room_in_a_run_that_is_over() -> None:
+    run = RunState.of(triage_story().events)
+    for one in run.calls:
+        one.duration_s = None
+    for visit in run.visits:
+        visit.started = visit.finished = ""
+    for status, heads in (("running", ["in", "cost", "$", "time"]), ("success", ["in", "cost", "$"])):
+        run.status = status
+        assert TreeRows(run, TreeView(OUTLINE)).heads(60)[0].text.split() == heads
+    assert "time" not in SummaryRows(run, {}).heads(100)[0].text
 
 
 def test_a_call_that_waits_shows_the_tokens_that_are_expected_of_it() -> None:

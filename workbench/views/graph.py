@@ -15,7 +15,7 @@ from workbench.views.cells import Row, Span, crop, flat, justify, width_of
 from workbench.views.definition import kind_word
 from workbench.views.model import Rows
 from workbench.views.signs import status_sign
-from workbench.views.tree import GAP, fitted, sum_cells, visit_status
+from workbench.views.tree import GAP, empty_columns, fitted, sum_cells, visit_status
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
@@ -114,6 +114,8 @@ class FlowRows(Rows):
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
         self._run = run
         self._visits, self._calls = by_phase(run)
+        calls = (call for some in self._calls.values() for call in some)
+        self._without = empty_columns(run, calls, (one.seconds for some in self._visits.values() for one in some))
         self._lines: list[tuple[str, tuple[Span, ...]]] = []
         """Of each row the phase that it leads to, and of a way out its spans; a phase is laid out for the width."""
         for node in graph.nodes:
@@ -149,11 +151,11 @@ class FlowRows(Rows):
             return ()
         names = {name: (name, "head") for name in ("calls", "in", "cached", "out", "cost", "time")}
         width = self._used(width)
-        return (Row(justify(((" phase", "head"),), fitted(names, self._columns(width)), width)),)
+        return (Row(justify(((" phase", "head"),), fitted(names, self._columns(width), self._without), width)),)
 
     def _used(self, width: int) -> int:
         """Cells of a line that are used of this many: the numbers stand near the longest name."""
-        columns = sum(cell_len(text) for text, _ in fitted({}, self._columns(width)))
+        columns = sum(cell_len(text) for text, _ in fitted({}, self._columns(width), self._without))
         return min(width, max(100, self._longest + GAP + columns))
 
     def _columns(self, width: int) -> int:
@@ -171,7 +173,8 @@ class FlowRows(Rows):
         known = [visit.seconds for visit in visits if visit.seconds is not None]
         took = sum(known) if known else None
         sums = self._run.figures_of(visits) if self._run is not None else None
-        right = sum_cells(sums, self._calls.get(name, []), took, self._columns(width)) if visits else ()
+        calls = self._calls.get(name, [])
+        right = sum_cells(sums, calls, took, self._columns(width), without=self._without) if visits else ()
         return Row(justify(left, right, width))
 
     def _left(self, name: str) -> tuple[Span, ...]:

@@ -57,6 +57,7 @@ class _Sizes(NamedTuple):
     cost: int
     who: int
     output: int
+    took: int
 
 
 _SORTED: Mapping[str, _Column] = {
@@ -87,7 +88,7 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         _sized("model", sizes.model, 26 if width >= WIDE else 19),
         _sized("model", sizes.model, 14),
         _SORTED["tokens"],
-        _SORTED["seconds"],
+        _SORTED["seconds"] if sizes.took else _Column("", 0),
         _SORTED["calls"],
         _sized("cascade", sizes.cascade, 22),
     )
@@ -147,7 +148,7 @@ COLUMNS = (
     _Printed(Column("who", flexible=True, leaves=7, most=30), leaves_empty=True),
     _Printed(Column("status")),
     _Printed(Column("started", leaves=9)),
-    _Printed(Column("took", right=True, leaves=4)),
+    _Printed(Column("took", right=True, leaves=4), leaves_empty=True),
     _Printed(Column("calls", right=True, leaves=2)),
     _Printed(Column("in", right=True, leaves=5)),
     _Printed(Column("out", right=True, leaves=3)),
@@ -250,6 +251,7 @@ class RunRows(Rows):
             max((cell_len(cost_words(run)) for run in runs), default=0),
             max((cell_len(who_words(run)) for run in runs), default=0),
             max((cell_len(_output_words(member)) for member in self.members), default=0),
+            max((cell_len(_took(run)) for run in runs), default=0),
         )
         self._order = listing.wanted.order
         self._marked = marked

@@ -23,7 +23,16 @@ from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 from workbench.views.timeline import place_words
-from workbench.views.tree import COLUMNS, fitted, inside_it, is_candidate, label_width, sum_cells, visit_status
+from workbench.views.tree import (
+    COLUMNS,
+    empty_columns,
+    fitted,
+    inside_it,
+    is_candidate,
+    label_width,
+    sum_cells,
+    visit_status,
+)
 
 FACT = 16
 """Cells of the names of facts."""
@@ -48,6 +57,7 @@ class SummaryRows(Rows):
         mark = status_sign(run.status)
         self.title = (("Summary", "title"), ("  ", "plain"), mark, (f" {run.status}", mark[1]))
         self.title_right = ((told("{view.previous} shows the last call"), "dim"),)
+        self._without = empty_columns(run, run.calls, (*(visit.seconds for visit in run.visits), run.seconds))
         self._width = -1
         self._lines: list[Line] = []
 
@@ -61,7 +71,8 @@ class SummaryRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         names = {name: (name, "head") for name in COLUMNS}
-        return (Row(crop(((" " + fit("phase", self._room(width) - 1), "head"), *fitted(names, width)), width)),)
+        head: Span = (" " + fit("phase", self._room(width) - 1), "head")
+        return (Row(crop((head, *fitted(names, width, self._without)), width)),)
 
     def row(self, index: int, width: int) -> Row:
         self.lay_out(width)
@@ -109,7 +120,7 @@ class SummaryRows(Rows):
         names = [visit_name(visit) + "  " * is_candidate(visit) for visit in self.run.visits]
         names += ["↳ " + (flat(one.cascade_id) or flat(one.session_id)) for one in self.children.values()]
         longest = max(map(cell_len, names), default=0) + INDENT
-        return max(label_width(longest, width), min(longest + 1, NAME))
+        return max(label_width(longest, width, self._without), min(longest + 1, NAME))
 
     def _visit(
         self, visit: VisitState, together: Sequence[VisitState], name: str, room: int, width: int
@@ -123,7 +134,9 @@ class SummaryRows(Rows):
             (" " + fit(name.lstrip(), room - 3 - indent - 2 * edited), "plain"),
             *((sign("edited"), (" ", "plain")) if edited else ()),
         )
-        numbers = sum_cells(self.run.figures_of(together, self.known), visit.calls, visit.seconds, width)
+        numbers = sum_cells(
+            self.run.figures_of(together, self.known), visit.calls, visit.seconds, width, without=self._without
+        )
         yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
         for child in visit.children:
             yield from self._child(str(child.get("run_id", "")), room, width)
@@ -134,7 +147,8 @@ class SummaryRows(Rows):
             calls = [call for call in visit.calls if call.purpose == purpose]
             passed = [call.duration_s for call in calls if call.duration_s is not None]
             left = ("   ", "plain"), sign("done"), (" " + fit(flat(purpose), room - 5), "plain")
-            numbers = sum_cells(self.run.figures_of_calls(calls), calls, sum(passed) if passed else None, width)
+            took = sum(passed) if passed else None
+            numbers = sum_cells(self.run.figures_of_calls(calls), calls, took, width, without=self._without)
             yield (*left, *numbers), calls[-1].place, ""
 
     def _child(self, run_id: str, room: int, width: int) -> Iterator[Line]:
@@ -199,7 +213,7 @@ class SummaryRows(Rows):
         return inside_it(self.children)
 
     def _total(self, run: RunState, width: int) -> Sequence[Span]:
-        return sum_cells(run.figures(self.known), run.calls, run.seconds, width, "bold")
+        return sum_cells(run.figures(self.known), run.calls, run.seconds, width, "bold", without=self._without)
 
     @cached_property
     def dearest(self) -> CallState | None:

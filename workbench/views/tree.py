@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -52,18 +52,28 @@ AROUND = 2 * ENDS + 3
 """Lines for the selected call with those on both sides, and for two stretches of folded ones."""
 
 
-def label_width(longest: int, width: int) -> int:
+def empty_columns(run: RunState | None, calls: Iterable[CallState], times: Iterable[float | None]) -> frozenset[str]:
+    """The columns for which a run that is over has no value, as one of another tool may have no times: they take no
+    room. Of a run that goes on none is, because its numbers would move with the first value."""
+    if run is None or run.status == "running":
+        return frozenset()
+    cached = any(call.usage.cached for call in calls if call.answered)
+    timed = any(times)  # What an importer only read without a clock began and ended at the same moment.
+    return frozenset(name for name, filled in (("cached", cached), ("time", timed)) if not filled)
+
+
+def label_width(longest: int, width: int, without: Collection[str] = ()) -> int:
     """Cells of the names: as many as the longest one takes, so that the numbers stand near it. Rather than be cut,
     names take the cells of the bars of a narrow tree."""
-    least, most = 20 if width >= WIDE else LEAST_NAME, width - _room(width) - 1
+    least, most = 20 if width >= WIDE else LEAST_NAME, width - _room(width, without) - 1
     beside_bars = most - (LEAST_BAR + 2 if width < WIDE else 0)
     wanted = min(longest + GAP, beside_bars)
     return max(least, min(longest + 1, most) if wanted < longest + 1 else wanted)
 
 
-def bar_width(label: int, width: int) -> int:
+def bar_width(label: int, width: int, without: Collection[str] = ()) -> int:
     """Cells left for the bars; 0 if they are too few."""
-    left = width - label - _room(width) - 2
+    left = width - label - _room(width, without) - 2
     return min(left, MOST_BAR) if left >= LEAST_BAR else 0
 
 
@@ -74,14 +84,14 @@ def _columns(width: int) -> Mapping[str, int]:
     return COLUMNS if width >= ROOMY else {name: cells for name, cells in COLUMNS.items() if name != LEAVES}
 
 
-def _room(width: int) -> int:
-    return sum(_columns(width).values())
+def _room(width: int, without: Collection[str]) -> int:
+    return sum(cells for name, cells in _columns(width).items() if name not in without)
 
 
-def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
-    """The columns with their texts; in narrow ones the head shows the sign of money."""
+def fitted(texts: Mapping[str, Span], width: int, without: Collection[str] = ()) -> list[Span]:
+    """The columns with their texts, ``without`` some; in narrow ones the head shows the sign of money."""
     columns = _columns(width)
-    shown = {name: texts.get(name, ("", "plain")) for name in columns}
+    shown = {name: texts.get(name, ("", "plain")) for name in columns if name not in without}
     if columns is NARROW:
         shown["cost"] = (_without_sign(shown["cost"][0]), shown["cost"][1])
     elif len(shown["cost"][0]) >= columns["cost"]:
@@ -95,8 +105,9 @@ def _without_sign(text: str) -> str:
     return short.replace("~", "", 1) if len(short) >= NARROW["cost"] else short
 
 
-def _columns_head(label: int, width: int) -> Row:
-    return Row(crop(((" " * label, "head"), *fitted({name: (name, "head") for name in COLUMNS}, width)), width))
+def _columns_head(label: int, width: int, without: Collection[str]) -> Row:
+    heads = fitted({name: (name, "head") for name in COLUMNS}, width, without)
+    return Row(crop(((" " * label, "head"), *heads), width))
 
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -112,13 +123,13 @@ def sparkline(values: Sequence[int], width: int) -> str:
     return "".join(LEVELS[min(len(LEVELS) - 1, value * len(LEVELS) // most)] if most else LEVELS[0] for value in shown)
 
 
-def figures(node: Node, width: int) -> list[Span]:
+def figures(node: Node, width: int, without: Collection[str] = ()) -> list[Span]:
     """The columns of a node. Unknown values are empty."""
     calls = node.calls if node.total is None else node.total.calls
     if not node.several and all(not call.answered for call in calls):
-        return fitted({"in": (count(calls[0].tokens_in, calls[0].grade_in), "plain")}, width)
+        return fitted({"in": (count(calls[0].tokens_in, calls[0].grade_in), "plain")}, width, without)
     token = "plain" if node.total is None else "bold"
-    return sum_cells(node.sums, calls, node.took, width, token, several=node.several)
+    return sum_cells(node.sums, calls, node.took, width, token, several=node.several, without=without)
 
 
 def _time(passed: float | None, token: str, width: int, *, recorded: bool) -> Span:
@@ -138,6 +149,7 @@ def sum_cells(
     token: str = "plain",
     *,
     several: bool = True,
+    without: Collection[str] = (),
 ) -> list[Span]:
     """The columns for what some calls and the runs that they started took, in so many seconds."""
     recorded = not several and any(call.recorded for call in calls)
@@ -151,7 +163,7 @@ def sum_cells(
         told = call_cost(took.spent) if recorded else ""
         fits = told and len(told.replace("$0.", "$.")) < _columns(width)["cost"]
         texts["cost"] = (told, "faint") if fits else (spent_cell(took.spent, took.missing), token)
-    return fitted(texts, width)
+    return fitted(texts, width, without)
 
 
 def _known(values: Sequence[int | None]) -> str:
@@ -875,6 +887,8 @@ class TreeRows(Rows):
         widths = [settled.widths(node) for node in self.nodes if node.right]
         self._longest = max((longest for longest, _ in widths), default=0)
         self._briefest = max((briefest for _, briefest in widths), default=0)
+        times = (node.took for node in self.nodes)
+        self._without = empty_columns(run, (call for node in self.nodes for call in node.calls), times)
         self._drawn: dict[tuple[int, int], Row] = {}
 
     def _roomier(self) -> TreeView | None:
@@ -913,8 +927,8 @@ class TreeRows(Rows):
         if width < MEDIUM or not self._has_calls:
             return 0
         if width >= WIDE:
-            return max(WIDE, self._longest + 2 + _room(width))
-        return max(MEDIUM, min(self._briefest, MOST_NAME) + 2 + _room(width))
+            return max(WIDE, self._longest + 2 + _room(width, self._without))
+        return max(MEDIUM, min(self._briefest, MOST_NAME) + 2 + _room(width, self._without))
 
     def _laid_out(self, node: Node, width: int) -> Row:
         if width < MEDIUM or (width < WIDE and not self._has_calls):
@@ -922,9 +936,9 @@ class TreeRows(Rows):
         if not node.calls and not node.right:
             return Row(crop(_left(node), width), node.tone)
         label = self._label(width)
-        numbers = figures(node, width)
+        numbers = figures(node, width, self._without)
         name = _left(node) if width >= WIDE else _brief(node)
-        bars = self._bar(node, bar_width(label, width))
+        bars = self._bar(node, bar_width(label, width, self._without))
         return _columned((*name, *_noted(node)), (*numbers, *bars), label, width, node.tone)
 
     @property
@@ -932,7 +946,7 @@ class TreeRows(Rows):
         return any(node.calls for node in self.nodes)
 
     def _label(self, width: int) -> int:
-        return label_width(self._longest if width >= WIDE else self._briefest, width)
+        return label_width(self._longest if width >= WIDE else self._briefest, width, self._without)
 
     def _bar(self, node: Node, cells: int) -> tuple[Span, ...]:
         """When it ran, within the time of its phase; of a phase the tokens of its calls, one after the other."""
@@ -959,7 +973,7 @@ class TreeRows(Rows):
     def heads(self, width: int) -> Sequence[Row]:
         if width < MEDIUM or not self._has_calls:
             return ()
-        return (_columns_head(self._label(width), width),)
+        return (_columns_head(self._label(width), width, self._without),)
 
     def kept(self, needle: str, start: int = 0) -> Iterator[int]:
         """With each row the branches that it hangs on."""
