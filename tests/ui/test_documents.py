@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,18 @@ def test_markdown_of_an_output_is_drawn_and_a_copy_takes_what_was_written() -> N
     assert MARKDOWN.strip() in text_of(raw)
     assert drawn.copy == raw.copy
     assert MARKDOWN.strip() in drawn.copy
+
+
+def test_markdown_of_an_answer_is_drawn_below_the_call_and_among_the_messages_that_follow() -> None:
+    place, said = Place("", "triage", 1, 1, 1, 1), Message("assistant", MARKDOWN)
+    call = CallState(place, 1, entries=(entry(said, Kind.ANSWER, place, reason=("turn",)),))
+    call.answer = said
+    for made in (documents.answer_doc, partial(documents.message_doc, index=0, full=False)):
+        drawn, raw = (made(call, typeset=typeset) for typeset in (True, False))
+        assert {"Cause", "• one"} <= set(text_of(drawn).split("\n"))
+        assert MARKDOWN.strip() in text_of(raw)
+        assert drawn.copy == raw.copy == MARKDOWN
+        assert "as written" in "".join(text for text, _ in drawn.title_right)
 
 
 @pytest.mark.parametrize(

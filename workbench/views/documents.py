@@ -35,11 +35,16 @@ def message_lines(
     whole: bool = False,
     gallery: Gallery | None = None,
     lines: int = 0,
+    typeset: bool = False,
 ) -> list[TextLine]:
-    """A message as it reads: its text, its images by size and hash, and drawn where there is a gallery that can, in at
-    most so many lines (0: as many as a pane has); its tool calls with their arguments."""
-    paint = painter(message.text) if token == "plain" else None
-    made = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
+    """A message as it reads: its text, ``typeset`` with its Markdown drawn; its images by size and hash, and drawn
+    where there is a gallery that can, in at most so many lines (0: as many as a pane has); its tool calls with their
+    arguments."""
+    made: list[TextLine] = []
+    if message.text and token == "plain":
+        made = written_lines(message.text, typeset=typeset, whole=whole)
+    elif message.text:
+        made = text_lines(message.text, token, whole=whole)
     made += image_lines(message.images, gallery, lines)
     for call in message.tool_calls:
         if made:
@@ -90,9 +95,15 @@ def _why(call: CallState, entry: Entry) -> str:
 
 
 def message_doc(
-    call: CallState, index: int, *, full: bool, whole: bool = False, gallery: Gallery | None = None
+    call: CallState,
+    index: int,
+    *,
+    full: bool,
+    whole: bool = False,
+    gallery: Gallery | None = None,
+    typeset: bool = False,
 ) -> TextRows:
-    """An entry as the model saw it, or in full."""
+    """An entry as the model saw it, or in full; ``typeset``: Markdown of an answer is drawn."""
     entry = call.entries[index]
     message = entry.item.message if (full and not is_composed(entry)) or entry.sent is None else entry.sent
     differs = entry.sent is not None and entry.sent != entry.item.message and not is_composed(entry)
@@ -112,8 +123,21 @@ def message_doc(
     elif differs:
         sent, full_size = count(entry.tokens_sent, entry.grade), count(entry.tokens_full, entry.grade)
         lines += [TextLine(f"The model saw {sent} of these {full_size} tokens.", "masked"), TextLine("")]
-    lines += message_lines(message, token, whole=whole, gallery=gallery)
-    return TextRows(lines, *_entry_title(index, entry, full=full), copy=copy_of(message))
+    drawn = is_drawn(entry)
+    lines += message_lines(message, token, whole=whole, gallery=gallery, typeset=typeset and drawn)
+    title, facts = _entry_title(index, entry, full=full)
+    return TextRows(lines, title, (*_how(typeset=typeset), *facts) if drawn else facts, copy=copy_of(message))
+
+
+def is_drawn(entry: Entry) -> bool:
+    """Returns whether an entry is an answer of the model that went out as it was, with Markdown to be drawn."""
+    message = entry.item.message
+    return message.role == "assistant" and entry.sent == message and is_markdown(message.text)
+
+
+def _how(*, typeset: bool) -> tuple[Span, ...]:
+    """How a text with Markdown is shown the other way."""
+    return ((told("{view.full} as written  " if typeset else "{view.full} Markdown  "), "faint"),)
 
 
 def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) -> SideRows | None:
@@ -171,10 +195,11 @@ def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, .
     return title, ((" · ".join(facts), "dim"),)
 
 
-def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
-    """The answer of the model."""
+def answer_doc(call: CallState, *, whole: bool = False, typeset: bool | None = None) -> TextRows:
+    """The answer of the model. ``typeset``: its Markdown is drawn, or not, and which key changes that is said."""
     assert call.answer is not None
-    lines = message_lines(call.answer, whole=whole) or [TextLine("(no text)", "faint")]
+    drawn = typeset is not None and is_markdown(call.answer.text)
+    lines = message_lines(call.answer, whole=whole, typeset=bool(typeset)) or [TextLine("(no text)", "faint")]
     if call.partial:
         lines = [
             TextLine("The stream ended without a finish reason: the text may be cut.", "warning"),
@@ -185,7 +210,7 @@ def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
     return TextRows(
         lines,
         (("Answer", "title"), (f"  {flat(answered_by(call))}", "name"), *_by_hand(call.edited)),
-        ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
+        (*(_how(typeset=bool(typeset)) if drawn else ()), (" · ".join(flat(fact) for fact in facts if fact), "dim")),
         copy=copy_of(call.answer),
     )
 

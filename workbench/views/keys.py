@@ -1017,7 +1017,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "view.candidates", "C", "candidates", "bench", "Candidates side by side: who won and why", "Look", "candidates"
     ),
-    Key("view.full", "m", "full", "bench", "Messages in full, or as sent; outputs drawn, or raw", "Look", "full"),
+    Key("view.full", "m", "full", "bench", "Messages in full, or as sent; Markdown drawn, or raw", "Look", "full"),
     Key("view.dropped", "u", "unfold", "bench", "Unfold or fold what was dropped", "Look"),
     Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
     Key("view.again", "f3", "find_again", "bench", "Find the same text further down", "Look"),

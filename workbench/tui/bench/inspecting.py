@@ -142,11 +142,11 @@ class Inspecting:
         return presenter.detail(self._panes.context.cursor).copy
 
     def full(self) -> None:
-        """Show messages in full, or as they were sent; of outputs, draw the Markdown or show it raw."""
+        """Show messages in full, or as they were sent; of outputs and answers, draw the Markdown or show it raw."""
         if (presenter := self._stage.presenter) is None:
             return
-        outputs = presenter.shows_summary or (self._panes.tab == "output" and self._panes.dock.has_focus)
-        if outputs and documents.is_typeset(presenter.state.run):
+        outputs = self._panes.tab == "output" and self._panes.dock.has_focus
+        if documents.is_typeset(presenter.state.run) if outputs else presenter.is_drawn(self._panes.context.cursor):
             presenter.typeset = not presenter.typeset
             self._panes.show_detail(presenter)
             self._panes.show_dock(presenter)

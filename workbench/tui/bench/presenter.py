@@ -378,9 +378,11 @@ class Presenter:
             sides = documents.sides_doc(call, ref.index, gallery=self.gallery) if beside else None
             if sides is not None:
                 return sides
-            return documents.message_doc(call, ref.index, full=self.state.full, whole=whole, gallery=self.gallery)
+            return documents.message_doc(
+                call, ref.index, full=self.state.full, whole=whole, gallery=self.gallery, typeset=self.typeset
+            )
         if ref.kind in ("answer", "back", "residual"):
-            return documents.answer_doc(call, whole=whole)
+            return documents.answer_doc(call, whole=whole, typeset=self.typeset)
         if ref.kind == "tool":
             asks, over = rows.view.asking, rows.view.over
             return documents.tool_doc(call.tools[ref.index], whole=whole, gallery=self.gallery, asking=asks, over=over)
@@ -394,6 +396,18 @@ class Presenter:
         if wait is not None and wait.text:
             return documents.streaming_doc(wait.text, self.tick)
         return wire.wire_doc(call, self.state.shown, whole=whole)
+
+    def is_drawn(self, row: int) -> bool:
+        """Returns whether the detail of a row is an answer of the model, or outputs, with Markdown to be drawn."""
+        if self.shows_summary:
+            return documents.is_typeset(self.state.run)
+        call, rows = self.state.call, self._context[1] if self._context else None
+        if call is None or rows is None or self.detail_mode != "message" or not 0 <= row < len(rows.refs):
+            return False
+        ref = rows.refs[row]
+        if ref.kind in ("answer", "back", "residual"):
+            return call.answer is not None and documents.is_markdown(call.answer.text)
+        return ref.kind in ("entry", "fold", "part") and documents.is_drawn(call.entries[ref.index])
 
     def row_of_entry(self, entry: int | None, otherwise: int) -> int:
         """The row of an entry of the selected call; another row where no row shows it."""
