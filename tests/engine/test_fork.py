@@ -22,7 +22,7 @@ from workbench.engine.edits import Edit, SetAnswer, SetModel, SetResult, SetStat
 from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
 from workbench.engine.journal.event import Event, seconds_between
 from workbench.engine.journal.state import RunState
-from workbench.engine.past.fork import ForkGate, ForkPoint, NoSuchPlace, find_place, find_point
+from workbench.engine.past.fork import ForkGate, ForkPoint, NoSuchPlace, find_call, find_place, find_point
 from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import FORKED, REUSED, Policy, Replay
 from workbench.engine.run.run import Run
@@ -253,6 +253,14 @@ def test_a_place_names_a_visit_as_the_screen_does() -> None:
     assert [find_place(recording, text).visit for text in ("a", "a#1", "a#2:1", "b#1:1", "b:1")] == [2, 1, 2, 1, 2]
     with pytest.raises(NoSuchPlace, match="a#3 never ran; a came to visit 2"):
         find_place(recording, "a#3")
+
+
+def test_a_place_in_full_is_found_also_where_the_name_of_its_phase_holds_a_slash() -> None:
+    played = play({"cascade_id": "c", "phases": [{"name": "a/b", "instructions": "Go."}]}, ["done"])
+    state, text = RunState.of(played.events), "a/b/1/1/1/1"
+    place = state.calls[0].place
+    assert find_place(Recording(played.events), text) == find_call(state, text) == place
+    assert find_point(Recording(played.events), StopKind.BEFORE_CALL, text).place == place
 
 
 # -- re-runs ---------------------------------------------------------------------------------------------------------

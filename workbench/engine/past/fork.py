@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -36,30 +36,35 @@ def find_place(recording: Recording, text: str) -> Place:
     """The place that a person means: ``phase`` (its first call), ``phase:turn`` (last attempt), of the latest visit
     or the one in ``phase#visit``, each with its branch before it (``s0/phase:turn``), or in full
     ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
-    place = _in_full(text)
-    if place is None:
-        return _named(recording.state, text, [place for place, _ in recording.started])
-    if place in recording.calls or any(key[0] == place for key in recording.started):
+    tools = [place for place, _ in recording.started]
+    if (place := _in_full(text, [*recording.calls, *tools])) is not None:
         return place
-    raise NoSuchPlace(f"{text} never ran")
+    if _is_full(text):
+        raise NoSuchPlace(f"{text} never ran")
+    return _named(recording.state, text, tools)
 
 
 def find_call(state: RunState, text: str) -> Place:
     """The place of the model call that a person means, written like that of a fork. Raises NoSuchPlace."""
-    place = _in_full(text)
-    if place is None:
-        return _named(state, text)
-    if state.call_at(place) is None:
+    if (place := _in_full(text, [call.place for call in state.calls])) is not None:
+        return place
+    if _is_full(text):
         raise NoSuchPlace(f"{text} made no call in this run")
-    return place
+    return _named(state, text)
 
 
-def _in_full(text: str) -> Place | None:
-    """The place of the full form; None for the form that screens show."""
+def _in_full(text: str, known: Iterable[Place]) -> Place | None:
+    """The one of the ``known`` places that is written so in full. Parsing does not tell it: names may hold slashes."""
+    return next((place for place in known if str(place) == text), None)
+
+
+def _is_full(text: str) -> bool:
+    """Whether a place is written in the full form, and not in the one that screens show."""
     try:
-        return Place.parse(text)
+        Place.parse(text)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
