@@ -332,7 +332,8 @@ def replies() -> str:
         "the tools run for real. `workbench check flow.replies.yaml` checks the file and whether it fits the cascade; "
         "`workbench schema replies` prints its JSON Schema.\n\nA call that no entry answers ends the run: exit code 1, "
         "and `workbench resume` goes on once the entry is written. "
-        "With `--unscripted ok`, or the setting `unscripted: ok`, a placeholder answers instead.\n\n"
+        "With `--unscripted ok`, or the setting `unscripted: ok`, a placeholder answers instead: "
+        "no check judges it, nor judges by one, and a warning names the phase.\n\n"
         f"```yaml\n{EXAMPLE}```\n"
     ]
     titles: dict[type[BaseModel], str] = {

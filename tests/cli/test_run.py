@@ -92,7 +92,8 @@ def test_a_failed_check_is_exit_code_1(cli: Cli, workspace: Path) -> None:
     (workspace / "strict.yaml").write_text(
         "cascade_id: strict\nphases: [{name: p, instructions: go, output_schema: {type: object}}]\n"
     )
-    ended = cli("run", "strict.yaml", "--session", "s", *PLACEHOLDERS)
+    (workspace / "strict.replies.yaml").write_text("replies: {p: no}\n")
+    ended = cli("run", "strict.yaml", "--session", "s")
     assert ended.code == 1
     assert ended.out == ""
     assert "output_schema" in ended.err
@@ -105,9 +106,26 @@ def test_a_blocking_ward_is_exit_code_1(cli: Cli, workspace: Path) -> None:
             "[keyword_validator]", "[{validator: keyword_validator}]"
         )
     )
-    ended = cli("run", "ward.yaml", *PLACEHOLDERS)
+    (workspace / "ward.replies.yaml").write_text("replies: {p: no}\n")
+    ended = cli("run", "ward.yaml")
     assert ended.code == 1
     assert "blocked" in ended.err
+
+
+def test_no_check_judges_a_placeholder_nor_by_one(cli: Cli, workspace: Path) -> None:
+    (workspace / "foreign.yaml").write_text("""\
+cascade_id: foreign
+validators: {judge: {instructions: "Is it good? {{ input.content }}"}}
+phases:
+  - {name: plan, instructions: go, output_schema: {type: object}, wards: {post: [{validator: keyword_validator}]}}
+  - {name: write, instructions: "write {{ outputs.plan }}", rules: {max_attempts: 2, loop_until: judge}}
+""")
+    (workspace / "foreign.replies.yaml").write_text("replies: {write: A text.}\n")
+    ended = cli("run", "foreign.yaml", "--session", "s", *PLACEHOLDERS)
+    assert (ended.code, ended.out) == (0, "A text.\n")
+    for name in ("plan", "write"):
+        assert f"checks of '{name}' are passed over: no reply is scripted for the answer that they need" in ended.err
+    assert cli("show", "s", "--json").json["status"] == "success"
 
 
 def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspace: Path) -> None:

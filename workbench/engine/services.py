@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from workbench.context.assembly import Assembly
 from workbench.context.place import Place
-from workbench.engine.contracts import CascadeNotFound, HookAction, HookEvent, HookResult, Ports, ToolSpec
+from workbench.engine.contracts import PLACEHOLDER, CascadeNotFound, HookAction, HookEvent, HookResult, Ports, ToolSpec
 from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit, SetState, name_of, to_json
 from workbench.engine.engine_tools import bank_spec, cascade_spec, engine_spec
@@ -268,6 +268,11 @@ class Services:
             await self.gate(Stop(StopKind.HOOK, place, self.depth, index=index, state=self.world.state, paused=paused))
 
     # -- warnings, numbers, tools ------------------------------------------------------------------------------------
+
+    def is_placeholder(self, text: str) -> bool:
+        """Returns whether a text stands in for an answer that no reply scripts: a model that was asked may say the
+        same, so only a run that asks none, or repeats one, has such."""
+        return text.startswith(PLACEHOLDER) and self.ports.model.name in ("offline", "recorded")
 
     def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), at: Span | None = None) -> None:
         """Journal a warning, once for each place in the file and text, and in each branch: which of several candidates

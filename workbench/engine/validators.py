@@ -20,6 +20,9 @@ from workbench.engine.toolcalls import objects_in
 from workbench.engine.world import World
 from workbench.language.model.cascade import InlineValidator
 
+UNJUDGED = ValidatorVerdict(True)
+"""Of a text that stands in for an answer, and where the answer of a validator is such a text: nothing is journaled."""
+
 
 class ChildRuns(Protocol):
     """Runs cascades that a part of the run starts."""
@@ -76,11 +79,25 @@ class Validation:
 
         Raises PhaseFailed when it is not known, cannot run, or raises: a crash is no verdict.
         """
+        if self.passes_over(content, place):
+            return UNJUDGED
         verdict = await self._verdict(validator, content, place, index, kind)
-        return replace(verdict, reason=self._services.ports.redact(verdict.reason)[0])
+        return (
+            verdict if verdict is UNJUDGED else replace(verdict, reason=self._services.ports.redact(verdict.reason)[0])
+        )
+
+    def passes_over(self, text: str, place: Place) -> bool:
+        """Returns whether no check judges a text, because it only stands in for an answer; a warning says so."""
+        found = self._services.is_placeholder(text)
+        if found:
+            told = f"checks of '{place.phase}' are passed over: no reply is scripted for the answer that they need"
+            self._services.warn("unscripted", told, place=place)
+        return found
 
     def record(self, place: Place, index: int, verdict: ValidatorVerdict, *, check: str, name: str, mode: str) -> None:
         """Journal ``check_finished``: what the check ``name`` said, and what it decides (``check``, ``mode``)."""
+        if verdict is UNJUDGED:
+            return
         self._services.journal.emit(
             "check_finished",
             place,
@@ -124,6 +141,8 @@ class Validation:
             reason = f"validator '{name}' is {child.outcome.status}: {child.outcome.reason}"
             raise PhaseFailed(reason, name)
         verdict = verdict_of(child.outcome.output)
+        if verdict is None and self.passes_over(child.outcome.output, place):
+            return UNJUDGED
         if verdict is None:
             services.warn(
                 "validator", f"validator '{name}' gave no verdict; its text counts as a rejection", place=place

@@ -15,7 +15,7 @@ from workbench.engine.conversation import Conversation
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.toolcalls import first_balanced, first_fenced
-from workbench.engine.validators import key_of
+from workbench.engine.validators import UNJUDGED, key_of
 from workbench.language.json_schema import SchemaFault, mismatch
 from workbench.language.model.cascade import InlineValidator, Ward
 
@@ -95,7 +95,7 @@ class Checks:
 
     async def _schema(self, text: str, place: Place) -> Failure | None:
         schema = self.phase.output_schema
-        if schema is None:
+        if schema is None or self.conversation.validation.passes_over(text, place):
             return None
         value, reason = checked_json(text, schema)
         await self._journal("output_schema", "output_schema", "retry", ValidatorVerdict(not reason, reason), place)
@@ -118,7 +118,8 @@ class Checks:
         self._index += 1
         nested = "validator" if kind == "loop_until" else "ward"
         verdict = await self.conversation.validation.judge(validator, content, place, self._index, nested)
-        await self._journal(kind, key_of(validator), mode, verdict, place)
+        if verdict is not UNJUDGED:
+            await self._journal(kind, key_of(validator), mode, verdict, place)
         return verdict
 
     async def _journal(self, kind: str, name: str, mode: str, verdict: ValidatorVerdict, place: Place) -> None:
