@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -10,13 +11,16 @@ import pytest
 
 from tests.engine.support import play
 from tests.ui.bench import bench
+from tests.ui.snapshot import SIZES
 from tests.ui.support import TRIAGE, triage_story
 from tests.ui.test_graphs import REVIEW, graph_session
-from tests.ui.test_hostile import TOGETHER, assert_harmless, hostile_story
+from tests.ui.test_hostile import ALL, TOGETHER, assert_harmless, hostile_story
 from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.definition import Definition
 from workbench.engine.journal.state import RunState
+from workbench.language.clean import clean
 from workbench.tui.screens.flow import FlowSheet
+from workbench.views.cells import flat
 from workbench.views.flow import MOST_NODES, FlowDrawing
 from workbench.views.flow_layout import HIGH, laid_out
 from workbench.views.graph import FlowRows
@@ -186,10 +190,27 @@ async def test_v_opens_the_flow_and_enter_goes_to_the_last_call_of_a_phase(tmp_p
 
 @pytest.mark.fault("F28", "F29")
 async def test_hostile_names_in_the_flow_are_shown_as_they_are(tmp_path: Path) -> None:
-    async with bench(tmp_path, size=(80, 24)) as it:
-        for payload in TOGETHER:
-            await it.feed(hostile_story(payload).events)
+    for payload in TOGETHER:
+        await show_flow(tmp_path, payload, (80, 24))
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("size", SIZES.values())
+async def test_each_hostile_name_alone_is_shown_as_it_is_in_the_flow(tmp_path: Path, size: tuple[int, int]) -> None:
+    for payload in ALL:
+        await show_flow(tmp_path, payload, size)
+
+
+async def show_flow(folder: Path, payload: str, size: tuple[int, int]) -> None:
+    """Look at the drawing and the outline of a graph whose phases are called so."""
+    payload = payload.replace("\ud800", "")  # No file holds half a character.
+    first = {"name": payload, "instructions": "x", "handoffs": [f"{payload}."]}
+    text = json.dumps({"cascade_id": "c", "phases": [first, {"name": f"{payload}.", "instructions": "x"}]})
+    async with bench(folder, size=size, events=hostile_story(payload, text).events) as it:
+        await it.press("v")
+        assert isinstance(it.app.screen, FlowSheet)
+        name = flat(clean(payload))[:12].strip()
+        for form in ("drawing", "outline"):
+            assert name in it.text(), form
+            assert_harmless(it, payload, form)
             await it.press("v")
-            assert isinstance(it.app.screen, FlowSheet)
-            assert_harmless(it)
-            await it.press("escape")

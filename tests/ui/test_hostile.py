@@ -69,9 +69,9 @@ MODES: tuple[Detail, ...] = ("why", "wire", "wire")
 STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def hostile_story(payload: str) -> Story:
-    """A run in which every text that can come from outside is the payload."""
-    story = Story().start(TRIAGE, {payload: payload})
+def hostile_story(payload: str, text: str = TRIAGE) -> Story:
+    """A run of a file in which every text that can come from outside is the payload."""
+    story = Story().start(text, {payload: payload})
     triage = story.phase(payload, max_turns=3, tools=[payload])
     place = triage._replace(attempt=1, turn=1, call=1)
     call = ToolCall("c1", payload, payload)
