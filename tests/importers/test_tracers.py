@@ -277,3 +277,12 @@ def test_a_chat_is_the_branch_that_was_shown(name: str) -> None:
     }.get(name, ("gpt-4o", "2026-01-01T09:00:01"))
     if name == "lm-studio":
         assert (call.usage.input, call.usage.output) == (40, 5)
+
+
+def test_a_message_says_its_text_model_and_time_in_names_of_its_own() -> None:
+    answer = {"role": "assistant", "text": ANSWER, "model": "gpt-4o", "createdAt": 1_767_258_001_000}
+    (thread,) = read({"id": "t", "messages": [{"role": "user", "text": ASK}, answer]}).threads
+    assert [one.text for one in thread.said] == [ASK, ANSWER]
+    call = thread.said[1].call
+    assert call is not None
+    assert (call.model, call.at[:19]) == ("gpt-4o", "2026-01-01T09:00:01")

@@ -169,7 +169,9 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
         remarks.add(f"a message of the role {told!r} is read as a user's")
         role = "user"
     pieces = _Pieces()
-    content = next((found for key in ("content", "parts", "refusal") if (found := body.get(key)) is not None), None)
+    content = next(
+        (found for key in ("content", "parts", "refusal", "text") if (found := body.get(key)) is not None), None
+    )
     _read_content(content, pieces, remarks)
     _read_beside(body, pieces, remarks)
     known = {call.id for call in pieces.calls if call.id}  # LangChain repeats the calls of Anthropic's blocks

@@ -58,6 +58,7 @@ def _result(body: Any) -> Conversation:
 _BLOCKS = ("tool_use", "tool_result", "thinking", "redacted_thinking")
 _SYSTEMS = ("system", "system_prompt", "systemPrompt", "systemInstruction", "system_instruction")
 _NUMBERS = ("usage", "models_usage", "metrics", "usage_metadata", "usageMetadata")
+_TIMES = ("ts", "timestamp", "created_at", "createdAt")
 _SAID = ("content", "parts", "tool_calls", "refusal")
 _LISTS = ("messages", "contents", "conversations", "conversation", "chat_history", "history", "trajectory", "items")
 """Names under which a file may hold its messages. Under names other than "messages", every element has to
@@ -169,7 +170,9 @@ def _with_calls(bodies: Sequence[Any], outer: Mapping[str, Any], remarks: Remark
 
 
 def _says_more(body: Mapping[str, Any]) -> bool:
-    return any(isinstance(body.get(key), dict) for key in (*_NUMBERS, "response_metadata")) or bool(_meta(body))
+    """Returns whether a message says of the call that made it what counts, which model, or when."""
+    numbers = any(isinstance(body.get(key), dict) for key in (*_NUMBERS, "response_metadata")) or bool(_meta(body))
+    return numbers or any(body.get(key) for key in ("model", *_TIMES))
 
 
 def _meta(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -194,6 +197,6 @@ def _call(body: Mapping[str, Any], model: str) -> Call:
         or model,
         string(told.get("provider")),
         string(body.get("stop_reason")) or string(told.get("finish_reason")),
-        at=moment(body.get("ts") or body.get("timestamp") or body.get("created_at")),
+        at=moment(next((body[key] for key in _TIMES if body.get(key)), None)),
         answer_id=string(body.get("id")),
     )

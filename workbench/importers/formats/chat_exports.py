@@ -24,9 +24,7 @@ def plain_chat(outer: Chat) -> Chat:
 def _exported(outer: Chat, held: str, messages: Iterable[Chat], beside: int, **told: object) -> Chat:
     """``held``: the name under which the export holds its messages. ``beside``: those that were not shown last."""
     rest = {key: value for key, value in outer.items() if key != held}
-    # Whatever says its usage, be it nothing, is a call with its model and time.
-    shown = [{"usage": {}, **one} if one.get("role") == "assistant" else one for one in messages]
-    return {"title": outer.get("name"), **rest, **told, "messages": shown, OTHER_BRANCHES: beside}
+    return {"title": outer.get("name"), **rest, **told, "messages": list(messages), OTHER_BRANCHES: beside}
 
 
 def _branch(nodes: Mapping[str, Chat], last: object, parent: str) -> dict[str, Chat]:
