@@ -208,6 +208,11 @@ def test_a_pipeline_without_fault_is_told_nothing() -> None:
     assert told(text) == []
 
 
+def test_the_brace_of_a_graph_may_stand_on_a_later_line() -> None:
+    body = " start [shape=Mdiamond]; done [shape=Msquare]; start -> done\n}\n"
+    assert [problem.code for problem in load("digraph g\n\n{\n" + body, "g.dot").problems] == []
+
+
 def test_what_a_file_or_a_person_lets_pass_is_a_warning() -> None:
     text = graph("start -> a; a [prompt=x]; start -> done")
     assert (E, "dead_end", 2, 13) in told(text)

@@ -222,6 +222,9 @@ def test_a_file_of_another_kind_is_named() -> None:
     [
         ('{"waves": [[1]]}', "it looks like a plan of waves"),
         ('{"master": {"tasks": []}}', "it looks like lists of tasks under tags"),
+        ('{"name": "x", "nodes": [], "connections": {}}', "it looks like a workflow of n8n"),
+        ('{"$schema": "https://x", "type": "object"}', "it looks like a JSON Schema"),
+        ('{"$schema": "https://x", "nodes": [], "outputs": {}}', "it looks like a flow of Prompt flow"),
         ('{"subtasks": [], "intent": "x"}', "'sub_tasks' in place of 'subtasks' makes it a decomposition"),
         ('{"hello": 1, "world": 2}', "its keys are 'hello', 'world'"),
     ],

@@ -125,16 +125,24 @@ def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Pro
     return None, None, problems
 
 
-_OTHER_KINDS = {
-    "tool_id": "the definition of a tool",
-    "snapshot_name": "a snapshot",
-    "userStories": "a list of user stories",
-    "waves": "a plan of waves",
-    "tasks": "a list of tasks",
-    "openapi": "an OpenAPI document",
-    "$schema": "a JSON Schema",
-}
-"""Keys that tell other kinds of file."""
+_OTHER_KINDS = (
+    ("the definition of a tool", ("tool_id",)),
+    ("a snapshot", ("snapshot_name",)),
+    ("a list of user stories", ("userStories",)),
+    ("a plan of waves", ("waves",)),
+    ("a list of tasks", ("tasks",)),
+    ("an OpenAPI document", ("openapi",)),
+    ("a workflow of n8n", ("nodes", "connections")),
+    ("a flow of Flowise or Langflow, or another list of nodes and edges", ("nodes", "edges")),
+    ("a flow of Prompt flow", ("nodes", "outputs")),
+    ("an application of Dify", ("app", "kind", "version")),
+    ("a declarative workflow of Agent Framework", ("kind", "trigger")),
+    ("the configuration of a LangGraph application, whose graph is in its code", ("graphs",)),
+    ("a JSON Schema", ("$schema", "type")),
+    ("a JSON Schema", ("$schema", "properties")),
+    ("a JSON Schema", ("$schema", "$defs")),
+)
+"""Other kinds of file, each with the keys that tell it."""
 _MOST_KEYS = 100
 """Keys of a file that are compared with those of a cascade."""
 
@@ -143,7 +151,8 @@ def _other_kind(data: Any) -> str:
     """Guesses the kind of a mapping without a cascade's own keys, in words; empty for one that may be a cascade."""
     if not isinstance(data, dict) or not data or "phases" in data or "cascade_id" in data:
         return ""
-    if (kind := next((kind for key, kind in _OTHER_KINDS.items() if key in data), "")) or _is_tagged(data):
+    kind = next((kind for kind, keys in _OTHER_KINDS if all(key in data for key in keys)), "")
+    if kind or _is_tagged(data):
         return f"it looks like {kind or 'lists of tasks under tags'}"
     keys = [key for key in islice(data, _MOST_KEYS) if isinstance(key, str)]
     if misspelt := next((key for key in keys if nearest(key, ("sub_tasks",))), ""):

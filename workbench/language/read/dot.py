@@ -50,7 +50,7 @@ _attribute = re.compile(
 _edge_or_list = re.compile(rf"{_GAP}(?P<what>->|--|\[|=(?!=)|:|\{{)").match
 _identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _bare = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*|-?\d+(?:\.\d+)?|-?\.\d+|\d+(?:ms|s|m|h|d)").fullmatch
-_header = re.compile(r"(?m)^[ \t]*(?:strict[ \t\r\n]+)?(?:di)?graph\b(?=[^{\n;]*\{)").search
+_header = re.compile(r"(?m)^[ \t]*(?:strict[ \t\r\n]+)?(?:di)?graph\b(?=[^{\n;]*(?:\n\s*)?\{)").search
 _hashes = re.compile(r"(?m)^[ \t]*(?=#)").finditer
 _ESCAPE = re.compile(r'\\(["\\nt])')
 _HASH = "lines that begin with # are read as comments"
