@@ -460,6 +460,13 @@ EXAMPLES: dict[str, Any] = {
         {"type": "summary", "summary": "count"},
         *(_line(body, number) for number, body in enumerate(OPENAI)),
     ],
+    "lm-eval": {
+        "doc_id": 3,
+        "doc": {"question": ASK},
+        "arguments": {"gen_args_0": {"arg_0": json.dumps(OPENAI[:4]), "arg_1": {"until": ["\n"], "max_gen_toks": 64}}},
+        "resps": [[ANSWER]],
+        "exact_match": 1.0,
+    },
     "tracer": WEAVE,
     "run-state": RUN_STATE,
     "pydantic-ai": _kinds(),

@@ -36,7 +36,7 @@ from workbench.importers.usage import usage_of
 from workbench.importers.values import moment
 
 STORED = Path(__file__).parent / "stored"
-SINGLE = ("llm-log", "promptfoo")
+SINGLE = ("llm-log", "lm-eval", "promptfoo")
 """Formats whose files hold one call."""
 
 

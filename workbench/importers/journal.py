@@ -155,6 +155,7 @@ UNSTATED = dict.fromkeys(
         "langfuse",
         "langfuse-case",
         "langsmith",
+        "lm-eval",
         "openai",
         "openhands",
         "openinference",

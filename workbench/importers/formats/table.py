@@ -16,6 +16,7 @@ from workbench.importers.formats.chat import is_anthropic, is_openai, is_tau_ben
 from workbench.importers.formats.inspect import is_inspect, read_inspect
 from workbench.importers.formats.langfuse import is_expected, is_langfuse, read_expected, read_langfuse
 from workbench.importers.formats.langsmith import is_langsmith, read_langsmith
+from workbench.importers.formats.lm_eval import is_lm_eval, read_lm_eval
 from workbench.importers.formats.openhands import is_openhands, read_openhands
 from workbench.importers.formats.otel import is_openinference, is_otel, read_openinference, read_otel
 from workbench.importers.formats.promptfoo import is_promptfoo, read_promptfoo
@@ -63,6 +64,7 @@ FORMATS = (
     Format("toolbench", "a ToolBench answer", "'answer_generation'", is_toolbench, read_toolbench),
     Format("tracer", "spans of a tracer of model calls", "spans with a tracer's fields", is_tracer, read_tracer),
     Format("run-state", "a run state of the OpenAI Agents SDK", "'model_responses'", is_run_state, read_run_state),
+    Format("lm-eval", "samples of lm-eval", "'arguments' beside 'resps'", is_lm_eval, read_lm_eval),
     Format("promptfoo", "a promptfoo result", "results with prompts", is_promptfoo, read_promptfoo),
     Format("vcr", "a recording of HTTP requests (VCR, HAR)", "interactions with requests", is_vcr, read_vcr),
     Format("llm-log", "a logged request with its response", "a request beside its response", is_log, read_log),
