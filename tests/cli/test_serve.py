@@ -318,7 +318,12 @@ def test_a_port_that_is_taken_is_named(server: Server, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 0),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.proof),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ],
 )
 def test_a_server_opens_to_a_chosen_token_says_nothing_of_noise_and_a_signal_ends_it_and_its_apps(
     tmp_path: Path, number: signal.Signals, code: int

@@ -354,6 +354,7 @@ def test_a_candidate_goes_on_in_a_browser_of_its_own_and_the_run_where_the_winne
     assert surfer.call("browser_status", "s0").text == "No browser session is open."
 
 
+@pytest.mark.proof
 def test_a_candidate_goes_on_from_an_empty_page_where_the_page_of_the_run_did_not_load(
     surfer: Surfer, site: str
 ) -> None:

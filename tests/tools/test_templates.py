@@ -182,8 +182,9 @@ def test_a_worker_knows_no_variable_and_can_open_nothing() -> None:
 def test_every_filter_and_test_gives_apart_what_it_gives_here(apart: ApartRenderer, word: str) -> None:
     """Among them those that import something when they are first used, which the worker cannot do any more."""
     names = {"given": {"text": "<b>a</b> &amp; c", "list": [{"a": 1}, {"a": 2}], "number": 3}}
+    here = Renderer()
     for value in names["given"]:
         for arguments in ("", "(1)", "('a')", "('a', 'b')"):
             template = f"{{{{ given.{value}{word}{arguments} }}}}"
-            theirs, ours = (outcome(render, template, names) for render in (apart, Renderer()))
+            theirs, ours = (outcome(render, template, names) for render in (apart, here))
             assert re.sub(r"0x\w+", "", str(theirs)) == re.sub(r"0x\w+", "", str(ours)), template

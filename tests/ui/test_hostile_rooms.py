@@ -18,6 +18,7 @@ from workbench.tui.screens.request import ChangedSheet
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
+COMPARED = ("D", "~", "g", "enter", "~")
 WALKS = {
     "bench": ("1", "2", "3", "4", "5", "w", "p", "m", "d", "enter", "escape", "G", "enter", "escape"),
     "runs": ("L", "down", "s", "X", "escape", "f", "e", "v", "escape", "escape", "escape"),
@@ -30,9 +31,8 @@ WALKS = {
     "timeline": ("6", "G", "enter", "escape", "1"),
     "wire": ("g", "w", "w", "/", "e", "escape", "escape"),
     "flow": ("v", "down", "v", "G", "escape"),
-    "compared": ("D", "~", "g", "enter", "~", "bracketright", "P", "X", "escape", "escape", "X", "escape", "escape"),
-    "swept": ("D", "~", "g", "enter", "~", "S", "enter", "~", "P", "escape", "escape", "escape"),
-    "live": ("D", "~", "g", "enter", "~", "S", "enter", "~", "G", "space", "L", "r", "~", "enter", *4 * ("escape",)),
+    "compared": (*COMPARED, "bracketright", "P", "X", "escape", "escape", "X", "escape", "escape"),
+    "swept": (*COMPARED, "S", "enter", "~", "P", "escape", "G", "space", "L", "r", "~", "enter", *4 * ("escape",)),
     "playground": ("g", "left_square_bracket", "P", "~", "m", "escape", "e", "down", "escape", "r", "~", "escape"),
     "breakpoints": ("s", "escape"),
     "candidates": ("C", "~", "d", "escape", "P", "v", "escape", "escape"),
@@ -104,7 +104,8 @@ async def test_no_room_lets_a_payload_through(evil: Path, tmp_path: Path) -> Non
                     await it.press(key)
                 opened.add(type(it.app.screen).__name__)
                 assert it.app.is_running, (room, key)
-                assert_harmless(it, room, key)
+                if key != "escape":  # What it goes back to was looked at.
+                    assert_harmless(it, room, key)
             assert room in IN_PANES or opened != {"BenchScreen"}, f"the walk through {room} opens no screen"
             seen.update(opened)
 
