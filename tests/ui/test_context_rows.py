@@ -56,7 +56,7 @@ def test_every_entry_has_a_row_with_its_origin_its_reason_and_its_line() -> None
 def test_in_the_width_that_it_wants_no_origin_and_no_reason_is_cut() -> None:
     rows = ContextRows(last_call(triage_story()), View())
     assert not any("…" in line for line in shown(rows, rows.wanted_width))
-    assert any(rows.whole(index, rows.wanted_width - 12) for index in range(len(rows)))
+    assert any(rows.whole(index, rows.wanted_width - 20) for index in range(len(rows)))
 
 
 def test_what_no_file_decided_has_no_line_of_one() -> None:
@@ -147,11 +147,12 @@ def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:
     assert rows.whole(6, 68) == (), "the turn stands in the row above, and nothing else is cut"
     assert "masked: age 2 > 1" in rows.row(6, 68).text
     assert " search_files " in rows.row(8, 68).text
-    lines = [line.text for line in rows.whole(1, 68)]
-    assert "context.include_ " in lines[0]
+    assert " include_input " in rows.row(1, 68).text
+    lines = [line.text for line in rows.whole(1, 56)]
+    assert " include_ " in lines[0]
     assert lines[1].split() == ["input"]
     assert lines[0].split()[-1] == "13"
-    assert {cell_len(line) for line in lines} == {cell_len(rows.row(1, 68).text)}
+    assert {cell_len(line) for line in lines} == {cell_len(rows.row(1, 56).text)}
     assert rows.whole(1, 200) == ()
 
 

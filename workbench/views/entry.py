@@ -84,7 +84,7 @@ def entry_lines(
     """
     room = max(4, columns.source - 1), max(4, columns.why - 1)
     source = source_words(entry, room[0])
-    why = flat(f"✗ {broken[0].message}") if broken else _without((f"{entry.action}: ", "calls "), flat(reason), room[1])
+    why = flat(f"✗ {broken[0].message}") if broken else _brief(entry, flat(reason), room[1])
     if cell_len(source) > room[0]:
         source = flat(origin(entry).removeprefix("↪ "))
     fits = cell_len(source) <= room[0] and cell_len(why) <= room[1]
@@ -151,16 +151,16 @@ def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant
         return (fit(f"✗ {broken[0].message}", width - 1) + " ", "error")
     shortened = entry.sent is not None and entry.sent != entry.item.message and entry.action is not Action.INJECTED
     token = "faint" if entry.sent is None else "masked" if shortened else "dim"
-    text = _without((f"{entry.action}: ", "calls "), reason, width - 1)
-    return (fit(text, width - 1) + " ", token)
+    return (fit(_brief(entry, reason, width - 1), width - 1) + " ", token)
 
 
-def _without(words: Sequence[str], text: str, cells: int) -> str:
-    """A text that does not fit into so many cells begins behind one of the ``words``, which its sign or its role
-    tells, too."""
-    if cell_len(text) > cells:
-        return next((text.removeprefix(word) for word in words if text.startswith(word)), text)
-    return text
+def _brief(entry: Entry, reason: str, cells: int) -> str:
+    """A reason that does not fit into so many cells without its first word, which its sign, its role or its origin
+    tells, too: ``from[0]``, ``truncate: 75 of 100 tokens``."""
+    if cell_len(reason) <= cells:
+        return reason
+    words = (f"{entry.action}: ", "calls ", "context.", "fidelity ")
+    return next((reason.removeprefix(word) for word in words if reason.startswith(word)), reason)
 
 
 def source_words(entry: Entry, cells: int) -> str:
