@@ -1,6 +1,7 @@
-"""``python -m bench.proofs``: the proofs that take too long for the suite, each a test with the mark ``proof``.
+"""``python -m bench.proofs``: the tests with the mark ``proof``, which measure time, or take too long for the suite.
 
-Arguments are those of pytest: ``python -m bench.proofs tests/models``. A shorter case of each proof is in the suite.
+Arguments are those of pytest: ``python -m bench.proofs tests/models``. Those that take long have a shorter case in the
+suite; those of time are for a machine that does nothing else.
 """
 
 from __future__ import annotations

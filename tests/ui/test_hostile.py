@@ -243,9 +243,8 @@ async def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp
 
 @pytest.mark.fault("F27")
 @pytest.mark.proof
-@pytest.mark.parametrize("times", [10, 50])
-async def test_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path, times: int) -> None:
-    """A machine may be slow; the screen's work must not depend on how long an answer is. So an answer of 2 or 10 MB is
+async def test_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path) -> None:
+    """A machine may be slow; the screen's work must not depend on how long an answer is. So an answer of 10 MB is
     compared with one of 200 kB, which is cut for the screen as well: the frame in which it arrives, and each key."""
 
     def told(words: int) -> Story:
@@ -270,6 +269,6 @@ async def test_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path, tim
             assert "characters left out here" in "".join(line.text for line in it.screen.detail_pane.rows.lines)  # type: ignore[attr-defined]
             return arrival, min(keys)
 
-    (small, small_keys), (large, large_keys) = await costs(40_000), await costs(40_000 * times)
-    assert large_keys < 2.5 * small_keys, f"an answer that is {times} times as long makes keys slower"
-    assert large < 4 * small, f"an answer that is {times} times as long holds the screen up when it comes"
+    (small, small_keys), (large, large_keys) = await costs(40_000), await costs(2_000_000)
+    assert large_keys < 2.5 * small_keys, "an answer that is 50 times as long makes keys slower"
+    assert large < 4 * small, "an answer that is 50 times as long holds the screen up when it comes"
