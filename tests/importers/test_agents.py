@@ -758,3 +758,15 @@ def test_events_of_crewai_state_each_request_with_its_usage(trace: bool) -> None
 def test_logs_without_messages_are_refused_by_name(body: Any, words: str) -> None:
     with pytest.raises(Unreadable, match=words):
         list(read_file(json.dumps(body).encode()))
+
+
+def test_early_sessions_of_claude_code_state_cost_and_time_beside_their_messages() -> None:
+    beside = {"sessionId": "s", "timestamp": AT, "costUSD": 0.25, "durationMs": 1500}
+    answer = {"role": "assistant", "model": "claude-opus-4", "content": [{"type": "text", "text": ANSWER}]}
+    found = read(
+        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": ASK}},
+        {"type": "assistant", "message": answer, **beside},
+    )
+    call = found.threads[0].said[-1].call
+    assert call is not None
+    assert (call.model, call.cost, call.duration_s) == ("claude-opus-4", 0.25, 1.5)

@@ -187,6 +187,7 @@ def _call(body: Mapping[str, Any], model: str) -> Call:
     numbers = next((found for one in listed if (found := mapping(one))), {})
     cost = numbers.get("cost", body.get("cost"))
     told = mapping(body.get("modelInfo")) or outside
+    millis = number(body.get("durationMs"))
     return Call(
         usage_of(numbers),
         number(mapping(cost).get("total", cost)),
@@ -197,6 +198,7 @@ def _call(body: Mapping[str, Any], model: str) -> Call:
         or model,
         string(told.get("provider")),
         string(body.get("stop_reason")) or string(told.get("finish_reason")),
+        millis / 1000 if millis else None,
         at=moment(next((body[key] for key in _TIMES if body.get(key)), None)),
         answer_id=string(body.get("id")),
     )

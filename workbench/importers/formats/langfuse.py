@@ -122,10 +122,10 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
     ]
     start = moment(_start(one))
     costs = decoded(one.get("costDetails") or one.get("cost_details"))
-    stated = (mapping(costs).get("total"), one.get("calculatedTotalCost"), one.get("totalCost"))
+    paid = (mapping(costs).get("total"), one.get("calculatedTotalCost"), one.get("totalCost"))
     call = Call(
         usage_of(decoded(one.get("usageDetails") or one.get("usage_details") or one.get("usage"))),
-        next((found for cost in stated if (found := number(cost)) is not None), None),
+        next((found for cost in paid if (found := number(cost)) is not None), None),
         string(one.get("model") or one.get("provided_model_name")),
         string(one.get("provider")),
         finish_of(mapping(answered)),
@@ -140,7 +140,8 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
         tools_of_attributes(attributes),
     )
     tools = tool_schemas(next((found for found in listed if found), None))
-    known = parameters_of(mapping(decoded(one.get("modelParameters"))))
+    stated = mapping(decoded(one.get("modelParameters")))
+    known = parameters_of({name: value for name, value in stated.items() if value != "null"})
     if len(choices := array(mapping(answered).get("choices"))) > 1:
         remarks.left_out("a further choice of a response", where, count=len(choices) - 1)
     if not answers:

@@ -217,7 +217,9 @@ def _bodies(lines: list[Mapping[str, Any]], remarks: Remarks) -> list[dict[str, 
             what = f"a line of type {kind!r}, which is not a message," if kind else "a line that is not a message"
             remarks.left_out(what)
             continue
-        beside = {key: line[key] for key in ("model", "usageMetadata") if line.get(key)}  # Qwen's, beside its message
+        # Qwen's model and usage, and what early versions of Claude Code state of a call.
+        beside = {key: line[key] for key in ("model", "usageMetadata", "durationMs") if line.get(key)}
+        beside |= {"cost": line["costUSD"]} if line.get("costUSD") else {}
         bodies.append({"timestamp": line.get("timestamp"), **beside, **body})
         if body.get("role") != "user" and not string(body.get("type")).endswith("_output"):
             answer = bodies[-1]
