@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, OPENAI, RESULT, SCHEMA, SYSTEM, WEAVE
-from workbench.importers.conversation import Conversation
+from workbench.importers.conversation import Conversation, Unreadable
 from workbench.importers.reading import read_file
 
 CALLED, RESULTED, ANSWERED = OPENAI[2:]
@@ -166,6 +166,19 @@ def test_a_failed_call_a_price_and_what_the_cache_read_are_those_of_the_tracer()
     (thread,) = read([{**datadog(1), "metrics": counts}]).threads
     assert thread.said[2].call is not None
     assert (thread.said[2].call.usage.input, thread.said[2].call.usage.cached) == (20, 8)
+
+
+def test_exports_that_are_nested_too_deep_are_refused_in_words() -> None:
+    text = '{"data":[' * 480 + '{"op_name":1}' + "]}" * 480
+    with pytest.raises(Unreadable, match="nested too deep"):
+        list(read_file(text.encode()))
+
+
+def test_each_result_in_a_message_of_datadog_is_one() -> None:
+    span = datadog(2)
+    span["meta"]["input"]["messages"][3]["tool_results"].append({"name": "ls", "result": "c.txt", "tool_id": "c2"})
+    (thread,) = read([span]).threads
+    assert [(one.text, one.call_id) for one in thread.said if one.role == "tool"] == [(RESULT, "c1"), ("c.txt", "c2")]
 
 
 def test_a_call_that_wraps_a_call_is_not_counted_twice() -> None:

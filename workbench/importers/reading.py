@@ -266,6 +266,8 @@ def _source(source: Source, wanted: str) -> Iterator[FoundConversation]:
         yield from _found(rows(source) if is_table else documents(source), wanted)
     except NotJson as fault:
         yield from _found([_other_text(fault)], wanted)
+    except RecursionError:
+        raise Unreadable(f"looks like JSON, but a value in it is nested too deep; {_EXPECTED}") from None
     except Unreadable as fault:
         told = str(fault)
         raise Unreadable(told if _EXPECTED in told or ", but " in told else f"{told}; {_EXPECTED}") from None

@@ -145,6 +145,7 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
         _has("custom_id", "response"),
     ),
     ("what Cline shows of a task, whose messages are in api_conversation_history.json beside it", _is_shown),
+    ("a test run of DeepEval without traces, which states no request to a model", _has("testCases")),
     ("a promptfoo result without cases", _has("evalId", "results")),
     ("a recording of HTTP requests (VCR) without interactions", _has("interactions")),
     ("a spoken simulation of tau-bench, whose ticks are not messages", _has("task_id", "ticks")),

@@ -18,7 +18,7 @@ Span = Mapping[str, Any]
 
 def is_tracer(body: Any) -> bool:
     """Returns whether one of the spans is a call of a model."""
-    return any(_is_call(one) for one in _observations(body))
+    return any(_is_call(_observation(span)) for span in _spans(body))
 
 
 def read_tracer(body: Any) -> list[Conversation]:
@@ -51,7 +51,7 @@ def _spans(body: Any) -> Iterator[Span]:
             yield from _spans(one["spans"])
         elif "span_kind" in mapping(one.get("attributes")):
             yield one["attributes"]
-        elif isinstance(inner := one.get("data", one.get("events")), list) and inner is not body and inner[:1] != [one]:
+        elif isinstance(inner := one.get("data", one.get("events")), list):
             yield from _spans(inner)
         else:
             yield one
@@ -198,8 +198,8 @@ def _datadog(span: Span) -> Span:
         span.get("parent_id"),
         begun,
         begun + int(passed * unit) if passed is not None else None,
-        input=[_datadog_message(mapping(one)) for one in array(given.get("messages"))] or as_text(given.get("value")),
-        output=[_datadog_message(mapping(one)) for one in array(answered.get("messages"))] or answered.get("value"),
+        input=_datadog_messages(given.get("messages")) or as_text(given.get("value")),
+        output=_datadog_messages(answered.get("messages")) or answered.get("value"),
         model=meta.get("model_name"),
         provider=meta.get("model_provider"),
         usage={name: mapping(span.get("metrics")).get(told) for name, told in _DATADOG_COUNTS.items()},
@@ -218,14 +218,17 @@ _DATADOG_COUNTS = {
 }
 
 
-def _datadog_message(one: Span) -> Span:
-    calls = [{**mapping(call), "id": mapping(call).get("tool_id")} for call in array(one.get("tool_calls"))]
-    results = [mapping(result) for result in array(one.get("tool_results"))]
-    said = {**one, "role": one.get("role") or "assistant", "tool_calls": calls}
-    if not results:
-        return said
-    told = {"tool_call_id": results[0].get("tool_id"), "name": results[0].get("name")}
-    return {**said, "role": "tool", **told, "content": as_text(results[0].get("result"))}
+def _datadog_messages(bodies: object) -> list[Span]:
+    """The messages, with one for each result of a tool."""
+    found: list[Span] = []
+    for one in map(mapping, array(bodies)):
+        calls = [{**mapping(call), "id": mapping(call).get("tool_id")} for call in array(one.get("tool_calls"))]
+        for result in map(mapping, array(one.get("tool_results"))):
+            told = {"tool_call_id": result.get("tool_id"), "name": result.get("name")}
+            found.append({"role": "tool", **told, "content": as_text(result.get("result"))})
+        if calls or one.get("content") or not one.get("tool_results"):
+            found.append({**one, "role": one.get("role") or "assistant", "tool_calls": calls})
+    return found
 
 
 # Tracers whose spans have their fields at the top.
