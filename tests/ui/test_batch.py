@@ -81,9 +81,10 @@ def test_the_heads_of_variants_show_where_they_differ() -> None:
     both = ("openai/gpt-4o", "openai/gpt-4o-mini")
     labels = [f"model={model} · judge.instructions={text} it" for model in both for text in ("Rate", "Judge")]
     heads = variant_heads(labels, 22)
-    assert heads[0] == "open…t-4o · Rate it   "
+    assert heads[0] == "opena…gpt-4o · Rate it"
     assert len(set(heads)) == 4
     assert {cell_len(head) for head in heads} == {22}
+    assert variant_heads(["model=openai/gpt-4.1-mini · temperature=0"], 24) == ["openai/gpt-4.1-mini · 0 "]
     assert variant_heads(["as written"], 12) == ["as written  "]
     assert variant_heads(["model=openai/gpt-4.1-mini", "model=x/b"], 22) == ["openai/gpt-4.1-mini   ", f"{'x/b':<22}"]
 

@@ -545,10 +545,11 @@ def variant_heads(labels: Sequence[str], width: int) -> list[str]:
 
 
 def _head(values: Sequence[str], width: int) -> str:
-    shown, room = list[str](), width - 3 * (len(values) - 1)
-    for left, value in zip(range(len(values), 0, -1), values, strict=True):
-        shown.append(fit_ends(value, min(cell_len(flat(value)), room // left)))
-        room -= cell_len(shown[-1])
+    shown, room = list(values), width - 3 * (len(values) - 1)
+    shortest_first = sorted(range(len(values)), key=lambda at: cell_len(flat(values[at])))
+    for left, at in zip(range(len(values), 0, -1), shortest_first, strict=True):
+        shown[at] = fit_ends(values[at], min(cell_len(flat(values[at])), room // left))
+        room -= cell_len(shown[at])
     return fit(" · ".join(shown), width)
 
 
