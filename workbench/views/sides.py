@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from workbench.views.cells import Row, Span, crop, fit, width_of
+from workbench.views.cells import Row, Span, crop, fit_ends, width_of
 from workbench.views.model import Rows
 from workbench.views.text import TextLine, TextRows
 
@@ -72,7 +72,7 @@ class SideRows(Rows):
     def heads(self, width: int) -> Sequence[Row]:
         self.lay_out(width)
         parts = (
-            ((f" {fit(label, share - 1)}", "title-focus" if at == self._here else "head"),)
+            ((f" {fit_ends(label, share - 1)}", "title-focus" if at == self._here else "head"),)
             for at, (label, share) in enumerate(zip(self.labels, self._shares, strict=True))
         )
         return (Row(_joined(parts)),)
