@@ -299,3 +299,17 @@ def test_a_message_says_its_text_model_and_time_in_names_of_its_own() -> None:
     call = thread.said[1].call
     assert call is not None
     assert (call.model, call.at[:19]) == ("gpt-4o", "2026-01-01T09:00:01")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"version": 1, "stage": "done", "batch": {}, "results": [{"response": {}}]}, "answers of a batch"),
+        ({"custom_id": "r1", "response": {"body": {"output": []}}}, "answers of a batch"),
+        ([{"ts": 1, "type": "say", "say": "text", "text": ASK}], "api_conversation_history.json"),
+        ({"testCases": [{"input": ASK, "actualOutput": ANSWER}]}, "a test run of DeepEval without traces"),
+    ],
+)
+def test_what_states_no_request_is_refused_by_its_name(body: Any, words: str) -> None:
+    with pytest.raises(Unreadable, match=words):
+        read(body)

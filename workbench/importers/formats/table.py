@@ -136,14 +136,8 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
         _first_has("task_name", "agent", "status"),
     ),
     ("Aider's log of its use, which states numbers and no messages", _has("event", "properties", "user_id")),
-    (
-        "the state of a batch, whose requests are in the file that was sent to the provider",
-        _has("stage", "batch", "results"),
-    ),
-    (
-        "an output of a batch, whose requests are in the file that was sent to the provider",
-        _has("custom_id", "response"),
-    ),
+    (_BATCH, _has("stage", "batch", "results")),
+    (_BATCH, _has("custom_id", "response")),
     ("what Cline shows of a task, whose messages are in api_conversation_history.json beside it", _is_shown),
     ("a test run of DeepEval without traces, which states no request to a model", _has("testCases")),
     ("a promptfoo result without cases", _has("evalId", "results")),
