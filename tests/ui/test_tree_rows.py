@@ -11,6 +11,7 @@ from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
+from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.language.load import load
 from workbench.tui.bench.preview import outline_of, pipeline_of
@@ -278,11 +279,16 @@ def test_a_place_without_a_row_leads_to_its_phase() -> None:
 
 def test_walks_of_the_whole_cascade_have_their_winner_and_what_settled_it() -> None:
     walks = [call("set_state", key="k", value=1), "a1", "b1", call("set_state", key="k", value=2), "a2", "b2"]
-    run = play(fleet(factor=2), [*walks, verdict(2)], input={"what": "it"}).state
-    lines = shown(TreeRows(run, TreeView(folding={("phase", "a"): True, ("phase", "b"): True})))
+    played = play(fleet(factor=2), [*walks, verdict(2)], input={"what": "it"})
+    lines = shown(TreeRows(played.state, TreeView(folding={("phase", "a"): True, ("phase", "b"): True})))
     assert sum("candidate s1 ★" in line for line in lines) == 2
     assert "✓ 2 walks of the cascade" in lines[-3]
     assert "evaluation" in lines[-2]
+    tool = next(event for event in played.events if event.kind == "tool_started")
+    asked = Event(tool.seq + 1, tool.at, tool.run_id, "human_asked", tool.place, {"index": 1, "question": "Which?"})
+    waiting = TreeRows(RunState.of([*played.events[: tool.seq], asked]), TreeView())
+    assert any("? 2 walks of the cascade" in line for line in shown(waiting))
+    assert not waiting.turning
 
 
 def test_winners_of_phases_inside_whole_walks_are_marked() -> None:

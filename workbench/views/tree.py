@@ -447,7 +447,7 @@ class Nodes:
         run = self.run
         for contest in run.contests if run is not None else ():
             if run is not None and contest.is_whole:
-                status = "success" if contest.winner is not None else "running"
+                status = "success" if contest.winner is not None else "waiting" if run.questions else "running"
                 words = f" {plural(len(contest.rounds[0].entrants), 'walk')} of the cascade"
                 calls = [call for call in run.calls if call.place.visit_key == contest.place.visit_key]
                 sums = run.figures_of_calls(calls)
