@@ -262,7 +262,7 @@ async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) 
     """Run the command on this terminal. Ctrl+C is its own; a signal to end is handed on."""
     talk(f"recording {name}", "dim")
     loop, ended = asyncio.get_running_loop(), list[int]()
-    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    signal.signal(signal.SIGINT, lambda *_: None)
     child = await started(command, variables)
 
     def end(number: int) -> None:
@@ -284,8 +284,9 @@ async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
         ended.append(number)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end, int(number))
+    signal.signal(signal.SIGINT, lambda number, _: loop.call_soon_threadsafe(end, number))
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
@@ -296,8 +297,8 @@ async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
 
 
 def _ignore_interrupts() -> None:
-    """From here on the record is closed, and the end told: another Ctrl+C would break that off."""
-    asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+    """From here on the record is closed, and the end told: another Ctrl+C would break that off. The handler before is
+    none of the loop's, which would have to be removed first: for a moment Ctrl+C would be an exception."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
