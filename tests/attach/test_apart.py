@@ -7,9 +7,12 @@ import asyncio
 import json
 import os
 import resource
+import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -33,6 +36,7 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.state import BenchState
+from workbench.workspace.attach_channel import Channel, Ended, Took
 from workbench.workspace.attach_link import ServingFault
 from workbench.workspace.attach_serving import LOOPBACK, Served, listen
 from workbench.workspace.attached import AttachPlan
@@ -98,6 +102,26 @@ async def app(
         recording.cancel()
         with suppress(ServingFault):
             await recording
+
+
+async def test_what_was_said_before_the_other_side_left_arrives_though_something_was_sent_to_it_since() -> None:
+    ours, theirs = socket.socketpair()
+    channel, waiting = await Channel.over(ours), select.poll()
+    waiting.register(ours, select.POLLRDHUP)
+
+    async def leave() -> None:
+        leaving = await Channel.over(theirs)
+        leaving.send(Ended("over"))
+        await leaving.close()
+
+    other = threading.Thread(target=lambda: asyncio.run(leave()))
+    other.start()
+    assert waiting.poll(PATIENCE * 1000), "the other side leaves while this loop is busy"
+    channel.send(Took(1))
+    assert await channel.received() == Ended("over")
+    assert await channel.received() is None
+    await channel.close()
+    other.join(PATIENCE)
 
 
 async def test_a_call_that_is_paused_and_edited_in_the_app_goes_out_so(project: Project) -> None:

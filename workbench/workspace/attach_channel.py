@@ -26,6 +26,8 @@ from workbench.workspace.project import Project
 from workbench.workspace.settings import Settings
 
 _HEAD = struct.Struct("!Q")
+_DRAINED = 2**16
+"""Bytes at once of what nobody waits for any more."""
 
 
 class WorkspaceParts(Struct, frozen=True):
@@ -192,9 +194,14 @@ class Channel:
             return None
 
     async def close(self) -> None:
-        """Close this end, once all is on its way that was sent."""
+        """Close this end, once the other side has closed its own or is dead. It may still be sending: a message that
+        met a closed end would take from it what it has not received yet."""
+        with suppress(OSError):  # The other side is dead.
+            self._writer.write_eof()
+            while await self._reader.read(_DRAINED):
+                pass
         self._writer.close()
-        with suppress(OSError):  # The other side has gone.
+        with suppress(OSError):  # The same.
             await self._writer.wait_closed()
 
 
