@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 import zlib
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Set
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
+from errno import ECONNRESET, errorcode
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -232,10 +234,10 @@ class Proxy:
             known = ", ".join(f"/{one.prefix}" for one in PROVIDERS)
             return _error(404, f"no provider is at {path[:200]}; there are {known}")
         provider, rest = found
+        if (late := self._witness.caught_up()) is not None:
+            await asyncio.shield(asyncio.wrap_future(late))  # Others wait for the same.
         if "upgrade" in request.headers.get("Connection", "").lower():
             return await self._upgraded(request, provider, rest)
-        if (late := self._witness.caught_up()) is not None:
-            await asyncio.wrap_future(late)
         size = request.content_length or 0
         if size > MOST_REQUEST:
             return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
@@ -998,8 +1000,10 @@ def _words(fault: BaseException) -> str:
         return f"the certificate of {fault.host} is not trusted ({why}); SSL_CERT_FILE names a CA of your own"
     if isinstance(fault, ClientConnectorError):
         proxy = "the proxy of the environment, " if isinstance(fault, ClientProxyConnectionError) else ""
-        why = fault.os_error.strerror or fault.os_error
+        why = os.strerror(fault.errno) if fault.errno in errorcode else fault.os_error.strerror or fault.os_error
         return f"cannot connect to {proxy}{fault.host}:{fault.port} ({why})"
+    if isinstance(fault, OSError) and fault.errno == ECONNRESET:
+        return "the provider reset the connection"
     return (str(fault) or type(fault).__name__)[:300]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -128,10 +127,8 @@ class Recorder:
         self._answered: dict[int, _Waiting] = {}
         """Calls whose answers their clients have not got yet."""
         self._thread = RecordThread("recorder")
-        # What counts tokens takes up to a second to load: the first calls would wait for it, and be lost by a kill.
-        # Elsewhere than the record: that a large request is on its way needs no count.
-        first = (Message("user", "Hello"), FIRST_MODEL)
-        threading.Thread(target=outside.counter.message, args=first, name="counts", daemon=True).start()
+        # What counts tokens takes up to a second to load. Calls that were answered meanwhile would be lost by a kill.
+        self._counts = self._thread.record(outside.counter.message, Message("user", "Hello"), FIRST_MODEL)
         self.calls = 0
         self.rewrites = strategy is not None
         """Whether requests are to be sent otherwise than their clients make them."""
@@ -150,7 +147,7 @@ class Recorder:
         self._thread.record(self._replied, ask, reply, size=ask.size + len(reply.body))
 
     def caught_up(self) -> Future[Any] | None:
-        return self._thread.caught_up()
+        return self._thread.caught_up() if self._counts.done() else self._counts
 
     def sent(self, placed: Placed) -> None:
         """A request that was kept back is sent now."""

@@ -105,7 +105,8 @@ class Witness(Protocol):
         ...
 
     def caught_up(self) -> Future[Any] | None:
-        """What the next request has to wait for, where the record is so far behind that memory would run out."""
+        """What the next request has to wait for, where the record is so far behind that memory would run out, or not
+        ready."""
         ...
 
     def warn(self, message: str, placed: Placed | None, code: str) -> None:
