@@ -1000,7 +1000,8 @@ def _words(fault: BaseException) -> str:
         return f"the certificate of {fault.host} is not trusted ({why}); SSL_CERT_FILE names a CA of your own"
     if isinstance(fault, ClientConnectorError):
         proxy = "the proxy of the environment, " if isinstance(fault, ClientProxyConnectionError) else ""
-        why = os.strerror(fault.errno) if fault.errno in errorcode else fault.os_error.strerror or fault.os_error
+        number = fault.errno or 0
+        why = os.strerror(number) if number in errorcode else fault.os_error.strerror or fault.os_error
         return f"cannot connect to {proxy}{fault.host}:{fault.port} ({why})"
     if isinstance(fault, OSError) and fault.errno == ECONNRESET:
         return "the provider reset the connection"
