@@ -142,7 +142,7 @@ def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspac
     ("arguments", "message"),
     [
         (("absent.yaml",), "absent.yaml: error: no such file\n"),
-        ((".",), ".: error: is a folder, not a cascade file\n"),
+        ((".",), ".: error: is a folder, not a cascade file (workbench open lists its files)\n"),
         (("greet.yaml", "--input", "{"), "--input:1:2: error: not valid JSON: Expecting property name"),
         (("greet.yaml", "--input", "[" * 9_999 + "]" * 9_999), "--input:1:1: error: not valid JSON: nested too deep"),
         (("greet.yaml", "--input", "[1]"), "error: invalid value for '--input': '[1]' is not a JSON object (see "),

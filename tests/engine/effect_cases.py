@@ -23,6 +23,7 @@ phases:
         [
             ("cascade_id", "other", '"cascade_id": "other"'),
             ("inputs_schema", {"wanted": "w"}, "input 'wanted' was not given"),
+            ("inputs_schema", {"topics": "t"}, "input 'topics' was not given (did you mean it by 'topic'?)"),
             ("phases/0/name", "alpha", "alpha/1"),
             ("phases/0/instructions", "Say {{ input.topic }}.", "user: Say lamps."),
             ("phases/0/tackle", ["rows"], "look is not available in this phase. Available: rows."),

@@ -227,10 +227,11 @@ def test_a_file_of_another_kind_is_named() -> None:
         ('{"$schema": "https://x", "nodes": [], "outputs": {}}', "it looks like a flow of Prompt flow"),
         ('{"subtasks": [], "intent": "x"}', "'sub_tasks' in place of 'subtasks' makes it a decomposition"),
         ('{"hello": 1, "world": 2}', "its keys are 'hello', 'world'"),
+        ('{"input": {}}', "it looks like an input for a cascade: name the cascade"),
     ],
 )
 def test_what_is_neither_a_cascade_nor_a_decomposition_is_one_problem(text: str, hint: str) -> None:
-    (problem,) = load(text, "f.json").problems
+    (problem,) = load(text, "f.input.json" if "input" in text else "f.json").problems
     assert (
         "this is neither a cascade (no 'cascade_id', no 'phases') nor a decomposition (no 'sub_tasks')"
         in problem.message

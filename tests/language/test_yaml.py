@@ -85,14 +85,14 @@ def test_each_problem_of_a_text_is_reported_and_the_rest_is_read() -> None:
     ("text", "line", "column", "words"),
     [
         ("a:\n\tb: 1\n", 2, 1, "a tab cannot indent"),
-        ("a: b: c\n", 1, 5, "a ':' cannot stand here"),
+        ("a: b: c\n", 1, 5, "a ':' cannot stand here, or needs quotes"),
         ('a: 1\nb: "x\n', 2, 4, "no closing quote"),
         ("a: [1,\nb: 2\n", 3, 1, "the bracket opens at 1:4"),
-        ("a: *x\n", 1, 4, "this alias names nothing"),
+        ("a: *x\n", 1, 4, "this alias names nothing; a text needs quotes"),
         ("a: &x 1\nb: &x 2\n", 2, 4, "defined twice"),
         ("é: \x00\n", 1, 4, "U+0000 is not allowed"),
         ("? [x]\n: y\n", 1, 3, "a key must be a text"),
-        ("a: {% if x %}\n", 1, 5, "cannot start a value"),
+        ("a: {% if x %}\n", 1, 5, "a text that starts so needs quotes"),
         ("a: {{ x }} and more\n", 1, 12, ""),
     ],
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import workbench
-from workbench.workspace.config_file import file_of, read_value, set_value, setting_named, unset_value
+from workbench.workspace.config_file import file_of, read_value, set_value, unset_value
 from workbench.workspace.project import Project
-from workbench.workspace.settings import TABLE, SettingsError
+from workbench.workspace.settings import TABLE, SettingsError, setting_named
 
 OWN = """\
 # My settings.

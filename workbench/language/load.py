@@ -77,7 +77,7 @@ def load(text: str | bytes, file: str = "") -> Loaded:
         outline = tuple((node.id, node.span.line) for node in made.graph.nodes)
         cascade = made.cascade if all(problem.severity is not Severity.ERROR for problem in problems) else None
         return Loaded(made.source, cascade, tuple(problems), outline, made.cascade, made.graph)
-    if other := _other_kind(source.data):
+    if other := _other_kind(source.data, file):
         message = "this is neither a cascade (no 'cascade_id', no 'phases') nor a decomposition (no 'sub_tasks')"
         wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=other)
         return Loaded(source, None, (*problems, wrong_kind), ())
@@ -143,17 +143,21 @@ _OTHER_KINDS = (
     ("a JSON Schema", ("$schema", "$defs")),
 )
 """Other kinds of file, each with the keys that tell it."""
+_BESIDE = {".replies": "offline replies", ".input": "an input", ".answers": "answers of a person"}
+"""Files beside a cascade, by the end of their stem."""
 _MOST_KEYS = 100
 """Keys of a file that are compared with those of a cascade."""
 
 
-def _other_kind(data: Any) -> str:
+def _other_kind(data: Any, file: str) -> str:
     """Guesses the kind of a mapping without a cascade's own keys, in words; empty for one that may be a cascade."""
     if not isinstance(data, dict) or not data or "phases" in data or "cascade_id" in data:
         return ""
     kind = next((kind for kind, keys in _OTHER_KINDS if all(key in data for key in keys)), "")
     if kind or _is_tagged(data):
         return f"it looks like {kind or 'lists of tasks under tags'}"
+    if beside := _BESIDE.get(PurePath(PurePath(file).stem).suffix, ""):
+        return f"it looks like {beside} for a cascade: name the cascade"
     keys = [key for key in islice(data, _MOST_KEYS) if isinstance(key, str)]
     if misspelt := next((key for key in keys if nearest(key, ("sub_tasks",))), ""):
         return f"'sub_tasks' in place of '{clean_line(misspelt, 40)}' makes it a decomposition"

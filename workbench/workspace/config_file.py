@@ -12,7 +12,7 @@ from workbench.language.edit.edits import EditError, replace
 from workbench.language.edit.emit import scalar
 from workbench.language.problem import Path, path_text
 from workbench.language.read.text import read_source
-from workbench.workspace.settings import TABLE, Setting, Settings, SettingsError, checked_value, load_settings
+from workbench.workspace.settings import Setting, Settings, SettingsError, checked_value, load_settings, setting_named
 from workbench.workspace.text_file import CannotSave, TextFile
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ class WrittenSetting(Struct, frozen=True):
     """The value in force."""
     origin: str
     """The origin of the value in force: another place may override this one."""
-
-
-def setting_named(name: str) -> Setting:
-    """Raises SettingsError."""
-    for setting in TABLE:
-        if setting.name == name:
-            return setting
-    raise SettingsError(f"unknown setting '{name}' (known: {', '.join(one.name for one in TABLE)})")
 
 
 def file_of(project: Project, target: Target) -> File:

@@ -107,7 +107,7 @@ def read_bytes(file: Path, shown: str) -> bytes:
     except FileNotFoundError:
         raise CannotOpen(f"{shown}: error: no such file{_meant(file, shown)}") from None
     except IsADirectoryError:
-        raise CannotOpen(f"{shown}: error: is a folder, not a cascade file") from None
+        raise CannotOpen(f"{shown}: error: is a folder, not a cascade file (workbench open lists its files)") from None
     except BlockingIOError:
         raise CannotOpen(f"{shown}: error: has no end: it waits for more") from None
     except OSError as fault:

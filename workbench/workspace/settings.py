@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from workbench.files import read_plain
 from workbench.language.clean import shown
+from workbench.language.nearest import nearest
 from workbench.tools.addresses import bad_host
 
 
@@ -394,7 +395,7 @@ def load_settings(
     origins = {setting.name: "default" for setting in TABLE}
     for origin, layer in layers:
         for name, value in layer.items():
-            values[name], origins[name] = checked_value(_known(name, origin), value, origin), origin
+            values[name], origins[name] = checked_value(setting_named(name, origin), value, origin), origin
     for setting in TABLE:
         variable = next((v for v in setting.env if env.get(v)), None)
         if variable is not None:
@@ -407,7 +408,7 @@ def load_settings(
     for name, value in (flags or {}).items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
-            values[name], origins[name] = checked_value(_known(name, "flag"), value, option), "flag"
+            values[name], origins[name] = checked_value(setting_named(name, "flag"), value, option), "flag"
     return Settings(values, origins)
 
 
@@ -444,10 +445,13 @@ def _allowed(path: Path, values: Mapping[str, Any]) -> Mapping[str, Any]:
     return values
 
 
-def _known(name: str, origin: str) -> Setting:
-    if name not in _BY_NAME:
-        raise SettingsError(f"{origin}: error: unknown setting '{name}' (known: {', '.join(sorted(_BY_NAME))})")
-    return _BY_NAME[name]
+def setting_named(name: str, origin: str = "") -> Setting:
+    """``origin``: the file or variable that names it. Raises SettingsError."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    near = nearest(name, _BY_NAME)
+    hint = f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(_BY_NAME))}"
+    raise SettingsError(f"{origin}{': error: ' if origin else ''}unknown setting '{name}' ({hint})")
 
 
 def checked_value(setting: Setting, value: Any, origin: str) -> Any:

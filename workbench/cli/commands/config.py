@@ -16,9 +16,9 @@ from workbench.resources import theme_folders
 from workbench.themes import load_themes
 from workbench.views.keys import command_of, resolve
 from workbench.views.settings import SettingsView, value_text
-from workbench.workspace.config_file import place_of, read_value, set_value, setting_named, unset_value
+from workbench.workspace.config_file import place_of, read_value, set_value, unset_value
 from workbench.workspace.model_choice import choose_model, in_force, in_words
-from workbench.workspace.settings import TABLE, SettingsError
+from workbench.workspace.settings import TABLE, SettingsError, setting_named
 
 if TYPE_CHECKING:
     from workbench.workspace.config_file import Target, WrittenSetting

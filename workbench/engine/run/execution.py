@@ -461,7 +461,8 @@ class Execution:
             raise PhaseFailed(f"{where}: template: {fault.message}") from fault
         for expression, line, column in rendered.undefined:
             at = source.inner_span(path, line, column - (shift if line == 1 else 0))
-            run.warn("undefined", f"'{expression}' is undefined; it renders empty", path, self.place(), at)
+            message = f"'{expression}' is undefined; it renders empty (write default('') if that is meant)"
+            run.warn("undefined", message, path, self.place(), at)
         return rendered.text
 
     def scope(self) -> PhaseScope:

@@ -31,6 +31,8 @@ from workbench.engine.selection.context_selection import ContextSelection
 from workbench.engine.selection.remembering import remember
 from workbench.engine.services import Services
 from workbench.engine.world import ToolCache, World
+from workbench.language.clean import clean_line
+from workbench.language.nearest import nearest
 
 
 class Run:
@@ -248,9 +250,12 @@ class Run:
         if not self.services.depth:
             for code, text in self.services.ports.remarks([phase.name for phase in definition.cascade.phases]):
                 self.services.warn(code, text)
+        given = self.services.world.input.keys() - definition.cascade.inputs_schema.keys()
         for name in definition.cascade.inputs_schema:
             if name not in self.services.world.input:
-                self.services.warn("input", f"input '{name}' was not given", ("inputs_schema", name))
+                near = nearest(name, given)
+                meant = f" (did you mean it by '{clean_line(near, 60)}'?)" if near else ""
+                self.services.warn("input", f"input '{name}' was not given{meant}", ("inputs_schema", name))
 
 
 def _ports(model: Model) -> dict[str, str]:

@@ -42,7 +42,7 @@ def silent_ends(facts: Facts) -> Iterator[Finding]:
     """L304: no handoffs, and the next phase in the list is a branch. ``handoffs: []`` says that the end is meant."""
     for at, below in zip(facts.phases, facts.phases[1:], strict=False):
         phase = at.phase
-        routes = (phase.deterministic and phase.routing) or facts.decides(phase)
+        routes = phase.deterministic and phase.routing
         if phase.handoffs or "handoffs" in phase.model_fields_set or routes or at.name not in facts.reach.reachable:
             continue
         if below.name in facts.branches:

@@ -241,13 +241,16 @@ def _marks(node: Node) -> tuple[int, int]:
 
 
 _WORDINGS: dict[tuple[str, str], tuple[str, bool]] = {
-    ("found character that cannot start any token", ""): ("this character cannot start a value", False),
-    ("mapping values are not allowed in this context", ""): ("a ':' cannot stand here", False),
+    ("found character that cannot start any token", ""): ("a text that starts so needs quotes", False),
+    ("mapping values are not allowed in this context", ""): (
+        "a ':' cannot stand here, or needs quotes",
+        False,
+    ),
     ("did not find expected key", ""): ("the indentation does not match the lines above", False),
     ("did not find expected '-' indicator", ""): ("the indentation does not fit the list above", False),
     ("did not find expected <document start>", ""): ("nothing may follow the value", False),
     ("could not find expected ':'", ""): ("a ':' must follow this key", True),
-    ("found undefined alias", ""): ("this alias names nothing", False),
+    ("found undefined alias", ""): ("this alias names nothing; a text needs quotes", False),
     ("second occurrence", ""): ("this anchor is defined twice", False),
     ("found unexpected end of stream", "while scanning a quoted scalar"): ("this text has no closing quote", True),
     ("did not find expected ',' or ']'", ""): ("a ',' or ']' must follow", False),

@@ -108,6 +108,18 @@ FLOW = (
         """,
     ),
     Example(
+        "L304",
+        """
+        - {name: «a, instructions: x, decision_points: {routing: {yes: b}}}
+        - {name: b, instructions: x}
+        """,
+        """
+        - {name: a, instructions: x, decision_points: {routing: {yes: b}}, handoffs: [b]}
+        - {name: b, instructions: x}
+        """,
+        id="decision",
+    ),
+    Example(
         "L305",
         """
         - {name: a, instructions: x, handoffs: [b]}
