@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.ui.bench import Bench, bench
 from workbench.context.place import Place
+from workbench.tui.bench.state import HeldRun
 
 PARENT = """\
 cascade_id: outer
@@ -95,14 +96,15 @@ async def test_enter_unfolds_a_nested_run_and_its_turn_shows_what_it_saw(tmp_pat
 
 async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_path: Path) -> None:
     async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
-        await it.press("i")
-        for _ in range(12):
-            await it.until(lambda: it.presenter.state.held is not None and not it.screen.is_stepping, "it is not held")
-            held = it.presenter.state.held
-            assert held is not None
-            if held.place.phase == "look" and held.kind == "before_call":
-                break
+        seen: list[HeldRun | None] = [None]
+
+        def is_held_anew() -> bool:
+            return it.presenter.state.held not in seen and not it.screen.is_stepping
+
+        while (held := seen[-1]) is None or (held.place.phase, held.kind) != ("look", "before_call"):
             await it.press("i")
+            await it.until(is_held_anew, "it is not held anew")
+            seen.append(it.presenter.state.held)
         assert it.presenter.state.held_run
         assert it.presenter.state.selected_run == it.presenter.state.held_run
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
