@@ -143,8 +143,10 @@ def test_a_stream_is_passed_on_piece_by_piece_and_a_client_that_leaves_is_said(p
 def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbench(project: Project) -> None:
     with Loopback() as provider, session(project, provider.url) as attached:
         refused = attached.chat("Hello", model="openai/429")
+        lost = attached.chat("Hello again", model="openai/reset")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "7")
-    (call,) = attached.state().calls
+    assert (lost.status_code, "openai gave no answer: the provider reset the connection" in lost.text) == (502, True)
+    call, _ = attached.state().calls
     assert call.status == "failed"
     assert "429" in call.failures[0]["error"]["message"]
     with session(project) as alone:
@@ -153,7 +155,7 @@ def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbe
     words = "openai gave no answer: cannot connect to 127.0.0.1:9 (Connection refused)"
     assert gone.json()["error"]["message"] == f"workbench attach: {words}"
     assert alone.state().calls[0].status == "failed"
-    (visit,) = attached.state().visits
+    visit = attached.state().visits[-1]
     assert visit.status == "failed"
     assert visit.finished < attached.state().finished, "a context has ended with its last call"
 

@@ -12,7 +12,9 @@ from textual import events
 from textual.widgets import Input
 
 from tests.ui.bench import Bench, bench, screen_text
-from tests.ui.support import LOG_TEXT, triage_story
+from tests.ui.support import LOG_TEXT, Story, entry, triage_story
+from workbench.context.assembly import Kind
+from workbench.context.message import Message
 from workbench.engine.contracts import Notice
 from workbench.tui import clipboard
 from workbench.tui.screens.editor import EditorScreen
@@ -468,3 +470,16 @@ async def test_a_plain_note_takes_the_place_of_the_one_before_but_not_of_a_fault
         await it.until(lambda: it.text().endswith(" end\n"), "the message is not there")
         await it.pilot.resize_terminal(60, 24)
         await it.until(lambda: it.text().endswith(" end\n"), "in a narrower terminal the message is cut")
+
+
+async def test_m_shows_an_answer_with_markdown_as_it_was_written_and_drawn_again(tmp_path: Path) -> None:
+    story = Story().start()
+    place = story.phase("intake")._replace(attempt=1, turn=1, call=1)
+    story.context(place, [entry(Message("user", "ask"), Kind.TASK, place, reason=("task",))])
+    story.answer(place, "It is **certain**.")
+    async with bench(tmp_path, events=story.events) as it:
+        await it.until(lambda: "It is certain." in it.pane("detail"), "the Markdown is not drawn")
+        await it.press("m")
+        await it.until(lambda: "It is **certain**." in it.pane("detail"), "it is not shown as it was written")
+        await it.press("m")
+        await it.until(lambda: "It is certain." in it.pane("detail"), "it is not drawn again")

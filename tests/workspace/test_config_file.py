@@ -80,11 +80,18 @@ def test_what_could_act_outside_is_never_written_into_a_workspace(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("sandbox", "jail"), ("tries", "many"), ("base_url", "ftp://x"), ("no", 1)]
+    ("name", "value", "words"),
+    [
+        ("sandbox", "jail", "sandbox"),
+        ("tries", "many", "tries"),
+        ("base_url", "ftp://x", "base_url"),
+        ("no", 1, "unknown setting 'no' (known: "),
+        ("sandbx", "none", "unknown setting 'sandbx' (did you mean 'sandbox'?)"),
+    ],
 )
-def test_a_value_that_does_not_fit_changes_nothing(tmp_path: Path, name: str, value: object) -> None:
+def test_a_value_that_does_not_fit_changes_nothing(tmp_path: Path, name: str, value: object, words: str) -> None:
     it = project(tmp_path, OWN)
-    with pytest.raises(SettingsError):
+    with pytest.raises(SettingsError, match=re.escape(words)):
         set_value(it, name, value)
     assert file_of(it, "user").read_text() == OWN
 
