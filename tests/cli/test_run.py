@@ -376,7 +376,8 @@ def test_the_name_of_a_stored_run_is_refused_for_a_new_one(cli: Cli, again: tupl
     ended = cli(*again, "--session", "told")
     assert ended.code == 2
     assert (
-        "a run is already named 'told' (stopped): give another name, or resume it: workbench resume told" in ended.err
+        "a run is already named 'told' (stopped): give another with --session, or resume it: workbench resume told"
+        in ended.err
     )
     assert len(cli("runs", "--json").json) == 1
 

@@ -17,6 +17,7 @@ from workbench.language.load import load
 from workbench.tui.bench.preview import outline_of, pipeline_of
 from workbench.views.cells import Row
 from workbench.views.context import ContextRows, View
+from workbench.views.definition import outline
 from workbench.views.documents import visit_doc
 from workbench.views.graph import last_status
 from workbench.views.model import Rows
@@ -84,6 +85,12 @@ def test_what_waits_for_a_person_turns_no_spinner() -> None:
     assert any("? ask_human" in line and "waits for your answer" in line for line in call)
     story.emit("human_answered", place, index=1, answer="that")
     assert TreeRows(RunState.of(story.events), TreeView(OUTLINE, selected=place)).turning
+
+
+def test_a_phase_that_shows_a_page_is_called_one() -> None:
+    loaded = load("cascade_id: c\nphases:\n  - {name: ask, htmx: <p>Well?</p>}\n", "c.yaml")
+    rows = TreeRows(None, TreeView(outline(loaded.cascade, loaded.source, loaded.problems)))
+    assert shown(rows) == ["   ○ ask page"]
 
 
 def test_a_phase_without_a_call_that_waits_for_a_person_says_so_wherever_it_shows() -> None:

@@ -328,7 +328,8 @@ class Store:
         taken = next((run for run in self.runs() if run.session_id == session_id), None) if session_id else None
         if taken is not None:
             again = f", or resume it: workbench resume {session_id}" if taken.resumable else ""
-            raise SessionTaken(f"a run is already named '{session_id}' ({taken.status}): give another name{again}")
+            named = f"a run is already named '{session_id}' ({taken.status})"
+            raise SessionTaken(f"{named}: give another with --session{again}")
 
     def find(self, name: str) -> str:
         """The run that a name means: the newest of a session id, a run id, or the only one whose id begins or ends so.

@@ -56,7 +56,7 @@ def outline(
     found = tuple(
         PhaseOutline(
             phase.name,
-            kinds.get(phase.name) or ("tool" if phase.deterministic else "llm"),
+            "page" if phase.screen else kinds.get(phase.name) or ("tool" if phase.deterministic else "llm"),
             source.span(("phases", index)).line,
             tuple(into[phase.name]),
             errors[index],

@@ -410,7 +410,9 @@ class Nodes:
         calls = [call for visit in visits for call in visit.calls]
         here = view.selected is not None and view.selected.phase == phase.name and not view.selected_run
         here = here or any(self._holds_selected(visit) for visit in visits)
-        below = bool(visits) and (phase.kind in ("llm", "tool") or len(own) > 1 or any(map(_holds_more, visits)))
+        below = bool(visits) and (
+            phase.kind in ("llm", "tool", "page") or len(own) > 1 or any(map(_holds_more, visits))
+        )
         unfolded = below and view.unfolds(id, status == "running" or here)
         held = view.held is not None and view.held.phase == phase.name and not view.held_run
         held = held or any(map(self._is_paused, visits))
