@@ -10,7 +10,7 @@ import pytest
 from tests.engine.support import Played, play
 from tests.engine.test_replay import replayed
 from tests.support.equal_runs import comparable
-from workbench.engine.forms.spec import fields_of
+from workbench.engine.forms.spec import Select, fields_of
 from workbench.engine.human.pages import page_form
 
 PAGE = """
@@ -93,6 +93,26 @@ def test_what_is_pressed_says_what_comes_next(answer: Any, phase: dict[str, Any]
     played = asked(answer, **{"routing": {}} | phase)
     assert [event.place.phase for event in played.of_kind("phase_started")][1] == reached
     assert len(played.model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("html", "labels"),
+    [
+        ("<input type=checkbox name=m value=yes> Museum <b>too</b><br>Text<input name=x>", ["Museum too", "", "x"]),
+        ("<input type=radio name=r value=a> First <input type=radio name=r value=b> Second<p>T", ["First|Second", ""]),
+        ("<input type=checkbox id=c name=m><label for=c>Museum</label><input name=x>", ["Museum", "x"]),
+        ("<label for=c>Museum</label><input type=checkbox id=c name=m> Text<input name=x>", ["Museum", "", "x"]),
+        ("<input id=n name=note><label for=n>Notes</label>", ["Notes"]),
+        ("<input type=checkbox name=m> One<label><input type=checkbox name=n> Two</label>", ["One", "Two"]),
+        ("<input type=checkbox name=m value=yes>", ["m"]),
+    ],
+)
+def test_a_label_is_found_where_pages_write_it(html: str, labels: list[str]) -> None:
+    sections = page_form(f"{html}<button name=go value=1>Go</button>", "t").form.sections
+    found = [
+        "|".join(o.label for o in s.options) if isinstance(s, Select) else getattr(s, "label", "") for s in sections
+    ]
+    assert found == labels
 
 
 def test_a_page_is_replayed_without_a_person() -> None:

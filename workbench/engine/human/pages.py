@@ -71,6 +71,10 @@ class PageField(Struct):
     """Value and label of each."""
 
 
+Choice = tuple[PageField, int]
+"""A box to tick, or one of several: the field, and which of its options."""
+
+
 class PageButton(Struct):
     """A button: the fields that pressing it adds, and its label."""
 
@@ -90,7 +94,10 @@ class Page(HTMLParser):
         self._text: list[str] = []
         self._silent = 0
         self._label: list[str] | None = None
-        self._labelled: list[PageField | tuple[PageField, int]] = []
+        self._labelled: list[PageField | Choice] = []
+        self._ids: dict[str, PageField | Choice] = {}
+        self._beside: Choice | None = None
+        """A choice without a label so far: the text behind it on its line is one."""
         self._button: PageButton | None = None
         self._select: PageField | None = None
         self._area: PageField | None = None
@@ -111,8 +118,11 @@ class Page(HTMLParser):
             self._line()
         if self._silent:
             return
+        if tag in ("label", "input", "textarea", "select", "button"):
+            self._beside = None
         if tag == "label":
-            self._label, self._labelled = [], []
+            named = self._ids.get(at["for"]) if "for" in at else None
+            self._label, self._labelled = [], [named] if named is not None else []
         elif tag == "input":
             self._input(at)
         elif tag == "textarea":
@@ -161,6 +171,8 @@ class Page(HTMLParser):
             self._button.label = _SPACE.sub(" ", f"{self._button.label} {data}").strip()
         elif self._label is not None:
             self._label.append(data)
+        elif self._beside is not None:
+            self._name_choice(self._beside, f"{self._beside[0].options[self._beside[1]][1]} {data}")
         elif self._select is None:
             self._text.append(_SPACE.sub(" ", data))
 
@@ -189,7 +201,10 @@ class Page(HTMLParser):
             group.options.append((value, ""))
             if "checked" in at:
                 group.value, group.checked = value, True
-            self._labelled.append((group, len(group.options) - 1))
+            choice = (group, len(group.options) - 1)
+            self._labelled.append(choice)
+            self._ids[at.get("id", "")] = choice
+            self._beside = choice if self._label is None and not (group.label and len(group.options) == 1) else None
             return group
         shown = PageField(
             name,
@@ -201,6 +216,7 @@ class Page(HTMLParser):
             multiple=multiple,
         )
         self._labelled.append(shown)
+        self._ids[at.get("id", "")] = shown
         return self._add(shown)
 
     def _add(self, one: PageField) -> PageField:
@@ -234,7 +250,7 @@ class Page(HTMLParser):
     # -- texts ---------------------------------------------------------------------------------------------------------
 
     def _close_label(self) -> None:
-        """A label names the field inside it, or the next one."""
+        """A label names the field inside it, the one that it is for, or the next one."""
         said = _SPACE.sub(" ", "".join(self._label or ())).strip()
         self._label = None
         if not self._labelled:
@@ -243,14 +259,18 @@ class Page(HTMLParser):
             if isinstance(one, PageField):
                 one.label = one.label or said
             else:
-                group, at = one
-                group.options[at] = (group.options[at][0], said)
+                self._name_choice(one, said)
+
+    def _name_choice(self, choice: Choice, said: str) -> None:
+        group, at = choice
+        group.options[at] = (group.options[at][0], _SPACE.sub(" ", said).strip())
 
     def _taken_label(self) -> str:
         said, self._said = self._said, ""
         return said
 
     def _line(self) -> None:
+        self._beside = None
         if self._text and not self._text[-1].endswith("\n"):
             self._text.append("\n")
 
@@ -342,7 +362,7 @@ def _section(part: PageField, id: str) -> AnySection:
     options = tuple(Option(id=value or label, label=label or value) for value, label in part.options if value or label)
     options = tuple({option.id: option for option in options}.values())[:MAX_OPTIONS]
     if part.kind == "checkbox" and len(part.options) == 1:
-        return Confirmation(id=id, label=part.label or options[0].label, default=part.checked or None)
+        return Confirmation(id=id, label=part.label or part.options[0][1] or part.name, default=part.checked or None)
     if options and (part.kind == "checkbox" or part.multiple):
         return MultiSelect(id=id, label=label, required=part.required, options=options)
     if options:
