@@ -322,6 +322,14 @@ def test_several_models_without_room_are_counted_and_one_is_cut_in_its_middle(tm
         assert f"{shown} " in text
 
 
+def test_the_list_of_runs_has_no_column_for_times_that_no_run_states(tmp_path: Path) -> None:
+    run = stored_runs(tmp_path).summary(FAILED)
+    for passed, named in ((4.2, True), (None, False)):
+        listing = Listing(RunsRequest(), members=(Member(replace(run, seconds=passed)),), total=1)
+        (head,) = RunRows(listing).heads(200)
+        assert ("took" in head.text.split()) is named
+
+
 async def test_home_says_when_a_file_ran_last_and_for_how_much(tmp_path: Path) -> None:
     (tmp_path / "log_triage.yaml").write_text(TRIAGE)
     stored_runs(tmp_path)
