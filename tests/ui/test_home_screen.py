@@ -136,6 +136,12 @@ async def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
         assert it.app.given["service"]
 
 
+async def test_in_a_folder_of_runs_alone_the_cursor_starts_in_them(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with home(tmp_path) as (it, screen):
+        await it.until(lambda: screen.recent.has_focus, "the keys go to an empty list")
+
+
 async def test_the_snapshots_of_a_folder_without_a_cascade_can_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "snapshots").mkdir()
     (tmp_path / "snapshots" / "torn.json").write_text('{"snapshot_name": "torn",')

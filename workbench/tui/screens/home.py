@@ -130,8 +130,8 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._listed, self._checked, self._opened = listed, {}, last
         at = next((i for i, one in enumerate(listed) if one.shown == last), 0) if first else None
         self._show_files(at)
-        if first and not listed and len(self.recent.rows):
-            self.recent.focus()
+        if first:
+            self._start_in_runs()
         if self._proposed and self.services.session is None and not (self._root / self._proposed).exists():
             self.action_new()
         self.services.press_early_keys()
@@ -156,12 +156,19 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _take_runs(self, listing: Listing) -> None:
         if not self.is_attached:
             return
-        self._listing = listing
+        first, self._listing = bool(self._listing.searching), listing
         runs = sorted((member.run for member in listing.members if not member.run.depth), key=lambda run: run.started)
         self._last = {run.cascade_file: run for run in runs}
         session = self.services.session
         self.recent.show(RunRows(listing, open_id=session.run_id if session is not None else "", alone=True))
         self._show_files()
+        if first:
+            self._start_in_runs()
+
+    def _start_in_runs(self) -> None:
+        """In a folder of runs alone the cursor starts in them; which of both lists comes last is chance."""
+        if self._listed is not None and not self._listed and len(self.recent.rows) and self.cascades.has_focus:
+            self.recent.focus()
 
     # -- keys --------------------------------------------------------------------------------------------------------
 
