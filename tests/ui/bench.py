@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -73,11 +75,15 @@ class Bench:
         await self.pilot.type(text)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
-        """Let the app work until a condition holds. Fails when it does not come true."""
+        """Let the app work until a condition holds. Fails when it does not come true, and shows the screen, and on
+        stderr where each thread is: what comes once in a thousand runs is seen once."""
         began = monotonic()
         while not condition():
             waited = monotonic() - began
-            assert waited < PATIENCE, what or "the condition did not come true"
+            if waited >= PATIENCE:
+                faulthandler.dump_traceback(sys.__stderr__)
+                failure = self.app.session.failure if self.app.session is not None else ""
+                raise AssertionError(f"{what or 'the condition did not come true'}; {failure}\n{self.text()}")
             await asyncio.sleep(min(max(FIRST_PAUSE, waited / 10), LAST_PAUSE))
         await self.pilot.pause()
 
