@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit, Failure, writing
 from workbench.cli.printer import Printer, talk, write_json
-from workbench.context.apply import ApplyError
 from workbench.views.value import Cell
 from workbench.workspace.comparing import write_change
 
@@ -23,21 +22,17 @@ def apply_change(
 ) -> None:
     """Show the change of the file, ask, write, and name the file.
 
-    ``body``: the JSON to print with it under ``apply``; None to print for a person. Raises Failure.
+    ``body``: the JSON to print with it under ``apply``; None to print for a person. Raises Failure and ApplyError.
     """
-    try:
-        if change.is_stale:
-            now = "'file' and the change below are of the file as it is now"
-            talk(f"{change.shown} has changed since this run: {now}", "warning")
-        if change.lines and body is None:
-            _print_change(change.lines, printer)
-        written = bool(change.lines) and (yes or (body is None and _agreed(strategy, change.shown)))
-        if written:
+    if change.is_stale:
+        now = "'file' and the change below are of the file as it is now"
+        talk(f"{change.shown} has changed since this run: {now}", "warning")
+    if change.lines and body is None:
+        _print_change(change.lines, printer)
+    written = bool(change.lines) and (yes or (body is None and _agreed(strategy, change.shown)))
+    if written:
+        with writing(change.shown):
             write_change(change)
-    except ApplyError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=change.shown) from None
     if body is not None:
         told = {"file": change.shown, "strategy": strategy, "phases": list(change.phases)}
         write_json({**body, "apply": told | {"change": change.lines, "written": written}})

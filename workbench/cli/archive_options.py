@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from workbench.child_process import cores
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import together
 from workbench.cli.printer import talk
 from workbench.extras import missing
 from workbench.views.numbers import plural, seconds
@@ -21,20 +22,12 @@ from workbench.workspace.archive.workers import Here, Processes, WorkersFault
 if TYPE_CHECKING:
     from workbench.workspace.archive.workers import ArchiveProgress, Workers
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def working(function: F) -> F:
-    """The options that say who does the work."""
-    options = (
-        click.option("--processes", type=click.IntRange(1, 1024), metavar="N", help="Processes. Default: all cores."),
-        click.option(
-            "--dask", metavar="ADDRESS", help="Use a Dask cluster; ADDRESS is its scheduler: tcp://HOST:8786."
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+working = together(
+    click.option("--processes", type=click.IntRange(1, 1024), metavar="N", help="Processes. Default: all cores."),
+    click.option("--dask", metavar="ADDRESS", help="Use a Dask cluster; ADDRESS is its scheduler: tcp://HOST:8786."),
+)
+"""The options that say who does the work."""
 
 
 def workers_of(processes: int | None, dask: str | None) -> Workers:

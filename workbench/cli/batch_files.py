@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.comparison_options import write_file
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit, Failure, writing
 from workbench.cli.printer import talk
 from workbench.views.batch import SHOWN, BatchView, table_rows
 from workbench.views.page import page
@@ -63,8 +63,6 @@ def write_batch(file: Path, matrix: Matrix, seed: int = 0, stopped: str = "", *,
     if file.suffix.lower() == ".html":
         write_file(file, page(matrix.plan.name, f"batch over {matrix.plan.source}", view.blocks()))
     else:
-        try:
+        with writing(file):
             write_results(file, table_rows(matrix), view.json())
-        except OSError as fault:
-            raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(file)) from fault
     talk(f"written: {file}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from workbench.analysis.what_if import what_if
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit, Failure, reading, writing
+from workbench.cli.options import together
 from workbench.cli.printer import talk
 from workbench.context.strategy import SpecError
 from workbench.engine.journal.parts import CallState
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from workbench.views.value import Form
     from workbench.workspace.stored import StoredWorkspace
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 def prices_of(
     project: StoredWorkspace, provider: str | None, prices_file: str | None, cache_ttl: float | None = None
@@ -46,10 +45,8 @@ def own_prices(project: StoredWorkspace, prices_file: str | None) -> dict[str, M
     own = dict(project.settings.prices)
     if prices_file is not None:
         try:
-            own |= read_prices(read_given(Path(prices_file)))
-        except (OSError, UnicodeDecodeError) as fault:
-            reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
-            raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=prices_file) from None
+            with reading(prices_file):
+                own |= read_prices(read_given(Path(prices_file)))
         except PricesError as fault:
             raise Failure(Exit.USAGE, str(fault), file=prices_file) from None
     return own
@@ -59,24 +56,17 @@ def pricings_of(
     own: Mapping[str, Mapping[str, float]], providers: Sequence[str | None], cache_ttl: float | None = None
 ) -> list[Pricing]:
     """The prices to predict with, provider by provider. ``own``: those of the user. ``cache_ttl``: seconds that a cache
-    keeps what was sent. Raises Failure for a provider that cannot be used."""
+    keeps what was sent. Raises PricesError for a provider that cannot be used."""
     table = PriceTable(own)
-    try:
-        return [pricing_of(table, provider, cache_ttl) for provider in dict.fromkeys(providers)]
-    except PricesError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    return [pricing_of(table, provider, cache_ttl) for provider in dict.fromkeys(providers)]
 
 
-def plotting(function: F) -> F:
-    """The options that draw: in the terminal, and into files."""
-    options = (
-        click.option("--plot", is_flag=True, help="Draw the plot in the terminal, too."),
-        click.option("--svg", metavar="FILE", help="Write the plot to an SVG file."),
-        click.option("--png", metavar="FILE", help="Write the plot to a PNG file."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+plotting = together(
+    click.option("--plot", is_flag=True, help="Draw the plot in the terminal, too."),
+    click.option("--svg", metavar="FILE", help="Write the plot to an SVG file."),
+    click.option("--png", metavar="FILE", help="Write the plot to a PNG file."),
+)
+"""The options that draw: in the terminal, and into files."""
 
 
 def write_pictures(picture: Callable[[Form], bytes], svg: str | None, png: str | None) -> None:
@@ -103,10 +93,8 @@ def write_file(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a result to a file. Raises Failure."""
-    try:
+    with writing(path):
         write_whole(path, data)
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(path)) from None
 
 
 def calls_under(state: RunState, spec: str, prices: Prices) -> dict[Place, CallState]:

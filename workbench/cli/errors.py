@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from itertools import pairwise
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -110,6 +112,25 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in own or "--format=json" in formats or asked
 
 
+@contextmanager
+def writing(file: Path | str) -> Iterator[None]:
+    """Around what writes a file that the user named. Raises Failure if the system refuses."""
+    try:
+        yield
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(file)) from fault
+
+
+@contextmanager
+def reading(file: Path | str) -> Iterator[None]:
+    """Around what reads a file that the user named. Raises Failure if the system refuses, or the text is not UTF-8."""
+    try:
+        yield
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
+        raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=str(file)) from fault
+
+
 _KNOWN = (
     ("workbench.store.faults", "SessionTaken", Exit.USAGE),
     ("workbench.store.faults", "UnknownRun", Exit.USAGE),
@@ -120,6 +141,18 @@ _KNOWN = (
     ("workbench.workspace.text_file", "CannotSave", Exit.USAGE),
     ("workbench.workspace.offline_replies", "RepliesError", Exit.USAGE),
     ("workbench.engine.definition", "DefinitionError", Exit.USAGE),
+    ("workbench.engine.past.fork", "NoSuchPlace", Exit.USAGE),
+    ("workbench.engine.journal.annotations", "AnnotationError", Exit.USAGE),
+    ("workbench.context.apply", "ApplyError", Exit.USAGE),
+    ("workbench.context.edits", "EditError", Exit.USAGE),
+    ("workbench.models.repricing", "PricesError", Exit.USAGE),
+    ("workbench.workspace.batch.planning", "BatchError", Exit.USAGE),
+    ("workbench.workspace.batch.inputs", "InputsError", Exit.USAGE),
+    ("workbench.workspace.batch.judging", "NeedsTrust", Exit.TRUST),
+    ("workbench.workspace.live_runs", "LiveRunError", Exit.USAGE),
+    ("workbench.workspace.playground", "PlaygroundError", Exit.USAGE),
+    ("workbench.workspace.archive.workers", "WorkersFault", Exit.FAILED),
+    ("workbench.store.run_filter", "FilterError", Exit.USAGE),
 )
 """Exceptions of the library that have a sentence for a person: module, class, exit code; the first match counts."""
 
@@ -138,7 +171,9 @@ def as_failure(error: Exception) -> Failure | None:
     for module, name, code in _KNOWN:
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):
-            return Failure(code, str(error), complete=": error: " in str(error))
+            column = getattr(error, "column", 0)  # Only of a filter.
+            placed = {"hint": error.hint, "file": "FILTER", "line": 1, "column": column} if column else {}
+            return Failure(code, str(error), complete=": error: " in str(error), **placed)
     return None
 
 

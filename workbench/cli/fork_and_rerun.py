@@ -19,7 +19,7 @@ from workbench.cli.running import SESSION_ID, RunOptions, cannot_run, chooser, d
 from workbench.context.assembly import Entry
 from workbench.context.place import Place
 from workbench.engine.definition import Definition, Outcome
-from workbench.engine.edits import Edit, EditError, SetModel
+from workbench.engine.edits import Edit, SetModel
 from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind
 from workbench.engine.past.fork import ForkPoint, NoSuchPlace, find_place, find_point
 from workbench.engine.past.recording import Recording
@@ -58,13 +58,10 @@ def fork_run(
     if at:
         call = recording.state.call_at(_place(recording, at, past))
         entries = call.entries if call is not None else ()
-    try:
-        edits: tuple[Edit, ...] = (*read_state(state), *read_edits(written, entries))
-        if way.model and way.model != OFFLINE:
-            edits = (*edits, SetModel(way.model, default=True))
-        kind = stop_for(edits, stop, whole_phase=":" not in at and "/" not in at)
-    except EditError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from fault
+    edits: tuple[Edit, ...] = (*read_state(state), *read_edits(written, entries))
+    if way.model and way.model != OFFLINE:
+        edits = (*edits, SetModel(way.model, default=True))
+    kind = stop_for(edits, stop, whole_phase=":" not in at and "/" not in at)
     if edits and not at:
         raise Failure(Exit.USAGE, "edits need a place", hint="--at phase:turn")
     point = _point(recording, kind, at, tool, past) if at else None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit, Failure, reading
 from workbench.cli.printer import talk
 from workbench.durations import lifetime_of
 from workbench.files import read_given
@@ -22,27 +22,28 @@ if TYPE_CHECKING:
     from workbench.store.team_server import TeamServer
     from workbench.workspace.project import Project
 
-F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 as_json = click.option("--json", is_flag=True, help="JSON on stdout instead of text.")
 plain = click.option("--plain", is_flag=True, help="Words instead of colours and signs; nothing is cut.")
 FORMATS = ("text", "json", "sarif", "junit", "github")
 
 
-def pricing(function: F) -> F:
-    """The options that price a run otherwise than it was."""
-    return _pricing(function, several=False)
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator; the help shows them in this order."""
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorated
 
 
-def pricing_by_several(function: F) -> F:
-    """The same, for several providers side by side."""
-    return _pricing(function, several=True)
-
-
-def _pricing(function: F, *, several: bool) -> F:
+def _pricing(*, several: bool) -> Decorator:
     told = "Cache rule of this provider; with a model, its prices too: anthropic/claude-sonnet-4.5."
     more = " Repeatable; 'recorded' is the run's own." if several else ""
-    options = (
+    return together(
         click.option("--provider", multiple=several, metavar="NAME[/MODEL]", help=told + more),
         click.option(
             "--prices",
@@ -50,16 +51,13 @@ def _pricing(function: F, *, several: bool) -> F:
             metavar="FILE",
             help="YAML or JSON: model to input, output, cache_read, cache_write in US dollars per million tokens.",
         ),
+        click.option(
+            "--cache-ttl",
+            type=Lifetime(),
+            metavar="TIME",
+            help="How long a cache keeps a prefix after its last use: 90s, 5m, 1h. Gaps are those of the record.",
+        ),
     )
-    lasting = click.option(
-        "--cache-ttl",
-        type=Lifetime(),
-        metavar="TIME",
-        help="How long a cache keeps a prefix after its last use: 90s, 5m, 1h. Gaps are those of the record.",
-    )
-    for option in reversed((*options, lasting)):
-        function = option(function)
-    return function
 
 
 class Lifetime(click.ParamType[float]):
@@ -76,6 +74,11 @@ class Lifetime(click.ParamType[float]):
         except ValueError as fault:
             self.fail(str(fault), param, ctx)
 
+
+pricing = _pricing(several=False)
+"""The options that price a run otherwise than it was."""
+pricing_by_several = _pricing(several=True)
+"""The same, for several providers side by side."""
 
 report_format = click.option(
     "--format",
@@ -143,11 +146,8 @@ def read_json(value: str, option: str = "--input") -> Any:
     named = value.removeprefix("@")
     if value.startswith("@") or _is_file(value):
         file = named
-        try:
+        with reading(file):
             text = read_given(Path(file))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=file) from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -183,9 +183,8 @@ def team_server_of(project: StoredWorkspace) -> TeamServer:
     return project.team_server
 
 
-def session_argument(function: F) -> F:
-    """A stored run; left out, the newest."""
-    return click.argument("session", type=SessionName(), required=False)(function)
+session_argument = click.argument("session", type=SessionName(), required=False)
+"""A stored run; left out, the newest."""
 
 
 def find_run(project: StoredWorkspace, session: str | None) -> str:
@@ -223,20 +222,16 @@ unscripted_option = click.option(
 )
 
 
-def starting(function: F) -> F:
-    """The options of every command that starts a run."""
-    options = (
-        click.option(
-            "--input",
-            "input_",
-            type=JsonObject(),
-            help="The input: a JSON object, or the FILE of one. Default: STEM.input.json.",
-        ),
-        click.option("--model", "-m", help="Model of phases that name none, or 'offline'."),
-        click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls."),
-        click.option("--session", metavar="ID", help="Name of the new run."),
-        click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+starting = together(
+    click.option(
+        "--input",
+        "input_",
+        type=JsonObject(),
+        help="The input: a JSON object, or the FILE of one. Default: STEM.input.json.",
+    ),
+    click.option("--model", "-m", help="Model of phases that name none, or 'offline'."),
+    click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls."),
+    click.option("--session", metavar="ID", help="Name of the new run."),
+    click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools."),
+)
+"""The options of every command that starts a run."""

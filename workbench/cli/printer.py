@@ -26,6 +26,7 @@ from workbench.views.value import (
     SideBySide,
     Table,
     TextBlock,
+    View,
     arranged,
     breaks,
     cut_to,
@@ -274,6 +275,14 @@ def write_json(value: Any) -> None:
     """One JSON document on stdout. ASCII, so that no terminal can be steered by it."""
     _write(value)
     sys.stdout.write("\n")
+
+
+def write_view(view: View, *, json: bool, plain: bool = False) -> None:
+    """The output of a command on stdout: for a person, or as JSON."""
+    if json:
+        write_json(view.json())
+    else:
+        Printer(plain).show(view.blocks())
 
 
 def write_json_list(values: Iterable[Any]) -> None:

@@ -13,7 +13,7 @@ from workbench.analysis.soundings import Variant, analysed
 from workbench.cli.comparison_options import write_file
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
-from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.printer import talk, write_view
 from workbench.engine.mutation import Mutation
 from workbench.files import write_whole
 from workbench.language.edit.edits import EditError, remove, replace
@@ -64,10 +64,7 @@ def command(file: Path, phase: str, min_runs: int, apply: bool, output: Path | N
     view = AnalysisView(shown, len(runs), enough)
     if output is not None:
         write_file(output, dumps(view.json(), indent=2, ensure_ascii=False) + "\n")
-    if json:
-        write_json(view.json())
-    else:
-        Printer(plain).show(view.blocks())
+    write_view(view, json=json, plain=plain)
     for one in found:
         if one.runs < min_runs:
             talk(

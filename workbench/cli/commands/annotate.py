@@ -12,7 +12,7 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, stored_here
 from workbench.cli.printer import Printer, talk, write_json, write_json_list
 from workbench.context.place import Place
-from workbench.engine.journal.annotations import AnnotationError, Change, check_score
+from workbench.engine.journal.annotations import Change, check_score
 from workbench.engine.past.fork import NoSuchPlace
 from workbench.views.annotations import AnnotationsView
 from workbench.workspace.annotating import annotated, annotation_target
@@ -89,8 +89,6 @@ def command(
             views.append(AnnotationsView(name, now))
     except NoSuchPlace as fault:
         raise Failure(Exit.USAGE, str(fault), hint="workbench show lists the calls") from fault
-    except AnnotationError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from fault
     if json:
         if len(views) > 1:
             write_json_list(view.json() for view in views)

@@ -16,7 +16,7 @@ from workbench.cli.batch_files import output_option, require_results_file, rows_
 from workbench.cli.batch_progress import BatchLine, ProgressLine
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here, unscripted_option
-from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.printer import talk, write_view
 from workbench.cli.running import SIGNALS, cannot_run
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label
@@ -25,9 +25,9 @@ from workbench.store.index.database import DatabaseError
 from workbench.store.sqltext import BadSql, fault_of
 from workbench.views.batch import BatchView
 from workbench.views.numbers import plural
-from workbench.workspace.batch.inputs import InputsError, Records, changed_since, query_inputs, read_inputs
+from workbench.workspace.batch.inputs import Records, changed_since, query_inputs, read_inputs
 from workbench.workspace.batch.judging import NeedsTrust
-from workbench.workspace.batch.planning import BatchError, BatchRequest, CannotRun, batch_name, prepared
+from workbench.workspace.batch.planning import BatchRequest, CannotRun, batch_name, prepared
 from workbench.workspace.batch.results import kept_rows, stored_matrix
 from workbench.workspace.batch.running import BatchLimits, BatchProgress, BatchRun, redacted
 from workbench.workspace.live_spans import finish_spans
@@ -175,8 +175,6 @@ def command(
     except CannotRun as fault:
         failure = cannot_run(fault.opened)
         raise Failure(Exit.USAGE, str(fault), file=fault.opened.shown, problems=failure.problems) from None
-    except BatchError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
     told = list(project.notes)
     for note in told:
         talk(note, "warning")
@@ -195,8 +193,8 @@ def command(
                 with run.started(), Shipping(project.store, lambda text: talk(text, "warning")):
                     number = _drive(run, line)
                     finish_spans()
-        except NeedsTrust as fault:
-            raise Failure(Exit.TRUST, str(fault)) from None
+        except NeedsTrust:
+            raise
         except ScorerError as fault:
             raise Failure(Exit.USAGE, f"--score: {fault}") from None
     for note in dict.fromkeys(project.notes):
@@ -204,10 +202,7 @@ def command(
             talk(note, "warning")
     matrix = stored_matrix(project.store, batch.plan.name, batch.plan)
     view = BatchView(matrix, rows=rows, seed=seed, stopped=run.stopped, goes_on_with=run.goes_on_with)
-    if json:
-        write_json(view.json())
-    else:
-        Printer(plain).show(view.blocks())
+    write_view(view, json=json, plain=plain)
     _tell(run, inputs, records, quiet=quiet, offline=all(setup.choice.offline for setup in batch.setups))
     for one in outputs:
         write_batch(one, matrix, seed, run.stopped)
@@ -233,8 +228,6 @@ def _records(
             had = plural(len(kept.found), "row")
             talk(f"the batch takes the {had} that it had of this query: another --name asks it anew", "dim")
         return kept
-    except InputsError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
     except (BadSql, DatabaseError) as error:
         found = fault_of(sql or "", error)
         place = "query" if found.line else ""

@@ -9,7 +9,7 @@ import click
 from workbench.cli.batch_files import against_option, output_option, rows_option, seed_option, variant_of, write_batch
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, stored_here
-from workbench.cli.printer import Printer, write_json
+from workbench.cli.printer import Printer, write_json, write_view
 from workbench.store.batches import batch_names
 from workbench.views.batch import BatchesView, BatchView, CellView
 from workbench.workspace.batch.results import stored_matrix
@@ -46,19 +46,13 @@ def command(
     project = stored_here()
     if name is None:
         overview = BatchesView([stored_matrix(project.store, each) for each in batch_names(project.store.root)])
-        if json:
-            write_json(overview.json())
-        else:
-            Printer(plain).show(overview.blocks())
+        write_view(overview, json=json, plain=plain)
         return
     matrix = stored_matrix(project.store, name)
     base = variant_of(matrix, against)
     view = BatchView(matrix, rows=rows, seed=seed, against=base)
     if row is None:
-        if json:
-            write_json(view.json())
-        else:
-            Printer(plain).show(view.blocks())
+        write_view(view, json=json, plain=plain)
     else:
         numbered = {str(one.number): at for at, one in enumerate(matrix.plan.rows)}
         at = numbered.get(row, next((at for at, one in enumerate(matrix.plan.rows) if row == one.name), None))

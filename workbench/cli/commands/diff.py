@@ -16,7 +16,6 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, pricing, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
-from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.store.faults import UnknownRun
 from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
@@ -30,7 +29,6 @@ from workbench.workspace.comparing import (
     recorded,
     texts_of,
 )
-from workbench.workspace.input_file import CannotOpen
 
 if TYPE_CHECKING:
     from workbench.analysis.compare import CallPair, Comparison
@@ -147,10 +145,7 @@ def command(
 def _print_changes(project: Project, session: str | None, printer: Printer, *, json: bool) -> None:
     """The file of a run as it is now, against the text that the run was started with."""
     state = read_run(project, session, defined=True)
-    try:
-        before, after = texts_of(project, state)
-    except CannotOpen as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    before, after = texts_of(project, state)
     if json:
         lines = unified_diff(before.splitlines(), after.splitlines(), "when the run began", "now", lineterm="")
         write_json({"file": state.cascade_file, "changed": before != after, "diff": "\n".join(lines)})
@@ -210,8 +205,5 @@ def _apply(
     printer: Printer,
 ) -> None:
     """Show what changes in the file, ask, write."""
-    try:
-        change = change_for(project, state, spec, prices, into)
-    except ApplyError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    change = change_for(project, state, spec, prices, into)
     apply_change(change, spec, comparison_json(comparison) if json else None, yes=yes, printer=printer)

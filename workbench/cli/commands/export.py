@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit, Failure, reading, writing
 from workbench.cli.options import project_here, read_run, session_argument
 from workbench.cli.printer import talk
 from workbench.exporters.translated import CannotTranslate, Translation
@@ -15,7 +15,6 @@ from workbench.files import write_whole
 from workbench.language.clean import clean
 from workbench.language.load import load
 from workbench.language.read.endings import FILE_ENDINGS
-from workbench.store.faults import StoreError
 from workbench.workspace.exporting import (
     DEFINITIONS,
     FORMATS,
@@ -82,21 +81,16 @@ def command(session: str | None, format_name: str, output: str | None, details: 
         text = text_of(project, run_id, format_name, details=details)
         click.echo(clean(text) if sys.stdout.isatty() else text, nl=False)
         return
-    try:
+    with writing(output):
         export_file(project, run_id, format_name, Path(output), details=details)
-    except StoreError as fault:
-        raise Failure(Exit.STORE, str(fault)) from fault
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=output) from fault
     talk(f"written: {output}")
 
 
 def _translated_file(file: str, format_name: str) -> Translation:
     """A file in the other language. Raises Failure."""
     try:
-        return translated(load(Path(file).read_bytes(), file), format_name)
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"cannot be read: {fault.strerror}", file=file) from fault
+        with reading(file):
+            return translated(load(Path(file).read_bytes(), file), format_name)
     except CannotTranslate as fault:
         raise Failure(Exit.FAILED, f"cannot be {format_name}: {fault}", file=file) from fault
 
@@ -108,8 +102,6 @@ def _definition(made: Translation, output: str | None) -> None:
     if output is None:
         click.echo(clean(made.text) if sys.stdout.isatty() else made.text, nl=False)
         return
-    try:
+    with writing(output):
         write_whole(Path(output), made.text.encode())
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=output) from fault
     talk(f"written: {output}")

@@ -8,7 +8,7 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, read_run, session_argument, stored_here
-from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.printer import talk, write_json, write_view
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.engine.past.fork import NoSuchPlace, find_call
 from workbench.views.links import LinksView
@@ -64,10 +64,7 @@ def command(
             return
         if listed:
             view = LinksView(links.all())
-            if json:
-                write_json(view.json())
-            else:
-                Printer().show(view.blocks())
+            write_view(view, json=json)
             return
         state = read_run(project, session)
         try:

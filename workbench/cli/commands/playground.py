@@ -6,15 +6,14 @@ import asyncio
 
 import click
 
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit
 from workbench.cli.options import SessionName, as_json, plain, project_here, unscripted_option
-from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.printer import talk, write_view
 from workbench.cli.shell_completion import PlaceOfRun
-from workbench.engine.edits import EditError
-from workbench.engine.past.fork import NoSuchPlace, find_call
+from workbench.engine.past.fork import find_call
 from workbench.views.playground import PlaygroundView, plan_words
 from workbench.workspace.edit_text import read_edits
-from workbench.workspace.playground import Playground, PlaygroundError, Sample, subject_of
+from workbench.workspace.playground import Playground, Sample, subject_of
 
 
 @click.command(short_help="Send a call again, edited or not, to several models.")
@@ -63,13 +62,10 @@ def command(
     """
     project = project_here(base_url=base_url, unscripted=unscripted)
     state = project.store.state(project.store.find(session))
-    try:
-        playground = Playground(project, subject_of(project, state, find_call(state, at)))
-        for edit in read_edits(edits, playground.subject.call.entries):
-            playground.draft.do(edit)
-        plan = playground.plan(models, samples, max_cost)
-    except (NoSuchPlace, PlaygroundError, EditError) as fault:
-        raise Failure(Exit.USAGE, str(fault)) from fault
+    playground = Playground(project, subject_of(project, state, find_call(state, at)))
+    for edit in read_edits(edits, playground.subject.call.entries):
+        playground.draft.do(edit)
+    plan = playground.plan(models, samples, max_cost)
     for planned in plan.models:
         if planned.note:
             talk(planned.note, "warning")
@@ -82,9 +78,6 @@ def command(
 
     found = asyncio.run(playground.send(plan, changed))
     view = PlaygroundView(playground.subject, plan, found, len(playground.draft.edits))
-    if json:
-        write_json(view.json())
-    else:
-        Printer(plain).show(view.blocks())
+    write_view(view, json=json, plain=plain)
     if not any(sample.status == "answered" for sample in found):
         raise click.exceptions.Exit(Exit.FAILED)

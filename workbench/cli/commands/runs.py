@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, stored_here
 from workbench.cli.printer import Printer, talk, write_json
-from workbench.store.run_filter import FIELDS, FilterError, find_runs, parse_filter
+from workbench.store.run_filter import FIELDS, find_runs, parse_filter
 from workbench.store.text_search import TextSearch
 from workbench.views.runs import RunsView
 from workbench.views.value import Cell
@@ -76,16 +75,13 @@ def command(
 
 
 def _filter(text: str, status: str | None) -> Filter:
-    """The filter of the command line. Raises Failure with the column of a mistake."""
+    """The filter of the command line. Raises FilterError with the column of a mistake."""
     now = datetime.now().astimezone()
-    try:
-        wanted = parse_filter(text, now)
-        if status is None:
-            return wanted
-        alternatives = parse_filter(f'status:"{status}"', now).alternatives[0]
-        both = tuple((*alternatives, *terms) for terms in wanted.alternatives or ((),))
-    except FilterError as fault:
-        raise Failure(Exit.USAGE, fault.message, hint=fault.hint, file="FILTER", line=1, column=fault.column) from None
+    wanted = parse_filter(text, now)
+    if status is None:
+        return wanted
+    alternatives = parse_filter(f'status:"{status}"', now).alternatives[0]
+    both = tuple((*alternatives, *terms) for terms in wanted.alternatives or ((),))
     return type(wanted)(f"{wanted.text} status:{status}".strip(), both)
 
 

@@ -8,7 +8,7 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, find_run, plain, read_run, session_argument, stored_here
-from workbench.cli.printer import Printer, write_json
+from workbench.cli.printer import write_view
 from workbench.cli.shell_completion import PhaseOfRun
 from workbench.language.nearest import nearest
 from workbench.views.run import RunView
@@ -47,10 +47,7 @@ def command(session: str | None, timeline: bool, edges: bool, phase: str | None,
         view = _edges(state, phase or "")
     else:
         view = TimelineView(state, project.store.nested(state)) if timeline else RunView(state)
-    if json:
-        write_json(view.json())
-    else:
-        Printer(plain).show(view.blocks())
+    write_view(view, json=json, plain=plain)
 
 
 def _edges(state: RunState, phase: str) -> View:

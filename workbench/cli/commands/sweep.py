@@ -35,24 +35,20 @@ from workbench.cli.comparison_options import (
     write_file,
     write_pictures,
 )
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.errors import Exit, Failure, writing
 from workbench.cli.options import SessionName, as_json, find_run, plain, pricing_by_several, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.running import Verdict, drive
-from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.models.encodings import encodings
-from workbench.store.run_filter import FilterError
 from workbench.views.live_runs import LiveRunsView, plan_lines
 from workbench.views.page import page
 from workbench.views.sweep import TABLE, TOLD, SweepView, sweep_json, sweep_picture, table_rows
 from workbench.workspace.archive.sources import RunPlace
 from workbench.workspace.archive.sweeping import ArchiveSweep, Selected, SweepJob, matching_by, sampled, shared_in
 from workbench.workspace.archive.table_file import write_table
-from workbench.workspace.archive.workers import WorkersFault
 from workbench.workspace.comparing import change_into, strategy_of, subjects_of
-from workbench.workspace.input_file import CannotOpen
-from workbench.workspace.live_runs import MOST, LiveResult, LiveRunError, next_to_run, plan_live, ran_under, run_live
+from workbench.workspace.live_runs import MOST, LiveResult, next_to_run, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
     from workbench.analysis.sweep import Candidate, Pricing, Subject, Sweep
@@ -263,10 +259,8 @@ def _try_all(work: ArchiveSweep, workers: Workers, *, plain: bool, quiet: bool) 
 
 def _write_table(file: Path, work: ArchiveSweep) -> None:
     labels = [label for label, _ in work.selected.tried]
-    try:
+    with writing(file):
         write_table(file, TABLE, table_rows(work.runs(), labels, work.job.providers))
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(file)) from None
     talk(f"written: {file}")
 
 
@@ -303,10 +297,7 @@ def _run_live(
             labels += next_to_run(found, int(one))
         else:
             labels.append(row.label if (row := found.named(one)) is not None else one)
-    try:
-        plan = plan_live(project, subjects, found, list(dict.fromkeys(labels)), max_cost, model)
-    except LiveRunError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    plan = plan_live(project, subjects, found, list(dict.fromkeys(labels)), max_cost, model)
     for line in plan_lines(plan):
         talk(line, "dim")
     if not yes and not (sys.stdin.isatty() and click.confirm("Run them?", default=False, err=True)):
@@ -334,21 +325,12 @@ def _named(project: Project, sessions: tuple[str, ...], filter_: str | None, wor
     """The runs that are named and those that match, each once. Raises Failure."""
     named = [find_run(project, session) for session in sessions]
     if filter_ is not None:
-        named += _matching(workers, RunPlace.of(project.store), filter_)
+        named += matching_by(workers, RunPlace.of(project.store), filter_)
         if not named:
             raise Failure(Exit.FAILED, f"no stored run matches {filter_}", hint="workbench runs lists them")
     elif not named:
         named = [find_run(project, None)]
     return tuple(dict.fromkeys(named))
-
-
-def _matching(workers: Workers, place: RunPlace, filter_: str) -> list[str]:
-    try:
-        return matching_by(workers, place, filter_)
-    except WorkersFault as fault:
-        raise Failure(Exit.FAILED, str(fault)) from None
-    except FilterError as fault:
-        raise Failure(Exit.USAGE, fault.message, hint=fault.hint, file="FILTER", line=1, column=fault.column) from None
 
 
 def _place(
@@ -359,10 +341,7 @@ def _place(
         return RunPlace.of(project.store)
     if sessions or applied is not None:
         raise Failure(Exit.USAGE, "--at goes with neither SESSION nor --apply", hint="--filter names runs there")
-    try:
-        place = RunPlace.at(at)
-    except CannotOpen as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    place = RunPlace.at(at)
     if place.is_remote and filter_ is not None:
         raise Failure(Exit.USAGE, "--filter reads every run, which are at a URL here", hint="--sample N takes some")
     return place
@@ -370,10 +349,7 @@ def _place(
 
 def _there(place: RunPlace, filter_: str | None, workers: Workers) -> tuple[str, ...]:
     """The runs of another store, those that match. Raises Failure."""
-    try:
-        found = place.run_ids() if filter_ is None else tuple(_matching(workers, place, filter_))
-    except CannotOpen as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    found = place.run_ids() if filter_ is None else tuple(matching_by(workers, place, filter_))
     if not found:
         raise Failure(Exit.FAILED, f"{place.root} holds no run" + (f" that matches {filter_}" if filter_ else ""))
     return found
@@ -413,15 +389,11 @@ def _apply(
     if not file.exists() and found.named(str(file)) is not None:
         hint = "--apply FILE names the cascade file, --take the strategy"
         raise Failure(Exit.USAGE, f"'{file}' is a strategy, not a file", hint=hint)
-    try:
-        strategy = strategy_of(first.definition, row.spec or row.label)
-        if strategy is None:
-            raise ApplyError(
-                f"'{row.label}' is what the file says already: nothing else costs less; --take names another"
-            )
-        change = change_into(project, file, strategy, (one.state for one in chain((first,), used)))
-    except ApplyError as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    strategy = strategy_of(first.definition, row.spec or row.label)
+    if strategy is None:
+        said = f"'{row.label}' is what the file says already: nothing else costs less; --take names another"
+        raise Failure(Exit.USAGE, said)
+    change = change_into(project, file, strategy, (one.state for one in chain((first,), used)))
     body = sweep_json(found) if json else None
     apply_change(change, row.label, body, yes=yes, printer=printer)
 

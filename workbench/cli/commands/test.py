@@ -24,7 +24,6 @@ from workbench.views.numbers import plural
 from workbench.views.snapshots import SnapshotsView
 from workbench.views.value import Cell
 from workbench.workspace.archive.replaying import replayed
-from workbench.workspace.archive.workers import WorkersFault
 from workbench.workspace.reviewing import passing_words, redacted_words, written_words
 from workbench.workspace.snapshot_files import names
 from workbench.workspace.testing import Snapshots
@@ -153,11 +152,8 @@ def run(
         if processes is None and dask is None:
             verdicts = [snapshots.replay(file, mode) for file in chosen]
         else:
-            try:
-                workers = workers_of(processes, dask)
-                verdicts = replayed(snapshots.project, chosen, workers, mode=mode, commands=commands)
-            except WorkersFault as fault:
-                raise Failure(Exit.FAILED, str(fault)) from None
+            workers = workers_of(processes, dask)
+            verdicts = replayed(snapshots.project, chosen, workers, mode=mode, commands=commands)
         compared = {file.stem: snapshots.compared(file) for file in chosen} if verbose else {}
         folder = snapshots.folder
     if json or form == "json":

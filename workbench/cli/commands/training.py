@@ -13,7 +13,6 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, find_run, project_here
 from workbench.cli.printer import talk
 from workbench.language.clean import clean
-from workbench.store.run_filter import FilterError
 from workbench.views.numbers import plural
 from workbench.workspace.comparing import matching
 from workbench.workspace.training_data import FORMS, scored_by_batch, scored_by_people, training_of
@@ -62,14 +61,7 @@ def command(
     if batch is not None:
         scores = scored_by_batch(project.store, batch, scorer)
     else:
-        try:
-            found = (
-                matching(project.store, filter_) if filter_ is not None else [find_run(project, s) for s in sessions]
-            )
-        except FilterError as fault:
-            raise Failure(
-                Exit.USAGE, fault.message, hint=fault.hint, file="FILTER", line=1, column=fault.column
-            ) from None
+        found = matching(project.store, filter_) if filter_ is not None else [find_run(project, s) for s in sessions]
         scores = scored_by_people(project.store, found or ([] if filter_ is not None else [find_run(project, None)]))
     made = training_of(project, scores, form, phase=phase, least=min_score)
     for reason, number in made.left_out.items():

@@ -9,7 +9,7 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, project_here
-from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.printer import talk, write_view
 from workbench.tools.trust import Trust, TrustDamaged
 from workbench.views.workspace import PermissionsView
 from workbench.workspace.permissions import allow, manifest_of
@@ -49,10 +49,7 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
         may_ask = bool(missing) and not (yes or json) and sys.stdin.isatty()
         word = "now allowed" if yes else "asks for" if may_ask else "not allowed"
         view = PermissionsView(str(project.root), manifest, missing, word)
-        if json:
-            write_json(view.json())
-        else:
-            Printer().show(view.blocks())
+        write_view(view, json=json)
         if may_ask and click.confirm("Allow what it asks for?", default=False, err=True):
             allow(project, files)
         elif missing and not yes:
