@@ -171,9 +171,11 @@ def as_failure(error: Exception) -> Failure | None:
     for module, name, code in _KNOWN:
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):
-            column = getattr(error, "column", 0)  # Only of a filter.
-            placed = {"hint": error.hint, "file": "FILTER", "line": 1, "column": column} if column else {}
-            return Failure(code, str(error), complete=": error: " in str(error), **placed)
+            if name == "FilterError":
+                facts = vars(error)
+                message, hint, column = facts["message"], facts["hint"], facts["column"]
+                return Failure(code, message, hint=hint, file="FILTER", line=1, column=column)
+            return Failure(code, str(error), complete=": error: " in str(error))
     return None
 
 
