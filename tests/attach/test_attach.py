@@ -29,7 +29,7 @@ from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import PATIENCE, soon, until
 from workbench.attach.identity import Drawn, Surroundings
-from workbench.attach.providers import addresses
+from workbench.attach.providers import PROVIDERS, addresses, client_variables
 from workbench.attach.record_thread import MOST_BEHIND, RecordThread
 from workbench.attach.recorder import Recorder
 from workbench.attach.replies import rendered
@@ -879,15 +879,21 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
         "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
         "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
         "print(json.load(urllib.request.urlopen(asked))['choices'][0]['message']['content'])\n"
+        "json.dump(dict(os.environ), open('env.json', 'w'))\n"
         "sys.exit(7)\n"
     )
     Path("r.yaml").write_text("replies: {agent: [{text: scripted}]}\n")
     way = ("attach", "--offline", "--replies", "r.yaml", "--session", "s", "--json")
     # A proxy of the user's own, which reaches nothing of this machine, is none for the way to the workbench.
     env = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "no_proxy": "intranet.invalid"}
+    env.pop("TIKTOKEN_CACHE_DIR", None)
     words = [*WORKBENCH, *way, "--", sys.executable, "agent.py"]
     ended = subprocess.run(words, capture_output=True, timeout=PATIENCE, env=env)
     assert (ended.returncode, ended.stdout.splitlines()[0]) == (7, b"scripted"), ended.stderr
+    found = json.loads(Path("env.json").read_text())
+    changed = {name for name, value in found.items() if env.get(name) != value} - client_variables("").keys()
+    keys = {key for one in PROVIDERS for key in one.keys}
+    assert changed <= keys | {"NO_PROXY", "no_proxy"}  # and nothing that the workbench sets for itself
     project = Project.at()
     told = project.store.summary(project.store.find("s"))
     (said,) = json.loads(ended.stdout.partition(b"\n")[2])

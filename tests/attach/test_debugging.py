@@ -27,6 +27,7 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.importers.conversation import Remarks
 from workbench.importers.exchanges import Exchanges
+from workbench.views.call import CallView
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
 
@@ -297,6 +298,10 @@ def test_an_answer_is_edited_or_written_by_hand_in_the_protocol_of_its_client(
     calls = attached.state().calls
     assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand"]
     assert (calls[1].tokens_in, calls[1].usage.output, calls[1].cost) == (0, 0, 0.0), "nothing was sent, or billed"
+    told = "\n".join(map(str, CallView(calls[1]).blocks()))
+    assert "nothing was sent" in told
+    assert "provider counts" not in told
+    assert "predicted" not in told
     assert [call.answer and call.answer.text for call in again.state().calls] == ["from a person"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -194,6 +195,21 @@ def test_a_pause_that_has_a_recorded_time_is_no_time_of_the_run() -> None:
         data = {"seconds": 100.0} if kind == "paused" else {}
         elapsed.take(Event(seq, at(moment), "r", kind, data=data))
     assert (elapsed.seconds, elapsed.paused) == (5.0, 100.0)
+
+
+def test_a_pause_after_the_end_of_a_phase_is_not_taken_off_its_time() -> None:
+    """A context of a watched program ends with its last answer, which may be paused before the program gets it."""
+    place, state = Place(phase="a", visit=1), RunState()
+    moments: tuple[tuple[str, int, dict[str, Any]], ...] = (
+        ("run_started", 0, {"ports": ["imported"]}),
+        ("phase_started", 1, {}),
+        ("paused", 4, {"seconds": 2.0}),
+        ("paused", 59, {"seconds": 50.0}),
+        ("phase_finished", 60, {"ended": at(8)}),
+    )
+    for seq, (kind, moment, data) in enumerate(moments, 1):
+        state.apply(Event(seq, at(moment), "r", kind, place if seq > 1 else Place(), data=data))
+    assert state.visits[0].seconds == 5.0
 
 
 def test_a_journal_whose_times_go_back_has_no_negative_duration() -> None:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from tests.ui.support import Story, entry, triage_story
 from tests.ui.test_candidates import contested
 from workbench.context.assembly import Kind
-from workbench.context.message import Message
+from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
+from workbench.engine.edits import SetAnswer, to_json
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.state import STREAM_KEPT, BenchState, HeldRun
@@ -260,6 +261,13 @@ def test_every_kind_of_event_reads_without_failing_even_when_its_data_is_damaged
             words = words_of(Event(1, "2026-11-02T14:02:31.204567Z", "r", kind, place, data), run)
             if words is not None:
                 assert all(isinstance(part, str) for part in words)
+
+
+def test_an_edited_answer_without_text_is_told_by_its_calls() -> None:
+    edit = to_json(SetAnswer(Message("assistant", "", (ToolCall("1", "look", '{"at": "the door"}'),))))
+    words = words_of(Event(1, "", "r", "edited", Place(), {"what": "answer", "edit": edit}), RunState())
+    assert words is not None
+    assert words[1] == 'answer: look {"at": "the door"}'
 
 
 def test_what_a_person_wants_to_know_has_a_line() -> None:

@@ -117,9 +117,9 @@ class Residual(Struct, frozen=True):
 
     @classmethod
     def of(cls, call: CallState) -> Residual | None:
-        """None until a provider has counted: the call has no answer, or its answer states nothing."""
+        """None until a provider has counted: the call has no answer, its answer states nothing, or it was not sent."""
         usage = call.usage
-        if usage.input is None:
+        if usage.input is None or call.unsent:
             return None
         known = call.prices
         cost = reported_cost(usage, replace(Price(), **known))

@@ -34,6 +34,8 @@ nearer than few large ones (0.3% against 6.8% on code, JSON and one long word in
 _REMEMBERED = 500_000
 """Messages whose counts are kept."""
 _EXACT, _ESTIMATE = Grade.EXACT, Grade.ESTIMATE
+_VARIABLE = "TIKTOKEN_CACHE_DIR"
+_variable_lock = threading.Lock()
 
 
 class Encodings:
@@ -253,7 +255,20 @@ def _texts(message: Message, kind: Family) -> list[str]:
 
 def load_encoding(name: Encoding) -> Any:
     """Without the variable tiktoken would download."""
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(encodings_folder())
-    import tiktoken  # it reads the variable; 60 ms, and not before there is text to count
+    with _variable_lock:
+        before = os.environ.get(_VARIABLE)
+        os.environ[_VARIABLE] = str(encodings_folder())
+        try:
+            import tiktoken  # it reads the variable; 60 ms, and not before there is text to count
 
-    return tiktoken.get_encoding(name)
+            return tiktoken.get_encoding(name)
+        finally:
+            os.environ.pop(_VARIABLE)
+            if before is not None:
+                os.environ[_VARIABLE] = before
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, for a program of the user's: without what an encoding needs while it is loaded."""
+    with _variable_lock:
+        return dict(os.environ)

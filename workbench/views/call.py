@@ -111,8 +111,9 @@ def _totals(call: CallState, *, filed: bool) -> Iterator[Block]:
     predicted = f"   predicted {money(guess.cost)}" if forecast else ""
     cached = f"   cached {count(took.cached, took.cached_grade)}" if took.cached is not None else ""
     sent, full = count(took.sent, took.grade), count(took.full, took.grade if took.full == took.sent else call.grade)
+    head = "nothing was sent" if call.unsent else f"{sent} tokens sent of {full}{cached}{predicted}"
     yield (
-        f"{sent} tokens sent of {full}{cached}{predicted}   ",
+        f"{head}   ",
         Cell(plural(len(call.problems), "problem"), "error" if call.problems else "ok"),
     )
     for broken in call.problems:

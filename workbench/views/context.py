@@ -459,6 +459,8 @@ def brief(strategy: str, room: int) -> str:
 
 def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Span, ...]:
     """The numbers of a call in one line: as much of it as there is room for, the most telling first."""
+    if call.unsent:
+        return ((" ", "plain"), ("nothing was sent", "bold"))
     predicted, took = PredictedUsage.of(call), CallInput.of(call)
     full = f" of {count(took.full, call.grade)}" if took.full != took.sent else ""
     parts: list[list[Span]] = [[("sends ", "dim"), (count(took.sent, took.grade), "bold"), (f"{full} tok", "dim")]]

@@ -23,6 +23,7 @@ from workbench.views.sides import SideRows
 from workbench.views.signs import sign
 from workbench.views.text import HEAD_AND_TAIL, Paint, TextLine, TextRows, text_lines
 from workbench.views.tree import visit_status
+from workbench.views.words import copy_of
 
 HASHED = 1_000_000
 """Characters of a message beyond which its hash is left out: it takes longer than a key may."""
@@ -165,12 +166,6 @@ def is_composed(entry: Entry) -> bool:
 
 def reason(call: CallState, entry: Entry) -> str:
     return explain(entry, call.place, turns_before(call.entries, call.place))
-
-
-def copy_of(message: Message) -> str:
-    """Returns the text that a copy of a message takes: its own, and its calls."""
-    calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
-    return "\n".join(filter(None, (message.text, *calls)))
 
 
 def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, ...], tuple[Span, ...]]:

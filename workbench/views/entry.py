@@ -218,7 +218,7 @@ def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
     name = overhead_name(overhead)
     scaled = overhead.sent != call.overhead_tokens
     why = "framing, calibration" if scaled else "message framing"
-    why = why if name == OVERHEAD else "provider counts less"
+    why = "nothing was sent" if call.unsent else why if name == OVERHEAD else "provider counts less"
     what = fit(name, columns.source - 1) + " " + fit(why, columns.why + columns.line)
     full, sent = count(overhead.full, call.grade), count(overhead.sent, call.grade)
     left: list[Span] = [(f"{columns.indent}{' ' * ROLE}   {what}", "dim")]

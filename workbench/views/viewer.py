@@ -23,6 +23,7 @@ from workbench.views.picture import Gallery
 from workbench.views.sides import SideRows
 from workbench.views.text import WORD_WRAP_LIMIT, TextLine, TextRows
 from workbench.views.wire import handed_over
+from workbench.views.words import copy_of
 
 Form = Literal["sides", "raw", "rendered", "json", "wire"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -93,7 +94,7 @@ class ViewedMessage(Struct, frozen=True):
         whole = len(self.message.text) <= WORD_WRAP_LIMIT
         left = documents.message_lines(self.message, whole=whole, gallery=self.gallery, lines=PICTURE_LINES)
         right = documents.message_lines(self.sent, "placeholder", whole=whole, gallery=self.gallery)
-        return SideRows((left, right), self.labels, self.title, self.facts, documents.copy_of(self.message))
+        return SideRows((left, right), self.labels, self.title, self.facts, copy_of(self.message))
 
     def _raw(self) -> Rows:
         if len(self.message.text) > WORD_WRAP_LIMIT:
@@ -106,7 +107,7 @@ class ViewedMessage(Struct, frozen=True):
         return self._document([documents.markdown_line(self.message.text), *rest])
 
     def _json(self) -> Rows:
-        return JsonRows(self._value(), self.title, self.facts, copy=documents.copy_of(self.message))
+        return JsonRows(self._value(), self.title, self.facts, copy=copy_of(self.message))
 
     def _wire(self) -> Rows:
         assert self.wire is not None
@@ -120,7 +121,7 @@ class ViewedMessage(Struct, frozen=True):
             opens = told("{message.all} opens all of them.")
             words = f"Cut for the model. The tool gave {self.whole.chars:,} characters; {opens}"
             above.append(TextLine(words, "masked"))
-        return TextRows(lines, self.title, self.facts, copy=documents.copy_of(self.message), above=above)
+        return TextRows(lines, self.title, self.facts, copy=copy_of(self.message), above=above)
 
     def _value(self) -> object | None:
         """Returns the text, or the text below a header like ``[Tool result: x]``, as JSON; else the tool calls."""

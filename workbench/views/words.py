@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from workbench.analysis.advice import name_of
+from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.candidate_rounds import candidate_name, was_decided
 from workbench.engine.journal.costs import EXACT
@@ -240,9 +241,15 @@ def _edited(it: AppliedEvent) -> Words:
     return "edited", brief(said), "changed"
 
 
+def copy_of(message: Message) -> str:
+    """Returns the text that a copy of a message takes: its own, and its calls."""
+    calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join(filter(None, (message.text, *calls)))
+
+
 def _written(edit: Mapping[str, Any]) -> str:
     """The text of an answer or a result that a person wrote."""
-    return str(edit["text"] if "text" in edit else edit["message"].get("content", ""))
+    return str(edit["text"] if "text" in edit else copy_of(Message.from_json(edit["message"])))
 
 
 def _callout(it: AppliedEvent) -> Words:

@@ -21,6 +21,7 @@ from workbench.attach.providers import PROVIDERS, client_variables
 from workbench.attach.proxy import Proxy
 from workbench.attach.span_runs import SpanRuns
 from workbench.attach.traffic import Control
+from workbench.models.encodings import environment
 from workbench.workspace.attaching import AttachedRun
 
 LOOPBACK = "127.0.0.1"
@@ -139,7 +140,7 @@ def _names(served: Served) -> frozenset[str]:
 async def started(command: Sequence[str], variables: Mapping[str, str], **how: Any) -> asyncio.subprocess.Process:
     """Run a command with the variables set. ``how``: as ``create_subprocess_exec`` takes it. Raises CannotStart."""
     try:
-        return await asyncio.create_subprocess_exec(*command, env={**os.environ, **variables}, **how)
+        return await asyncio.create_subprocess_exec(*command, env=environment() | dict(variables), **how)
     except OSError as fault:
         raise CannotStart(f"'{command[0]}' cannot be run: {fault.strerror}") from None
 

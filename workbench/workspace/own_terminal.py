@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from workbench.models.encodings import environment
 from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.attach_serving import PATIENCE, CannotStart
 
@@ -72,7 +73,7 @@ async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], 
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         begun.set()
-        asked = {"command": list(command), "env": {**os.environ, **variables}, "folder": str(folder)}
+        asked = {"command": list(command), "env": environment() | dict(variables), "folder": str(folder)}
         try:
             writer.write(json.dumps(asked).encode() + b"\n")
             answer = (await reader.readline()).decode("utf-8", "replace").strip()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import blake2s
 from itertools import islice
+from math import inf
 from sys import maxsize
 from typing import Any, NamedTuple, overload
 
@@ -354,6 +356,11 @@ class CallState(Struct):
         return self.expected if self.usage.input is None else self.usage.input
 
     @property
+    def unsent(self) -> bool:
+        """Whether a person answered in the provider's place: no request that is sent has no tokens."""
+        return self.usage.input == 0
+
+    @property
     def grade_in(self) -> Grade:
         """How far ``tokens_in`` can be trusted: what a provider counted is exact."""
         return self.grade if self.usage.input is None else Grade.EXACT
@@ -508,7 +515,10 @@ class VisitState(Struct):
     def seconds(self) -> float | None:
         """Duration in seconds without pauses, stops and what a recording answered; None while it runs."""
         passed = seconds_between(self.since, self.finished)
-        return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
+        if passed is None:
+            return None
+        paused = self.pauses.within(-inf, datetime.fromisoformat(self.finished).timestamp())
+        return max(passed - self.away - paused, 0.0)
 
     @property
     def told_seconds(self) -> float | None:
