@@ -152,6 +152,7 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
     ]
     assert (state.session_id, state.status, state.own.tokens_in, runs.calls) == ("seen", "success", 40, 4)
     assert "The messages are those of the spans that a program sent.\n" in state.cascade_text
+    assert state.calls[0].scale is None, "no call is predicted from one that was made after it"
     times = [call.started for call in state.calls[:3]]
     assert times == sorted(times)
     assert [one.status for one in state.visits] == ["success", "success"], "the last span came late"

@@ -81,7 +81,7 @@ class Bench:
         while not condition():
             waited = monotonic() - began
             if waited >= PATIENCE:
-                faulthandler.dump_traceback(sys.__stderr__)
+                faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
                 failure = self.app.session.failure if self.app.session is not None else ""
                 raise AssertionError(f"{what or 'the condition did not come true'}; {failure}\n{self.text()}")
             await asyncio.sleep(min(max(FIRST_PAUSE, waited / 10), LAST_PAUSE))

@@ -608,11 +608,13 @@ class ContextWriter:
         self._against = run.last_seq = run.journal.seq
         self._sent, self._by_hand = (assembly, prediction), False
 
-    def _predicted(self, assembly: Assembly) -> Prediction:
+    def _predicted(self, assembly: Assembly, *, late: bool = False) -> Prediction:
+        """``late``: the calls that are known already were made after it, so that they tell nothing of it."""
         run, model = self._run, self._scope.model
-        if (forecaster := run.forecasters.get(model)) is None:
-            outside = run.outside
-            forecaster = run.forecasters[model] = Forecaster(model, outside.counter, outside.prices, NO_MARKS)
+        if late or (forecaster := run.forecasters.get(model)) is None:
+            forecaster = Forecaster(model, run.outside.counter, run.outside.prices, NO_MARKS)
+        if not late:
+            run.forecasters[model] = forecaster
         now = datetime.fromisoformat(run.clock.now()).timestamp()
         return forecaster.predict(assembly, now, unknown=bool(self._unstated))
 
@@ -689,7 +691,7 @@ class ContextWriter:
             assembler.add(item)
         assembly = assembler.assemble(place, tool_choice=tool_choice, parameters=parameters or None)
         run.clock.begins(call.at)
-        prediction = self._predicted(assembly)
+        prediction = self._predicted(assembly, late=True)
         told: dict[str, Any] = {"unstated": self._unstated, "after": 0, "late": True}
         record_context(run.journal, place, assembly, purpose="turn", added=(), prediction=prediction, **told)
         run.last, run.last_seq = assembly, run.journal.seq
