@@ -13,6 +13,7 @@ from tests.ui.pace import running
 from tests.ui.stored import FORK, PARENT, stored_runs
 from tests.ui.support import TRIAGE
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.bench.opening import opened_session
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.screens.sheet import Sheet
@@ -49,6 +50,16 @@ async def test_the_run_call_pane_tab_folds_and_sizes_are_as_they_were_left(tmp_p
         assert (kept.tab, kept.pane, kept.tree_width, kept.dock_height) == ("state", "detail", 51, 11)
         assert (kept.call, kept.detail, kept.folded) == ("triage/1/1/1/1", "why", (("phase", "intake"),))
         assert "state" in it.text().lower()
+
+
+def test_a_stored_run_is_folded_before_the_screen_gets_it(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    session = session_at(tmp_path)
+    session.view(PARENT)
+    opened = opened_session(session)
+    assert not session.events, "5,000 turns take two seconds, in which no key is answered"
+    assert opened.presenter.state.run.status == "success"
+    assert len(opened.presenter.timeline.bars) > len(opened.presenter.state.run.calls) > 0
 
 
 async def test_a_file_that_changed_in_between_opens_there_too_and_says_what_changed(tmp_path: Path) -> None:

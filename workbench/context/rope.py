@@ -18,12 +18,13 @@ class Rope(Sequence[T]):
     tuples they would take n² references.
     """
 
-    __slots__ = ("_ends", "parts")
+    __slots__ = ("_ends", "_size", "parts")
 
     def __init__(self, parts: tuple[tuple[T, ...], ...] = ()) -> None:
         """``parts``: none of them empty."""
         self.parts = parts
         self._ends: list[int] | None = None
+        self._size = -1
 
     @classmethod
     def of(cls, elements: Iterable[T]) -> Rope[T]:
@@ -48,6 +49,9 @@ class Rope(Sequence[T]):
         stop = min(stop, len(self))
         if start >= stop:
             return
+        if not parts and not start and stop == len(self):  # The context of one more turn: nothing is cut.
+            parts += self.parts
+            return
         first, last = bisect_right(self.ends, start), bisect_right(self.ends, stop)
         part, begin = self.parts[first], self.ends[first] - len(self.parts[first])
         if start > begin or first == last or (parts and len(parts[-1]) + len(part) <= PART):
@@ -65,7 +69,9 @@ class Rope(Sequence[T]):
         return self._ends
 
     def __len__(self) -> int:
-        return self.ends[-1] if self.parts else 0
+        if self._size < 0:
+            self._size = sum(map(len, self.parts))
+        return self._size
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(self.parts)

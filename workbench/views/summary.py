@@ -221,7 +221,7 @@ class SummaryRows(Rows):
         answered = [call for call in self.run.calls if call.answered]
         return max(
             answered,
-            key=lambda call: (sum(one.cost.total or 0.0 for one in call.figures), call.tokens_in),
+            key=lambda call: (sum(one.cost.total or 0.0 for one in self.run.figures_of_call(call)), call.tokens_in),
             default=None,
         )
 

@@ -30,6 +30,7 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
+from workbench.garbage import not_searched
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.input_file import CannotOpen, input_of_run
 from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
@@ -105,7 +106,8 @@ class ViewedRun:
         """Whether another process writes it."""
         self._paused = PausedRun(project.folders, self._store.folder(run_id))
         self._pause: Notice | None = None
-        self.events = list(self._tail.poll())
+        with not_searched():
+            self.events = list(self._tail.poll())
         """The events that it held when it was opened."""
         self.drifted = _drift(project, opened, self.events)
         """The phases of the file that are not what the run is pinned to."""

@@ -114,8 +114,9 @@ class Repeats:
             return False
         if kind in _ENDS or event.data.get("status") in ("stopped", "failed"):
             return False
-        known = self._branches.setdefault(place.branch, array("q"))
-        key = _key(event)
+        if (known := self._branches.get(place.branch)) is None:
+            known = self._branches[place.branch] = array("q")
+        key = same_as(kind, place, event.data)
         if self._doubtful and (start := self._next.get(place.branch)) is not None:
             try:
                 self._next[place.branch] = known.index(key, start) + 1

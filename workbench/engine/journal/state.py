@@ -6,7 +6,7 @@ fails on an unknown kind, and ``read`` never fails, because a damaged or newer r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from sys import intern
@@ -131,6 +131,9 @@ class RunState:
         """Figures of the runs that it started."""
         self._own: tuple[int, Figures] | None = None
         """``own``, and after how many events."""
+        self._paid: dict[int, list[CallFigures]] = {}
+        """By the ``id`` of a call: its figures since an event last told of it. A tree of 5,000 calls sums them up for
+        each frame."""
         self._answered: dict[int, tuple[list[CallFigures], Figures]] = {}
         """By the ``id`` of a visit: the figures of its calls and their sums, since an event last told of it. To make
         those of 10,000 calls of a watched program anew for each frame took 0.1 s."""
@@ -233,7 +236,7 @@ class RunState:
         if self._own is None or self._own[0] != self._taken:
             beside = (call for call in self.calls if self.visit_of(call.place) is None)
             calls = [one for visit in self.visits for one in self._answered_of(visit)[0]]
-            calls += [one for call in beside for one in call.figures]
+            calls += [one for call in beside for one in self.figures_of_call(call)]
             took = Figures.sum(calls, tools=self.tools_ended, embedded=self.embedded, stated=self.stated)
             self._own = self._taken, took
         return self._own[1]
@@ -242,13 +245,20 @@ class RunState:
         """Figures of the run with the runs that it started. ``known`` says what those took that have not ended."""
         return self.own + self.children.figures(known)
 
+    def figures_of_call(self, call: CallState) -> list[CallFigures]:
+        """Returns the figures of each answer that a call got."""
+        if (known := self._paid.get(id(call))) is None:
+            known = self._paid[id(call)] = call.figures
+        return known
+
     def figures_of_calls(self, calls: Sequence[CallState]) -> Figures:
         """Returns the sums of some calls."""
-        return Figures.of(calls)
+        tools = sum(tool.status in ("done", "failed") for call in calls for tool in call.tools)
+        return Figures.sum((one for call in calls for one in self.figures_of_call(call)), tools=tools)
 
     def beside_the_phases(self, calls: Sequence[CallState]) -> Figures:
         """Returns the sums of some calls, and of the embeddings of the run, which belong to no call."""
-        return Figures.sum((one for call in calls for one in call.figures), embedded=self.embedded)
+        return Figures.sum((one for call in calls for one in self.figures_of_call(call)), embedded=self.embedded)
 
     def figures_of(self, visits: Sequence[VisitState], known: Mapping[str, Figures] | None = None) -> Figures:
         """Returns the sums of some visits and of the runs that they started."""
@@ -269,8 +279,8 @@ class RunState:
     def _answered_of(self, visit: VisitState) -> tuple[list[CallFigures], Figures]:
         """Returns the figures of the calls of a visit, and their sums."""
         if (known := self._answered.get(id(visit))) is None:
-            calls = [one for call in visit.calls for one in call.figures]
-            known = self._answered[id(visit)] = calls, Figures.of(visit.calls)
+            calls = [one for call in visit.calls for one in self.figures_of_call(call)]
+            known = self._answered[id(visit)] = calls, self.figures_of_calls(visit.calls)
         return known
 
     @property
@@ -297,29 +307,36 @@ class RunState:
 
     def apply(self, event: Event) -> bool:
         """Take the next event. False for one that a resume wrote once more: it is counted and shown once."""
-        self.seq = max(self.seq, event.seq)
+        kind, place, data = event.kind, event.place, event.data
+        if self._paid and (call := self._by_place.get(place)) is not None:
+            self._paid.pop(id(call), None)
+        if event.seq > self.seq:
+            self.seq = event.seq
         self._taken += 1
-        if event.kind == "cost_known":  # It may belong to a call elsewhere than at its place.
+        if kind == "cost_known":  # It may belong to a call elsewhere than at its place.
             self._answered.clear()
-        elif (visit := self.visit_of(event.place)) is not None:
+            self._paid.clear()
+        elif (visit := self._visits.get(place[:3])) is not None:
             self._answered.pop(id(visit), None)
-            visit.page_in()
-            key = event.place.visit_key
-            self._near[key] = self._near.pop(key, visit)
-            if "imported" in self.ports and event.at < visit.started:  # Its calls may be told in any order.
-                visit.started = visit.since = event.at
+            if self._pages is not None:
+                visit.page_in()
+            if "imported" in self.ports:
+                key = place.visit_key
+                self._near[key] = self._near.pop(key, visit)
+                if event.at < visit.started:  # Its calls may be told in any order.
+                    visit.started = visit.since = event.at
         if self.elapsed.take(event):
             self.started = event.at
         if self._repeats.takes(event):
-            self._again(event, event.data)
+            self._again(event, data)
             return False
         self.unanswered.take(event)
         self.children.take(event)
-        if event.kind == "run_resumed" or self._last_at < self.started <= event.at:
+        if kind == "run_resumed" or self._last_at < self.started <= event.at:
             self._went_on(event)
         self._last_at = event.at
-        if event.kind in KINDS and (handler := getattr(self, f"_{event.kind}", None)) is not None:
-            handler(event, event.data)
+        if (handler := _HANDLERS.get(kind)) is not None:
+            handler(self, event, data)
         return True
 
     def read(self, event: Event) -> None:
@@ -729,12 +746,18 @@ class RunState:
             tool.edited = True
 
 
+_HANDLERS: dict[str, Callable[[RunState, Event, Mapping[str, Any]], None]] = {
+    kind: handler for kind in KINDS if (handler := getattr(RunState, f"_{kind}", None)) is not None
+}
+"""What takes an event, by its kind."""
+
+
 def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int]) -> tuple[int, int]:
     """Returns how many messages of a context are sent in another form, and the tokens this spares; ``known`` is that of
     the context before it. Counting all of them anew would take n² for the contexts of a run."""
     number, tokens = known
     for splice in splices:
-        gone = before[splice.at : splice.at + splice.remove]
+        gone = before[splice.at : splice.at + splice.remove] if splice.remove else ()
         for entries, sign in ((gone, -1), (splice.entries, 1)):
             for entry in entries:
                 own = entry.item.message

@@ -611,6 +611,11 @@ class Presenter:
             self._outputs = (key, self.outputs())
         return self._outputs[1]
 
+    def prepare(self) -> None:
+        """Make what the first frame of a stored run would wait for; in any thread, before it is shown."""
+        self._timeline.absorb(self.state.run, self.state.children)
+        self.state.run.figures()
+
     @property
     def timeline(self) -> Timeline:
         """The run and its children on one axis of time, as they are now."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from workbench.engine.definition import DefinitionError
 from workbench.engine.routing.choosing import outcomes_of
 from workbench.store.faults import StoreError
 from workbench.tui.bench.file_view import file_view
+from workbench.tui.bench.opening import take_stored
 from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames, ask_for_breakpoint
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.inputs import InputForm
@@ -179,21 +179,18 @@ class Running:
             self._stage.redraw()
 
     def show_stored(self) -> None:
-        """Take the events of a stored run, all at once; one without an end was interrupted."""
-        if (live := self._stage.live()) is None or not live[0].events:
+        """Take what is left of the events of a stored run, and read the runs inside it."""
+        if (live := self._stage.live()) is None:
             return
         session, presenter = live
-        stored = [session.events.popleft() for _ in range(len(session.events))]
-        presenter.state.absorb(stored, (), monotonic())
-        with suppress(StoreError):  # Removed since it was read.
-            presenter.state.run.annotations = session.project.store.annotations(presenter.state.run.run_id)
-        if not session.running and session.project.store.writer(presenter.state.run.run_id) is None:
-            presenter.state.end_unfinished()
-        self._stage.in_background(partial(self._fetch_nested, session, presenter), "nested")
+        if session.events:
+            take_stored(session, presenter.state)
+        if presenter.state.started:
+            self._stage.in_background(partial(self._fetch_nested, session, presenter), "nested")
 
     def _fetch_nested(self, session: Session, presenter: Presenter) -> None:
         """In a thread: the nested runs of a stored one, read behind what is shown."""
-        state = presenter.state
+        state, known = presenter.state, len(presenter.state.children)
         while wanted := state.unknown_children():
             for run_id in wanted:
                 try:
@@ -202,7 +199,8 @@ class Running:
                     self._stage.later(self._say, f"a nested run cannot be read: {fault}", "warning")
                     return
                 state.children.setdefault(run_id, found)
-        self._stage.later(self._stage.redraw)
+        if len(state.children) > known:
+            self._stage.later(self._stage.redraw)
 
     # -- start and step ----------------------------------------------------------------------------------------------
 
