@@ -158,13 +158,13 @@ class Printer:
         found = [self._cell(piece) for piece in pieces]
         text = "".join(cell.text for cell in found)
         if self.width is None or width_of(text) <= self.width:
-            self._write("".join(self._styled(cell) for cell in found))
+            self._write("".join(self._styled(cell.text, cell.token) for cell in found))
             return
         starts = breaks(text, self.width)
         for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
             before = " " * indent(text, self.width) if start else ""
             stop = start + len(text[start:end].rstrip())
-            self._write(before + "".join(self._styled(cell) for cell in _between(found, start, stop)))
+            self._write(before + "".join(self._styled(cell.text, cell.token) for cell in _between(found, start, stop)))
 
     def table(
         self,
@@ -221,10 +221,12 @@ class Printer:
         for cell, column, width in zip(row, columns, widths, strict=True):
             if width is None:
                 continue
-            text = cut_to(cell.text, width)
-            space = width - width_of(text)
+            text, held = cell.text, width_of(cell.text)
+            if held > width:
+                text, held = (shorter := cut_to(text, width)), width_of(shorter)
+            space = width - held
             if text:
-                told += " " * (blanks + (space if column.right else 0)) + self._styled(Cell(text, cell.token))
+                told += " " * (blanks + (space if column.right else 0)) + self._styled(text, cell.token)
                 blanks = GAP + (0 if column.right else space)
             else:
                 blanks += space + GAP
@@ -240,15 +242,17 @@ class Printer:
     def _at_most(column: Column, cell: Cell) -> Cell:
         return Cell(cut_to(cell.text, column.most), cell.token) if column.most else cell
 
-    def _styled(self, cell: Cell) -> str:
-        style = self._styles.get(cell.token)
-        return click.style(cell.text, **style) if style else cell.text
+    def _styled(self, text: str, token: str) -> str:
+        style = self._styles.get(token)
+        return click.style(text, **style) if style else text
 
     def _write(self, text: str) -> None:
         self.stream.write(text + "\n")
 
 
 def _flat(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text  # Most cells: a line break is not printable.
     return clean(text).replace("\n", " ").replace("\t", " ")
 
 

@@ -6,7 +6,6 @@ or, for the one host that a tool's own file names, by trusting that file.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -59,6 +58,8 @@ class NetworkReach(Struct, frozen=True):
 
         Raises NotPublic where one of them may not be reached, OSError where there is no such name.
         """
+        import asyncio  # Every command knows the setting, and few ask for addresses: 30 ms.
+
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         numbers = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         if self._names_it(host, port, exactly=True):

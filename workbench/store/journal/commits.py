@@ -3,7 +3,6 @@ event loop that end together share a group commit, and none of them holds up the
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -12,9 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from workbench.store.journal.disk import LocalDisk
+
+if TYPE_CHECKING:
+    import asyncio
 
 _AT_ONCE = 8
 """Journals of one group whose files are synced at the same time: the device writes them down together (measured on
@@ -60,6 +62,8 @@ class Commits:
 
     async def synced(self, journal: Committed) -> None:
         """Wait until everything in a journal is on the device. Those that ask meanwhile share the next commit."""
+        import asyncio  # 30 ms, for every command that reads the store and writes no run
+
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         with self._changed:
