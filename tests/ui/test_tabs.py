@@ -140,10 +140,12 @@ async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp
 
         sessions.open_beside(workspace, slowly, lambda: told.append("first"), lambda tab: tab.shows(run_id))
         await it.until(begun.is_set)
+        await it.until(lambda: "Opening … Keys wait" in it.text(), "nothing says that a run is being opened")
         sessions.show_run(run_id, lambda: told.append("second"))
         await it.until(lambda: told == ["second"])
         may_end.set()
         await it.until(lambda: told == ["second", "first"])
+        await it.until(lambda: "Opening" not in it.text(), "it is open, and the screen says that it is being opened")
         assert len(it.app.tab_labels) == 2
 
 

@@ -55,6 +55,9 @@ DRAIN_EVERY = 0.2
 """Seconds between two looks at what the engines of hidden tabs sent."""
 LOST = 0.5
 """Seconds after which nothing waits for a frame any more."""
+LONG_OPENING = 0.4
+"""Seconds after which the screen says that something is being opened."""
+OPENING = "Opening … Keys wait until it shows."
 ROOMS = frozenset({"home", "runs", "snapshots", "sql", "settings"})
 """Actions that open a screen over a workspace."""
 SWITCH_S = 0.0005
@@ -376,11 +379,18 @@ class WorkbenchApp(ThemedApp):
         return self._navigation is not None and bool(self.screen_stack) and self.bench.is_stepping
 
     def hold_keys(self) -> None:
-        """A file or a run is about to be shown: keys wait for it until ``press_early_keys``."""
+        """A file or a run is about to be shown: keys wait for it until ``press_early_keys``. The screen says so where
+        that takes long, as for a run of thousands of turns."""
         self._early_keys.hold()
+        self.set_timer(LONG_OPENING, self._say_opening)
+
+    def _say_opening(self) -> None:
+        if self._early_keys.is_opening:
+            self.say(OPENING)
 
     def press_early_keys(self) -> None:
         """There is something now that takes the keys pressed before: press them again."""
+        self.notices.take_back(OPENING)
         self._early_keys.press_early()
 
     def say_at_end(self, text: str) -> None:

@@ -293,6 +293,11 @@ class EarlyKeys:
         bound = (key.keys.split(",") for key in self._host.keys if key.id in commands)
         return any(event.key in (one.strip() for one in names) for names in bound)
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether a file or a run is about to be shown, and keys wait for it."""
+        return self._is_opening
+
     def hold(self, patience: float = MOST_PATIENCE) -> None:
         """A file or a run is about to be shown in the place of what takes keys now: those that come wait for it until
         ``press_early``, or for ``patience`` (seconds)."""

@@ -46,6 +46,10 @@ class Notices:
         """A key was pressed: plain messages that stood there long enough to be read go."""
         self._keep(lambda note, age: note.severity != "information" or age < READ)
 
+    def take_back(self, message: str) -> None:
+        """Take a message away that is not true any more."""
+        self._keep(lambda note, age: note.message != message)
+
     def clear(self) -> None:
         """Take all away: they were clicked."""
         self._keep(lambda note, age: False)
