@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -81,7 +80,7 @@ class Bench:
         while not condition():
             waited = monotonic() - began
             if waited >= PATIENCE:
-                faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
+                faulthandler.dump_traceback(2)
                 failure = self.app.session.failure if self.app.session is not None else ""
                 raise AssertionError(f"{what or 'the condition did not come true'}; {failure}\n{self.text()}")
             await asyncio.sleep(min(max(FIRST_PAUSE, waited / 10), LAST_PAUSE))

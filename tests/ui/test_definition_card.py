@@ -18,6 +18,8 @@ phases:
     instructions: x
     context: {mode: auto, selection: {strategy: llm, max_tokens: 1200}}
     rag: {directory: docs}
+  - {name: vie, instructions: x, soundings: {factor: 6, models: {a: {factor: 3}, b: {factor: 4}}}}
+  - {name: ask, instructions: x, soundings: {factor: "{{ input.n }}", models: [a]}}
   - {name: form, instructions: x, temperature: 0.5, parameters: {top_k: 3}, output_schema: {}, enforce: both}
 """
 
@@ -47,6 +49,11 @@ def test_a_phase_with_automatic_context_says_who_selects_and_how_much() -> None:
 def test_a_phase_says_what_its_requests_carry_and_who_enforces_its_schema() -> None:
     assert facts("form")["sent"] == "with temperature 0.5, seed 7, top_k 3"
     assert facts("form")["checks"] == "output schema (enforced: both)"
+
+
+def test_a_phase_says_how_many_candidates_run_not_only_what_its_factor_says() -> None:
+    assert facts("vie")["soundings"] == "7 candidates"
+    assert facts("ask")["soundings"] == "{{ input.n }} candidates"
 
 
 def test_the_card_says_what_the_next_run_is_given_and_which_line_says_what() -> None:

@@ -199,9 +199,9 @@ def branches(soundings: Soundings | None) -> tuple[str, ...]:
     """
     if soundings is None:
         return ()
-    if isinstance(soundings.factor, str):
+    if soundings.template:
         return ("*",)
-    count = max(soundings.factor, soundings.shares_total)
+    count = soundings.candidates
     steps = soundings.reforge
     refined = steps.steps * steps.factor_per_step if steps else 0
     if count + refined > MOST_CANDIDATES:

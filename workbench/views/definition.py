@@ -293,8 +293,8 @@ def phase_facts(cascade: Cascade, phase: Phase, default_model: str, graph: Graph
 
 
 def _candidates(soundings: Soundings) -> str:
-    factor = soundings.factor
-    return plural(factor, "candidate") if isinstance(factor, int) else f"{flat(factor)} candidates"
+    template = soundings.template
+    return f"{flat(template)} candidates" if template else plural(soundings.candidates, "candidate")
 
 
 def _people(phase: Phase) -> str:

@@ -57,8 +57,8 @@ class CascadeSoundings:
         soundings = cascade.soundings
         assert soundings is not None
         base = self._walks.conversation(services.world, "")
-        if isinstance(soundings.factor, str):
-            soundings = soundings.counted(factor_of(base, soundings.factor, ("soundings", "factor")))
+        if soundings.template:
+            soundings = soundings.counted(factor_of(base, soundings.template, ("soundings", "factor")))
         contest = CandidateTask(soundings, base, ("soundings",), self._task(), services.options.default_model)
         plans, draws = plan(base, soundings, ("soundings",))
         services.journal.emit(

@@ -251,8 +251,8 @@ class Visit:
     def _counted(self, execution: Execution) -> Soundings | None:
         """The phase's soundings, with the number that a template of ``factor`` gives. Raises PhaseFailed."""
         soundings = self.phase.soundings
-        if soundings is not None and isinstance(soundings.factor, str):
-            soundings = soundings.counted(factor_of(execution, soundings.factor, (*self.path, "soundings", "factor")))
+        if soundings is not None and soundings.template:
+            soundings = soundings.counted(factor_of(execution, soundings.template, (*self.path, "soundings", "factor")))
             self.setup.phase = self.phase.model_copy(update={"soundings": soundings})
         return soundings
 

@@ -288,9 +288,18 @@ class Soundings(Model):
         """The number of candidates: a mapping taken in turn counts its own factors, all else ``factor``; 2 if that is a
         template, which ``counted`` replaces.
         """
-        if self.shares_total and self.model_strategy == "round_robin":
+        if self._shares_decide:
             return self.shares_total
         return self.factor if isinstance(self.factor, int) else 2
+
+    @property
+    def template(self) -> str:
+        """The template that gives the number of candidates; empty where the file gives it."""
+        return self.factor if isinstance(self.factor, str) and not self._shares_decide else ""
+
+    @property
+    def _shares_decide(self) -> bool:
+        return self.shares_total > 0 and self.model_strategy == "round_robin"
 
     def counted(self, factor: int) -> "Soundings":
         """The same with a number of candidates in place of its template."""
