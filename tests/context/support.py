@@ -23,12 +23,12 @@ from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.context.strategy import Strategy, parse
-from workbench.context.tokens import Counter, OneByOne, SentBack, Tally
+from workbench.context.tokens import Counter
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path
 
 
-class WordCounter:
+class WordCounter(Counter):
     """Counts words: 4 tokens a message, one a word, 50 an image. Remembers how often it was asked."""
 
     def __init__(self) -> None:
@@ -41,9 +41,6 @@ class WordCounter:
         grade = Grade.ESTIMATE if message.images else Grade.EXACT
         return 4 + words + 50 * len(message.images), grade
 
-    def tally(self, model: str) -> Tally:
-        return OneByOne(self, model)
-
     def tools(
         self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
     ) -> tuple[int, Grade]:
@@ -54,15 +51,6 @@ class WordCounter:
 
     def range(self, model: str) -> tuple[float, float]:
         return 0.8, 1.25
-
-    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
-        return 0, 0
-
-    def recounts(self, model: str) -> bool:
-        return True
-
-    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
-        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         return len(text.split())

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import DEADLINE
 from tests.e2e.test_together import prepare
-from tests.store.examples import RUN, plain_run
+from tests.store.examples import plain_run, save
 from tests.support.command import WORKBENCH
 from workbench.store.store import Store
 
@@ -93,9 +93,7 @@ def test_in_a_folder_that_cannot_be_written_everything_works_and_runs_are_kept_e
 
 @pytest.mark.fault("F9")
 def test_in_a_folder_that_cannot_be_written_its_own_runs_are_read(folder: Path) -> None:
-    with Store(folder / ".workbench").create(RUN) as journal:
-        for event in plain_run():
-            journal.append(event)
+    save(Store(folder / ".workbench"), plain_run())
     script = one_after_the_other("runs", "show demo --json")
     done = mounted(folder, "--ro-bind", str(folder), str(folder), script=script)
     listed, _, shown = done.stdout.partition("{")

@@ -12,7 +12,7 @@ from workbench.context.assembly import Grade, Request
 from workbench.context.cache import CacheRule, Price
 from workbench.context.message import Message, canonical
 from workbench.context.place import Place
-from workbench.context.tokens import OneByOne, SentBack, Tally
+from workbench.context.tokens import Counter
 from workbench.engine.contracts import (
     Answer,
     Images,
@@ -181,14 +181,11 @@ class NoChance:
         return (index * 0.37) % 1
 
 
-class Words:
+class Words(Counter):
     """Counts words: exact, cheap, and easy to check by hand."""
 
     def message(self, message: Message, model: str) -> tuple[int, Grade]:
         return 3 + len(canonical(message.to_json()).split()), Grade.EXACT
-
-    def tally(self, model: str) -> Tally:
-        return OneByOne(self, model)
 
     def tools(
         self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
@@ -200,15 +197,6 @@ class Words:
 
     def range(self, model: str) -> tuple[float, float]:
         return 0.8, 1.25
-
-    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
-        return 0, 0
-
-    def recounts(self, model: str) -> bool:
-        return True
-
-    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
-        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         return len(text.split())

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Answers, FunctionTools, ListSink, Played, ScriptedModel, StepClock, call, play, ports
-from tests.engine.test_replay import replayed
-from tests.support.equal_runs import comparable
+from tests.engine.test_replay import check_replay
 from workbench.context.place import Place
 from workbench.engine.contracts import Question, ToolImage, ToolResult
 from workbench.engine.definition import Definition, Options
@@ -99,9 +98,7 @@ def test_a_form_that_cannot_be_used_gives_way_to_the_template_and_says_so() -> N
     warning = next(event for event in played.of_kind("warning") if event.data["code"] == "form")
     assert "cannot be used: sections.0.options" in warning.data["message"]
     assert "the model's form" in played.of_kind("human_asked")[0].data["made"]["why"]
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +122,7 @@ def test_an_answer_that_does_not_fit_is_journaled_with_the_reason_and_the_questi
     refused, taken = played.of_kind("human_answered")
     assert refused.data["refused"] == "answer: choose one of ship, hold"
     assert "refused" not in taken.data
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 def test_answers_that_never_fit_stop_the_run_and_say_why() -> None:
@@ -177,8 +172,7 @@ def test_the_answers_of_earlier_phases_are_read_as_state_of_their_names() -> Non
     assert played.texts(2)[-1][1].endswith("They said yes.")
     assert played.texts(4) == [("user", "yes and 4")]
     assert played.outcome.state == {"explicit_confirmation": "yes", "explicit_rating": "4"}
-    events, status, _ = replayed(played)
-    assert (status, comparable(events)) == ("success", comparable(played.events))
+    check_replay(played)
 
 
 def test_an_answer_in_a_candidate_that_loses_is_not_in_the_state() -> None:
@@ -238,9 +232,7 @@ def test_escalation_goes_to_the_phase_that_it_names() -> None:
     played = waits(timeout_seconds=1, on_timeout="escalate", escalate_to="late")
     route = played.of_kind("route_chosen")[0].data
     assert (route["to"], route["rule"]) == ("late", "escalation")
-    events, status, _ = replayed(played)
-    assert comparable(events) == comparable(played.events)
-    assert status == "success"
+    check_replay(played)
 
 
 def test_escalation_to_a_person_asks_once_more_by_name_and_then_fails() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.engine.support import Played, StepClock, call, play
-from tests.engine.test_replay import replayed
-from tests.support.equal_runs import comparable
+from tests.engine.test_replay import check_replay
 
 LONG = "word " * 60
 
@@ -90,9 +89,7 @@ def test_what_was_reused_and_what_had_expired_is_so_again_in_a_replay() -> None:
     both = {"t": lambda x: f"r{x}", "u": lambda x: f"r{x}"}
     played = play(document, calls, tools=both, input={"what": "it"}, clock=Slow())
     assert [e.data["cached"] for e in played.of_kind("tool_finished")] == [False, False, False, True]
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 def test_candidates_do_not_reuse_what_another_one_found_and_the_winners_findings_stay() -> None:

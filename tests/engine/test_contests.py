@@ -12,7 +12,7 @@ import pytest
 from tests.engine.contest_cases import PricedModel, many_contests
 from tests.engine.support import ListSink, Played, ScriptedModel, call, play, ports
 from tests.engine.test_children import TOOL, Shelf
-from tests.engine.test_replay import replayed
+from tests.engine.test_replay import check_replay, replayed
 from tests.engine.test_soundings import cascade, evaluation, fleet, verdict
 from tests.support.equal_runs import comparable
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, question_of, ranked_candidates
@@ -178,8 +178,7 @@ def test_drawn_models_come_through_the_random_port_and_replay() -> None:
     expected = ["gpt-4o" if draw < 0.5 else "gpt-4o-mini" for draw in draws]
     assert [request.model for _, request in played.model.requests[:4]] == expected
     assert [row.model for row in rows(played)] == expected
-    events, status, _ = replayed(played)
-    assert (status, comparable(events)) == ("success", comparable(played.events))
+    check_replay(played)
 
 
 def test_weights_are_shares_of_the_draw() -> None:
@@ -323,8 +322,7 @@ def test_each_step_of_reforge_draws_for_itself() -> None:
     definition = cascade({"max_parallel": 1, "factor": 2, "evaluator": "human", "human_eval": rule, "reforge": reforge})
     played = play(definition, ["one", "two", "three", "four", "end"], input=INPUT, human=Absent(), random=Lots())
     assert [event.data["winner"] for event in played.of_kind("evaluation_finished")] == [0, 1001]
-    events, status, _ = replayed(played)
-    assert (status, comparable(events)) == ("success", comparable(played.events))
+    check_replay(played)
 
 
 class Lots:
@@ -359,8 +357,7 @@ def test_when_nobody_chooses_in_time_the_file_says_who_does(on_timeout: str, out
     assert played.state.outputs["p"] == output
     assert evaluation(played)["decided_by"] == f"{decided}, because nobody chose within 5 s"
     assert evaluation(played)["decided"] is (on_timeout == "llm_fallback")
-    events, status, _ = replayed(played)
-    assert (status, comparable(events)) == ("success", comparable(played.events))
+    check_replay(played)
 
 
 def test_a_time_out_can_end_the_phase() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Played, call, play
+from tests.store.examples import save
 from workbench.engine.journal.state import RunState
 from workbench.store.store import Store
 
@@ -38,9 +39,7 @@ def stored_bytes(folder: Path, turns: int) -> int:
     """Bytes on disk of the journal of a run whose results are long and all different."""
     played = long_run(turns, "selective+mask(after=3)", lambda x="0": words(int(x), 60))
     store, run_id = Store(folder), played.events[0].run_id
-    with store.create(run_id) as journal:
-        for event in played.events:
-            journal.append(event)
+    save(store, played.events)
     return sum(file.stat().st_size for file in store.folder(run_id).rglob("*.jsonl"))
 
 

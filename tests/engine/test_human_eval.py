@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Played, play
-from tests.engine.test_replay import replayed
+from tests.engine.test_replay import check_replay
 from tests.engine.test_soundings import cascade, evaluation
-from tests.support.equal_runs import comparable
 from workbench.engine.candidates.human_choice import read_reasons
 from workbench.engine.candidates.previews import html_text
 
@@ -75,7 +74,7 @@ def test_reasons_against_the_others_are_asked_for_once_and_kept() -> None:
     assert asked(played, 1)["question"].startswith("Why not 1 (s0), 3 (s2)? One reason for all, or one for each: s0: …")
     assert evaluation(played)["rejected"] == {"0": "too bright", "2": "the same"}
     assert (evaluation(played)["offered"], evaluation(played)["reason"]) == ([0, 1, 2], "dark")
-    assert comparable(replayed(played)[0]) == comparable(played.events)
+    check_replay(played)
     alone = {"llm_prefilter": 1, "evaluator": "hybrid", "human_eval": {"capture_rejected_reasons": True}}
     verdict = '{"winner": 1, "scores": {"1": 9, "2": 5}}'
     one = play(cascade({"factor": 2, "max_parallel": 1, **alone}), ["a", "b", verdict, "end"], answers=["1"])

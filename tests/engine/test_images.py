@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import FlatPrices, Played, Words, call, play
-from tests.engine.test_replay import replayed
+from tests.engine.test_replay import check_replay, replayed
 from tests.support.equal_runs import comparable
 from workbench.analysis.what_if import what_if
 from workbench.context.assembly import Action
@@ -76,7 +76,7 @@ def test_images_bear_the_names_of_the_tools_that_returned_them_not_of_the_last_c
     calls = ["pen", "brush", "pen", "ruler"]
     played = play(cascade(phase), ["\n".join(map(call, calls)), "done"], input={"what": "it"}, tools=tools)
     assert origin(played.state.calls[1].entries[-1]) == "turn 1 pen, brush"
-    assert comparable(replayed(played)[0]) == comparable(played.events)
+    check_replay(played)
 
 
 def test_an_image_that_an_earlier_result_of_the_turn_shows_is_sent_once_and_counted() -> None:
@@ -89,9 +89,7 @@ def test_an_image_that_an_earlier_result_of_the_turn_shows_is_sent_once_and_coun
     header = "[Images from look]:"
     assert told.text == f"{header}\n{header} (1 of 2 shown above)\n{header} (2 of 2 shown above)"
     assert [len(tool.pictures) for tool in played.state.calls[0].tools] == [2, 2, 2]
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 @pytest.mark.parametrize(("keep", "expected"), [(None, [0, 1]), (1, [1]), (0, [])])
@@ -130,9 +128,7 @@ def test_a_phase_without_a_model_hands_its_images_on_too() -> None:
     look = {"name": "look", "instructions": "Look.", "context": {"from": ["chart"]}}
     played = drawn(chart, look, replies=["seen"])
     assert seen(played, 0) == [digest(0)]
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 # Results that are cut for the model.
@@ -211,8 +207,7 @@ def test_a_refinement_sees_the_images_of_what_it_refines() -> None:
         [digest(1), digest(1)],
         [digest(1), digest(2)],
     ]
-    events, status, _ = replayed(played)
-    assert (status, comparable(events)) == ("success", comparable(played.events))
+    check_replay(played)
 
 
 def test_a_refined_walk_sees_the_images_of_the_walk_that_it_refines() -> None:
@@ -282,8 +277,7 @@ def test_a_run_with_data_urls_replays_and_its_images_are_bounded() -> None:
     (task,) = played.model.requests[0][1].messages
     assert len(task.images) == 20
     assert task.text.count("data:image/png;base64,") == 2
-    events, status, _ = replayed(played)
-    assert (status, comparable(events)) == ("success", comparable(played.events))
+    check_replay(played)
 
 
 def test_a_phase_that_tries_again_is_told_with_images_too() -> None:

@@ -76,6 +76,14 @@ def replayed(played: Played, definition: Definition | None = None) -> tuple[list
     return sink.events, outcome.reason or outcome.status, replay
 
 
+def check_replay(played: Played) -> Replay:
+    """Replay a run that succeeded: the replay succeeds with an equal journal."""
+    events, status, replay = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+    return replay
+
+
 def test_a_replay_makes_no_call_and_gives_an_equal_journal() -> None:
     played = recorded()
     assert played.outcome.status == "success", played.outcome.reason
@@ -126,9 +134,7 @@ def test_a_table_that_was_no_json_is_an_object_again_when_it_is_replayed() -> No
     cascade = {"cascade_id": "c", "phases": phases}
     played = play(cascade, ["ok"], input={"what": "it"}, tools={"search": lambda x: table})
     assert played.texts(0)[-1] == ("user", "one;two;")
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 class StopAt:
@@ -275,9 +281,7 @@ def test_native_runs_replay_too() -> None:
         ],
     }
     played = play(document, [native("", t={"x": "1"}), "done"], input={"what": "it"}, tools={"t": lambda x: "r"})
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 def test_recorded_verdicts_are_used_instead_of_validators() -> None:

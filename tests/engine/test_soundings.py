@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.support import Played, call, play
-from tests.engine.test_replay import replayed
+from tests.engine.test_replay import check_replay, replayed
 from tests.support.equal_runs import comparable
 from workbench.engine.candidates.trade_off import Scored, best_by_weight, by_policy, frontier
 from workbench.engine.contracts import ValidatorVerdict
@@ -192,9 +192,7 @@ def test_a_whole_cascade_is_refined_by_its_first_phase() -> None:
 
 def test_walks_of_a_whole_cascade_replay() -> None:
     played = play(fleet(factor=2), [*WALKS, verdict(1)], input={"what": "it"})
-    events, status, _ = replayed(played)
-    assert status == "success"
-    assert comparable(events) == comparable(played.events)
+    check_replay(played)
 
 
 SCORED = st.lists(st.tuples(st.floats(0, 100, allow_subnormal=False), st.floats(0, 10)), min_size=1, max_size=8).map(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from workbench.engine.contracts import Answer
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.usage import Usage
 from workbench.store.journal.disk import Disk, File, LocalDisk
+from workbench.store.journal.journal import Journal
 from workbench.store.journal.record import START, crc_of, encoded
 from workbench.store.store import Store
 
@@ -184,12 +185,17 @@ def chained(events: Iterable[Event]) -> list[bytes]:
     return lines
 
 
-def save(store: Store, events: list[Event], run_id: str = "") -> None:
+def extend(journal: Journal, events: Iterable[Event]) -> None:
+    """Append events, one by one."""
+    for event in events:
+        journal.append(event)
+
+
+def save(store: Store, events: Sequence[Event], run_id: str = "") -> None:
     """Write a run, under another id if one is given."""
     run_id = run_id or events[0].run_id
     with store.create(run_id) as journal:
-        for event in events:
-            journal.append(replace(event, run_id=run_id))
+        extend(journal, (replace(event, run_id=run_id) for event in events))
 
 
 def candidate_run(run_id: str = "run-2") -> list[Event]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.conftest import ROOT, Observed
-from tests.store.examples import RUN, plain_run, save
+from tests.store.examples import RUN, extend, plain_run, save
 from tests.support.waiting import PATIENCE
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Annotation, AnnotationError, Annotations, Change, Labels
@@ -92,14 +92,12 @@ def test_two_processes_that_tag_a_run_at_the_same_time_lose_nothing(store: Store
 def test_a_run_that_is_being_written_is_annotated_and_its_journal_stays_as_it_is(tmp_path: Path) -> None:
     store, events = Store(tmp_path / "store"), plain_run()
     with store.create(RUN) as journal:
-        for event in events[:4]:
-            journal.append(event)
+        extend(journal, events[:4])
         segment = store.folder(RUN) / "000001.jsonl"
         before = segment.read_bytes()
         store.annotate(RUN, Change(tags=("live",)))
         assert segment.read_bytes() == before
-        for event in events[4:]:
-            journal.append(event)
+        extend(journal, events[4:])
     assert store.summary(RUN).labels == Labels(("live",))
     assert store.state(RUN).annotations.run.tags == ("live",)
     assert store.health(RUN).whole

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.store.examples import RUN, Writer, candidate_run, plain_run, rich_run
+from tests.store.examples import RUN, Writer, candidate_run, extend, plain_run, rich_run, save
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
@@ -24,9 +24,7 @@ OTHER = "0190a000-0000-7000-8000-000000000002"
 
 
 def saved(store: Store, events: list[Event]) -> None:
-    with store.create(events[0].run_id) as journal:
-        for event in events:
-            journal.append(event)
+    save(store, events)
 
 
 def found(store: Store, text: str) -> list[RunMatch]:
@@ -199,8 +197,7 @@ def test_a_journal_that_grew_is_searched_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
     search = TextSearch(store)
     with store.create(RUN) as journal:
-        for event in spoken("Nothing.")[:-1]:
-            journal.append(event)
+        extend(journal, spoken("Nothing.")[:-1])
         assert search.find(RUN, Phrase("very end")) is None
         journal.append(spoken("Nothing.")[-1])
         assert search.find(RUN, Phrase("very end")) is not None

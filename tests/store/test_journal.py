@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.store.examples import RUN, FailingDisk, Writer, files_of, plain_run
+from tests.store.examples import RUN, FailingDisk, Writer, extend, files_of, plain_run
 from tests.support.waiting import PATIENCE
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.memory_sink import MemorySink
@@ -35,8 +35,7 @@ def _folder(root: Path) -> Path:
 
 def _write(folder: Path, events: list[Event], disk: FailingDisk | None = None) -> Journal:
     journal = Journal(folder, disk=disk, next_seq=events[0].seq)
-    for event in events:
-        journal.append(event)
+    extend(journal, events)
     return journal
 
 
@@ -86,8 +85,7 @@ def test_a_gap_in_the_numbering_is_refused(tmp_path: Path) -> None:
 def test_a_full_segment_gives_way_to_the_next(tmp_path: Path) -> None:
     events = plain_run(turns=20)
     journal = Journal(_folder(tmp_path), segment_bytes=1000)
-    for event in events:
-        journal.append(event)
+    extend(journal, events)
     journal.close()
     segments = sorted((tmp_path / RUN).glob("*.jsonl"))
     assert len(segments) > 5
@@ -232,13 +230,11 @@ def test_a_disk_that_stays_full_shows_and_a_freed_one_catches_up(tmp_path: Path)
     journal = Journal(_folder(tmp_path), disk=disk)
     journal.append(events[0])
     disk.always = "full"
-    for event in events[1:5]:
-        journal.append(event)
+    extend(journal, events[1:5])
     assert journal.unsaved == 4
     assert journal.fault == os.strerror(28)
     disk.always = ""
-    for event in events[5:]:
-        journal.append(event)
+    extend(journal, events[5:])
     assert journal.unsaved == 0
     assert journal.fault == ""
     journal.close()
@@ -261,8 +257,7 @@ def test_a_disk_that_takes_records_and_cannot_sync_keeps_them_all_and_says_so(tm
     journal.sync()
     assert journal.not_durable == ""
     disk.syncs = "error"
-    for event in events[half + 1 :]:
-        journal.append(event)
+    extend(journal, events[half + 1 :])
     journal.close()
     assert journal.unsaved == 0
     assert read_run(tmp_path / RUN)[0] == events
@@ -273,8 +268,7 @@ def test_an_io_error_that_stays_leaves_no_trail_of_empty_segments(tmp_path: Path
     disk = FailingDisk()
     disk.failures = dict.fromkeys(range(4, 200, 5), "error")
     with Journal(_folder(tmp_path), disk=disk, sync_seconds=3600) as journal:
-        for event in plain_run(turns=10):
-            journal.append(event)
+        extend(journal, plain_run(turns=10))
     assert all(path.stat().st_size for path in (tmp_path / RUN).glob("*.jsonl"))
 
 

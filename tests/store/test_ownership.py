@@ -14,7 +14,7 @@ import pytest
 
 from tests.store.cases import opening as case
 from tests.store.conftest import ROOT, Observed
-from tests.store.examples import RUN, plain_run, save
+from tests.store.examples import RUN, extend, plain_run, save
 from tests.support.waiting import PATIENCE
 from workbench.store.index.index import COPIES
 from workbench.store.store import Store
@@ -83,8 +83,7 @@ def test_after_a_native_crash_the_next_owner_has_every_record(tmp_path: Path) ->
     with owner_of(tmp_path) as owner:
         assert owner.answer(COUNT) == "9"
         journal = store.create("later")
-        for event in plain_run("later"):
-            journal.append(event)
+        extend(journal, plain_run("later"))
         owner.answer("crash\n")
         assert owner.process.wait(PATIENCE) == -signal.SIGSEGV
         journal.close()

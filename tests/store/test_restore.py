@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.examples import RUN, FailingDisk, Writer, plain_run
+from tests.store.examples import RUN, FailingDisk, Writer, extend, plain_run
 from workbench.context.message import Message
 from workbench.store.faults import StoreError
 from workbench.store.index.health import examine, fix
@@ -121,12 +121,10 @@ def test_a_folder_that_cannot_be_made_is_tried_again_with_every_record(tmp_path:
     with pytest.raises(StoreError, match="cannot write to"):
         store.create(RUN)
     with store.create_anyway(RUN) as journal:
-        for event in plain_run()[:4]:
-            journal.append(event)
+        extend(journal, plain_run()[:4])
         assert (journal.unsaved, journal.fault) == (4, "Not a directory")
         (tmp_path / "store").unlink()
-        for event in plain_run()[4:]:
-            journal.append(event)
+        extend(journal, plain_run()[4:])
         assert (journal.unsaved, journal.fault) == (0, "")
         assert store.writer(RUN) is not None
     assert list(store.events(RUN)) == plain_run()
@@ -137,8 +135,7 @@ def test_a_whole_run_that_never_had_a_folder_is_put_into_its_store(tmp_path: Pat
     (tmp_path / "store").write_text("in the way")
     store, elsewhere = Store(tmp_path / "store"), tmp_path / "unsaved"
     with store.create_anyway(RUN) as journal:
-        for event in plain_run():
-            journal.append(event)
+        extend(journal, plain_run())
         journal.rescue(elsewhere)
     (tmp_path / "store").unlink()
     assert "put back" in fix(store, elsewhere)[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.examples import RUN, FailingDisk, Writer, flipped, plain_run
+from tests.store.examples import RUN, FailingDisk, Writer, extend, flipped, plain_run, save
 from workbench.engine.journal.event import Event
 from workbench.store.catalog import Catalog
 from workbench.store.faults import StoreBusy, StoreError, UnknownRun
@@ -21,24 +21,18 @@ from workbench.store.store import Store
 OTHER = "0190a000-0000-7000-8000-000000000002"
 
 
-def _saved(store: Store, events: list[Event]) -> None:
-    with store.create(events[0].run_id) as journal:
-        for event in events:
-            journal.append(event)
-
-
 def test_the_folder_is_made_with_the_first_run_and_is_private(tmp_path: Path) -> None:
     store = Store(tmp_path / ".workbench")
     assert store.runs() == []
     assert not store.root.exists()
-    _saved(store, plain_run())
+    save(store, plain_run())
     assert store.root.stat().st_mode & 0o777 == 0o700
     assert (store.root / ".gitignore").read_text() == "*\n"
 
 
 def test_a_stored_run_folds_to_its_state(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     state = store.state(RUN)
     assert (state.status, state.session_id, len(state.calls), state.own.cost) == ("success", "demo", 2, 0.5)
     assert state.calls[0].answer is not None
@@ -48,8 +42,7 @@ def test_a_stored_run_folds_to_its_state(tmp_path: Path) -> None:
 def test_a_run_without_an_end_is_running_while_its_writer_lives_and_interrupted_after(tmp_path: Path) -> None:
     store = Store(tmp_path)
     journal = store.create(RUN)
-    for event in plain_run(status=""):
-        journal.append(event)
+    extend(journal, plain_run(status=""))
     assert store.state(RUN).status == "running"
     assert [(run.status, run.pid) for run in store.runs()] == [("running", os.getpid())]
     journal.close()
@@ -59,7 +52,7 @@ def test_a_run_without_an_end_is_running_while_its_writer_lives_and_interrupted_
 
 def test_a_summary_says_what_the_fold_says(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run(turns=5))
+    save(store, plain_run(turns=5))
     state, run = store.state(RUN), store.summary(RUN)
     assert (run.status, run.session_id, run.cascade_id, run.started, run.finished, run.seq) == (
         state.status,
@@ -83,7 +76,7 @@ def test_a_summary_says_what_the_fold_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", ["missing", "stale", "damaged", "newer"])
 def test_a_summary_that_cannot_be_trusted_is_made_again(tmp_path: Path, kept: str) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     expected = store.summary(RUN)
     file = store.folder(RUN) / "summary.json"
     match kept:
@@ -104,7 +97,7 @@ def test_a_summary_that_cannot_be_trusted_is_made_again(tmp_path: Path, kept: st
 
 def test_a_kept_summary_is_not_trusted_over_a_journal_that_was_damaged_since(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     assert store.summary(RUN).fault == ""
     segment = store.folder(RUN) / "000001.jsonl"
     stat, data = segment.stat(), segment.read_bytes()
@@ -117,7 +110,7 @@ def test_a_kept_summary_is_not_trusted_over_a_journal_that_was_damaged_since(tmp
 
 def test_a_damaged_run_whose_journal_was_put_back_is_whole_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     folder = store.folder(RUN)
     segment, kept = folder / "000001.jsonl", folder / "summary.json"
     whole = segment.read_bytes()
@@ -132,7 +125,7 @@ def test_a_damaged_run_whose_journal_was_put_back_is_whole_again(tmp_path: Path)
 def test_a_resumed_run_goes_on_in_a_new_segment(tmp_path: Path) -> None:
     store = Store(tmp_path)
     events = plain_run()
-    _saved(store, events)
+    save(store, events)
     w = Writer(seq=len(events))
     later = [w.event("run_resumed"), w.event("run_finished", status="failed", reason="limit")]
     with store.append_to(RUN) as journal:
@@ -149,7 +142,7 @@ def test_a_resumed_run_goes_on_in_a_new_segment(tmp_path: Path) -> None:
 def test_a_torn_run_resumes_after_its_last_whole_record(tmp_path: Path) -> None:
     store = Store(tmp_path)
     events = plain_run()
-    _saved(store, events)
+    save(store, events)
     segment = store.folder(RUN) / "000001.jsonl"
     segment.write_bytes(segment.read_bytes()[:-5])
     torn = segment.read_bytes()
@@ -162,7 +155,7 @@ def test_a_torn_run_resumes_after_its_last_whole_record(tmp_path: Path) -> None:
 
 def test_a_damaged_run_can_be_read_but_not_continued(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     segment = store.folder(RUN) / "000001.jsonl"
     segment.write_bytes(flipped(segment.read_bytes(), 900))
     assert store.state(RUN).status == "success"
@@ -199,7 +192,7 @@ def test_names_that_are_no_ids_never_become_paths(tmp_path: Path, name: str) -> 
 
 def test_a_link_among_the_runs_is_not_followed(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    _saved(store, plain_run())
+    save(store, plain_run())
     (store.journals / "sly").symlink_to(tmp_path)
     assert store.run_ids() == [RUN]
     with pytest.raises(StoreError, match="link"):
@@ -208,7 +201,7 @@ def test_a_link_among_the_runs_is_not_followed(tmp_path: Path) -> None:
 
 def test_an_id_is_used_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     with pytest.raises(StoreError, match="exists already"):
         store.create(RUN)
 
@@ -221,8 +214,8 @@ def test_a_store_that_cannot_be_written_says_where(tmp_path: Path) -> None:
 
 def test_names_mean_the_newest_session_then_ids_then_beginnings(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run(RUN, session="demo_7"))
-    _saved(store, [*plain_run(OTHER, turns=3, session="demo_8")])
+    save(store, plain_run(RUN, session="demo_7"))
+    save(store, [*plain_run(OTHER, turns=3, session="demo_8")])
     assert store.find("demo_7") == RUN
     assert store.find(OTHER) == OTHER
     with pytest.raises(UnknownRun, match="several") as caught:
@@ -230,7 +223,7 @@ def test_names_mean_the_newest_session_then_ids_then_beginnings(tmp_path: Path) 
     assert set(caught.value.candidates) == {RUN, OTHER}
     assert str(caught.value).endswith("several runs: demo_8, demo_7")
     for number in range(9, 18):
-        _saved(store, plain_run(f"{RUN[:-2]}{number:02}", session=f"demo_{number}"))
+        save(store, plain_run(f"{RUN[:-2]}{number:02}", session=f"demo_{number}"))
     with pytest.raises(UnknownRun, match=r"several runs: (demo_\d+, ){7}demo_\d+ and 3 more$"):
         store.find("demo")
     with pytest.raises(UnknownRun, match="no run is named 'nope'"):
@@ -245,11 +238,11 @@ def test_names_mean_the_newest_session_then_ids_then_beginnings(tmp_path: Path) 
 
 def test_a_session_given_twice_means_its_newest_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run(RUN))
+    save(store, plain_run(RUN))
     later = Writer(OTHER)
     later.seq = 0
     event = later.event("run_started", session_id="demo")
-    _saved(store, [Event(1, "2027-01-01T00:00:00.000000Z", OTHER, "run_started", event.place, event.data)])
+    save(store, [Event(1, "2027-01-01T00:00:00.000000Z", OTHER, "run_started", event.place, event.data)])
     assert store.find("demo") == OTHER
     assert [run.run_id for run in store.matches("demo")] == [OTHER, RUN]
 
@@ -258,7 +251,7 @@ def test_a_run_is_found_by_the_end_of_its_session_as_the_header_shows_it(tmp_pat
     store = Store(tmp_path)
     for run_id, session in ((RUN, "log-triage-7f3a"), (OTHER, "router-91c0")):
         event = Writer(run_id).event("run_started", session_id=session)
-        _saved(store, [Event(1, "2027-01-01T00:00:00.000000Z", run_id, "run_started", event.place, event.data)])
+        save(store, [Event(1, "2027-01-01T00:00:00.000000Z", run_id, "run_started", event.place, event.data)])
     assert (store.find("7f3a"), store.find("triage-7f3a"), store.find("91c0")) == (RUN, RUN, OTHER)
     with pytest.raises(UnknownRun):
         store.find("f3a")
@@ -280,7 +273,7 @@ def test_images_are_kept_by_digest_and_checked(tmp_path: Path) -> None:
 
 def test_removing_a_run_leaves_a_note_for_the_database(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     store.remove(RUN)
     assert store.runs() == []
     assert [path.name for path in store.removed.iterdir()] == [RUN]
@@ -295,8 +288,7 @@ def test_a_run_that_could_not_be_saved_keeps_no_summary_of_what_is_not_there(tmp
     journal = store.create(RUN)
     journal.append(events[0])
     disk.always = "full"
-    for event in events[1:]:
-        journal.append(event)
+    extend(journal, events[1:])
     journal.close()
     assert journal.unsaved >= len(events) - 1
     assert Store(tmp_path).summary(RUN).status == "interrupted"
@@ -304,9 +296,9 @@ def test_a_run_that_could_not_be_saved_keeps_no_summary_of_what_is_not_there(tmp
 
 def test_a_run_of_nonsense_does_not_hide_the_others(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    _saved(store, plain_run())
+    save(store, plain_run())
     nonsense = [Event(1, "?", OTHER, "run_started", data={"session_id": 7, "parent": "x", "ports": []})]
-    _saved(store, [*nonsense, Event(2, "?", OTHER, "call_finished", data={"usage": "many"})])
+    save(store, [*nonsense, Event(2, "?", OTHER, "call_finished", data={"usage": "many"})])
     assert {run.run_id for run in store.runs()} == {RUN, OTHER}
     (store.folder(OTHER) / "summary.json").unlink()
     assert store.summary(OTHER).damaged
@@ -323,9 +315,9 @@ def test_importing_the_store_loads_neither_the_database_nor_the_screen() -> None
 
 
 def test_runs_of_a_store_that_cannot_be_written_are_read_beside_new_ones_and_stay_as_they_are(tmp_path: Path) -> None:
-    _saved(Store(tmp_path / "old"), plain_run())
+    save(Store(tmp_path / "old"), plain_run())
     store = Store(tmp_path / "new", fixed=tmp_path / "old")
-    _saved(store, plain_run(OTHER))
+    save(store, plain_run(OTHER))
     before = {path: path.read_bytes() for path in (tmp_path / "old").rglob("*") if path.is_file()}
     assert {run.run_id for run in store.runs()} == {RUN, OTHER}
     assert store.state(store.find(RUN)).status == "success"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from tests.store.examples import plain_run
+from tests.store.examples import plain_run, save
 from workbench.analysis.batch.matrix import CellResult, Plan, PlannedVariant
 from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import Score, Scorer
@@ -23,9 +23,7 @@ def stored_batch(folder: Path, texts: Sequence[str] = TEXTS) -> None:
     """A batch of six rows and two variants, of which one run failed, one is open and one is stored."""
     store = Store(folder / ".workbench")
     events = plain_run(RUN, session="reviews-1.r1.v1")
-    with store.create(RUN) as journal:
-        for event in events:
-            journal.append(event)
+    save(store, events)
     rows = tuple(
         Row(at, f"rows.jsonl:{at}", {"review": text}, {"review": text, "expected": "good"})
         for at, text in enumerate(texts, 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.store.examples import save
 from tests.ui.support import Story, triage_story
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -65,9 +66,7 @@ def _six_runs() -> TemporaryDirectory[str]:
         retold(whole, IMPORTED, 3, session_id="trace-88", cascade_file="", ports={"imported": "otel"}),
     ]
     for events in stories:
-        with store.create(events[0].run_id) as journal:
-            for event in events:
-                journal.append(event)
+        save(store, events)
     with store.create(BROKEN):
         pass
     (store.folder(BROKEN) / "000001.jsonl").write_bytes(b"\1\1 not a record\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.store.examples import save
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.stored import retold
 from tests.ui.test_bench import CASCADE, REPLIES, step
@@ -23,9 +24,7 @@ async def begun_by_a_provider(folder: Path) -> None:
         await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
         store = it.session.project.store
         events = retold(store.events(it.session.run_id), PROVIDED, 5, ports={"model": "openai/gpt-4.1-mini"})
-    with store.create(PROVIDED) as journal:
-        for event in events:
-            journal.append(event)
+    save(store, events)
 
 
 def without_a_provider(folder: Path) -> Session:

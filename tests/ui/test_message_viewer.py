@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 from PIL import Image as Pillow
 
+from tests.store.examples import extend
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.snapshot import check_sizes
 from tests.ui.support import LOG_TEXT, Story, entry, triage_story
@@ -207,8 +208,7 @@ def shown(folder: Path, size: tuple[int, int] = (120, 40)) -> AbstractAsyncConte
     with session.project.store.create(story.run_id) as journal:
         for data in (picture(), WHOLE.encode()):
             journal.blob(hashlib.sha256(data).hexdigest(), data)
-        for event in story.events:
-            journal.append(event)
+        extend(journal, story.events)
     named = session.project.store.root / "images" / "log_triage-7f3a" / "draw"
     named.mkdir(parents=True)
     (named / "image_0.png").write_bytes(picture())

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.test_compare import CASCADE
-from tests.store.examples import plain_run
+from tests.store.examples import extend, plain_run, save
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
 from tests.ui.stored import BROKEN, FAILED, FORK, IMPORTED, INNER, PARENT, retold, stored_runs
@@ -133,9 +133,7 @@ async def test_runs_of_other_processes_appear_and_the_cursor_stays_on_its_run(tm
         screen = await opened(it)
         await go_to(it, screen, FAILED)
         events = plain_run("0190c6f2-7f3a-7000-8000-00000000c001", session="elsewhere")
-        with Store(store.root).create(events[0].run_id) as journal:
-            for event in events:
-                journal.append(event)
+        save(Store(store.root), events)
         screen.poller.look()
         await it.until(lambda: len(screen.listing.members) == 6, "the new run did not appear")
         assert "elsewhere" in screen_text(it.app)
@@ -261,15 +259,13 @@ async def test_a_run_that_another_process_makes_is_followed_in_the_bench_and_lef
     events = retold(events, run_id, 6, session_id="log_triage-live")
     async with bench(tmp_path) as it:
         with Store(store.root).create(run_id) as journal:
-            for event in events[:20]:
-                journal.append(event)
+            extend(journal, events[:20])
             await opened(it, 6)
             await it.press("g", "enter")
             await it.until(lambda: it.screen.shows(run_id), "the run does not show")
             assert it.presenter.state.run.status == "running"
             await it.press("n")
             assert not it.session.running
-            for event in events[20:-1]:
-                journal.append(event)
+            extend(journal, events[20:-1])
             await it.until(lambda: it.presenter.state.run.seq == events[-2].seq, "what was added does not show")
         await it.until(lambda: it.presenter.state.run.status == "interrupted", "its end was not noticed")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.store.examples import plain_run
+from tests.store.examples import plain_run, save
 from workbench.engine.definition import DefinitionError
 from workbench.store.store import Store
 from workbench.workspace.comparing import ComparedRun, compare_sources, pricing_of
@@ -16,9 +16,7 @@ from workbench.workspace.project import Project
 
 def stored(folder: Path, run_id: str, session: str, text: str) -> None:
     first, *rest = plain_run(run_id, session=session)
-    with Store(folder / ".workbench").create(run_id) as journal:
-        for event in (replace(first, data={**first.data, "cascade_text": text}), *rest):
-            journal.append(event)
+    save(Store(folder / ".workbench"), (replace(first, data={**first.data, "cascade_text": text}), *rest))
 
 
 def test_a_run_whose_cascade_cannot_be_loaded_is_compared_as_stored_and_a_notice_says_why(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.store.examples import Writer, plain_run
+from tests.store.examples import Writer, plain_run, save
 from tests.support.waiting import until
 from tests.workspace.test_session import folder, make
 from workbench.engine.debugger.stepper import Mode
@@ -154,9 +154,7 @@ def test_a_run_is_deleted_with_those_inside_it_and_its_forks_stay(tmp_path: Path
     for run_id, parent in parents.items():
         said = None if parent is None else dict(zip(("run_id", "kind", "depth"), parent, strict=True))
         first = Writer(run_id).event("run_started", session_id=run_id, cascade_id="c", parent=said)
-        with store.create(run_id) as journal:
-            for event in (first, *plain_run(run_id)[1:]):
-                journal.append(event)
+        save(store, (first, *plain_run(run_id)[1:]))
     with store.append_to(GRANDCHILD), pytest.raises(StoreBusy):
         remove_run(store, PARENT)
     assert len(store.run_ids()) == 4

@@ -67,7 +67,9 @@ class OneByOne:
 
 
 class Counter(Protocol):
-    """Counts tokens as the provider of a model would. Caches by encoding and message."""
+    """Counts tokens as the provider of a model would. Caches by encoding and message.
+
+    A method with a body says what holds for a model of which no more is known."""
 
     def message(self, message: Message, model: str) -> tuple[int, Grade]:
         """Tokens of one message with its overhead (3 + role + content for OpenAI encodings)."""
@@ -75,7 +77,7 @@ class Counter(Protocol):
 
     def tally(self, model: str) -> Tally:
         """Counts many messages in fewer steps. Loads nothing before there is one to count."""
-        ...
+        return OneByOne(self, model)
 
     def tools(
         self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
@@ -99,16 +101,16 @@ class Counter(Protocol):
         """Returns how many tokens less and more than counted a first request may have, because of text that
         providers add and do not show. ``tools``: our count of the tools; ``beside``: of all beside the messages,
         these included."""
-        ...
+        return 0, 0
 
     def recounts(self, model: str) -> bool:
         """Returns whether the reasoning that goes back with an answer counts while its tools run, as far as the model
         tells."""
-        ...
+        return True
 
     def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
         """Returns what is known of an answer as part of later requests. ``forced``: it had to call a tool."""
-        ...
+        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         """Tokens of a bare text, for budgets."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from workbench.context.assembler import answer_schema, has_to_think
 from workbench.context.assembly import Entry, Grade
 from workbench.context.message import Message, canonical, sha256
-from workbench.context.tokens import Counter, OneByOne, SentBack, Tally
+from workbench.context.tokens import Counter
 from workbench.engine.contracts import Ports
 from workbench.engine.definition import Definition, Options, Parent
 from workbench.engine.journal.event import Event
@@ -37,8 +37,8 @@ CountKey = tuple[str, str]
 """A model and a hash."""
 
 
-class RecordedCounter:
-    """A ``Counter`` that knows what a run counted, by body hash; what it does not know goes to the real one."""
+class RecordedCounter(Counter):
+    """A counter that knows what a run counted, by body hash; what it does not know goes to the real one."""
 
     def __init__(
         self, recordings: Sequence[Recording], counts: Mapping[CountKey, tuple[int, Grade]], real: Counter
@@ -75,9 +75,6 @@ class RecordedCounter:
             known = self.anew[key] = self._real.message(message, model)
         return known
 
-    def tally(self, model: str) -> Tally:
-        return OneByOne(self, model)
-
     def tools(
         self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False, responses: bool = False
     ) -> tuple[int, Grade]:
@@ -92,15 +89,6 @@ class RecordedCounter:
 
     def range(self, model: str) -> tuple[float, float]:
         return 1.0, 1.0  # A replay pays nothing: its forecasts are not used.
-
-    def unseen(self, model: str, *, tools: int, beside: int) -> tuple[int, int]:
-        return 0, 0
-
-    def recounts(self, model: str) -> bool:
-        return True
-
-    def sent_back(self, answer: Message, model: str, *, forced: bool = False) -> SentBack:
-        return SentBack.usual(self.message(answer, model)[0])
 
     def text(self, text: str, model: str) -> int:
         return self._real.text(text, model)

@@ -178,7 +178,11 @@ def justify(left: Iterable[Span], right: Iterable[Span], width: int, fill: Span 
     return (*left, (fill[0] * gap, fill[1]), *right) if gap > 0 else (*left, *right)
 
 
-def joined(parts: Iterable[Iterable[Span]], gap: str = "   ") -> tuple[Span, ...]:
+GAP = "   "
+"""Between groups of spans on one line."""
+
+
+def joined(parts: Iterable[Iterable[Span]], gap: str = GAP) -> tuple[Span, ...]:
     """Groups of spans with a gap between those that are not empty."""
     result: list[Span] = []
     for part in parts:
@@ -189,7 +193,7 @@ def joined(parts: Iterable[Iterable[Span]], gap: str = "   ") -> tuple[Span, ...
     return tuple(result)
 
 
-def dropping(parts: Iterable[Iterable[Span]], width: int, gap: str = "   ") -> tuple[Span, ...]:
+def dropping(parts: Iterable[Iterable[Span]], width: int) -> tuple[Span, ...]:
     """As many leading groups as fit whole, at least one."""
     kept: list[tuple[Span, ...]] = []
     used = 0
@@ -197,9 +201,9 @@ def dropping(parts: Iterable[Iterable[Span]], width: int, gap: str = "   ") -> t
         group = tuple(part)
         if not group:
             continue
-        need = width_of(group) + (len(gap) if kept else 0)
+        need = width_of(group) + (len(GAP) if kept else 0)
         if kept and used + need > width:
             break
         kept.append(group)
         used += need
-    return crop(joined(kept, gap), width)
+    return crop(joined(kept), width)

@@ -11,12 +11,12 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
-from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat, width_of
+from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import clock
 from workbench.views.signs import sign
-from workbench.views.text import wrapped
+from workbench.views.text import hung
 from workbench.views.words import brief, words_of
 
 KEPT_LINES = 10_000
@@ -92,9 +92,7 @@ class LogRows(Rows):
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
         before, text = self._parts(self.lines[index], width)
-        indent = width_of(before)
-        first, *more = wrapped((text,), max(12, width - indent))
-        return (Row((*before, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
+        return hung(before, (text,), width)
 
     def _parts(self, line: LogLine, width: int) -> tuple[tuple[Span, ...], Span]:
         """Returns what stands before the text of a line, and the text."""

@@ -9,9 +9,9 @@ from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 from workbench.language.problem import Problem, Severity
 from workbench.language.problem import Span as Stretch
-from workbench.views.cells import Row, Span, crop, fit, flat, width_of
+from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
-from workbench.views.text import wrapped
+from workbench.views.text import hung
 
 
 def of_run(run: RunState) -> Iterator[Problem]:
@@ -63,10 +63,7 @@ class ProblemRows(Rows):
         return Row(crop((*self._where(index), *self._words(index)), width))
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        where = self._where(index)
-        indent = width_of(where)
-        first, *more = wrapped(self._words(index), max(12, width - indent))
-        return (Row((*where, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
+        return hung(self._where(index), self._words(index), width)
 
     def _where(self, index: int) -> tuple[Span, ...]:
         problem = self.problems[index]

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from workbench.language.clean import clean
-from workbench.views.cells import Row, Span, crop, fit
+from workbench.views.cells import Row, Span, crop, fit, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
 
@@ -227,6 +227,13 @@ class TextRows(Rows):
         if line.block is None:
             return [row] if wanted in line.text.casefold() else []
         return [row + part for part, text in enumerate(line.block.texts(self._room)) if wanted in text.casefold()]
+
+
+def hung(before: Sequence[Span], words: Sequence[Span], width: int) -> tuple[Row, ...]:
+    """A row whole: its words wrapped beside what stands before them, in 12 cells at least."""
+    indent = width_of(before)
+    first, *more = wrapped(words, max(12, width - indent))
+    return (Row((*before, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
 
 
 def wrapped(spans: Sequence[Span], room: int) -> tuple[tuple[Span, ...], ...]:

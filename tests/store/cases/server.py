@@ -139,9 +139,7 @@ def gone(store: Store, server: TeamServer, index: ServerIndex) -> dict[str, Any]
     store.remove(run_id)
     index.catch_up()
     left = [index.sql(counts.format(table)).one() for table in tables]
-    with store.create(run_id) as journal:
-        for event in events:
-            journal.append(event)
+    save(store, events)
     index.catch_up()
     return {"left": left, "anew": index.sql(counts.format("events")).one() == len(events)}
 

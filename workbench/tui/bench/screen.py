@@ -260,15 +260,6 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             self._controllers.running.follow()
             self._controllers.annotating.follow()
 
-    def in_background(self, work: Callable[[], None], group: str) -> None:
-        """Run work in a thread; other work of the group is given up."""
-        # Without a description Textual prints the work's arguments: a run of 5,000 turns, in more than a second.
-        self.run_worker(work, thread=True, group=group, description=group, exclusive=True, exit_on_error=False)
-
-    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Call something on the screen's side; may be called in any thread."""
-        self.app.call_later(callback, *arguments)
-
     def after_refresh(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call something when what changed is laid out and drawn."""
         self.call_after_refresh(callback, *arguments)

@@ -3,7 +3,7 @@ filter with the same keys in every list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -47,6 +47,15 @@ class WorkbenchScreen(Screen[ScreenResultType]):
             view.forget()
         for line in self.query(SpanLine):
             line.refresh()
+
+    def in_background(self, work: Callable[[], None], group: str) -> None:
+        """Run work in a thread; other work of the group is given up."""
+        # Without a description Textual prints the work's arguments: a run of 5,000 turns, in more than a second.
+        self.run_worker(work, thread=True, group=group, description=group, exclusive=True, exit_on_error=False)
+
+    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something on the screen's side; may be called in any thread."""
+        self.app.call_later(callback, *arguments)
 
     def offer(self, commands: Iterable[str], fixed: Iterable[str] = ()) -> None:
         """Show commands in the footer, and fixed ones at its right end."""

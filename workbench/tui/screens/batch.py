@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -22,8 +22,6 @@ from workbench.views.text import TextRows
 from workbench.workspace.batch.results import StoredBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from workbench.analysis.batch.matrix import CellResult, Matrix
     from workbench.tui.screens.annotator import What
     from workbench.views.batch import BatchPosition
@@ -298,11 +296,3 @@ class BatchScreen(WorkbenchScreen[None]):
         else:
             name = found.session or found.run
             self._annotator.link(self._workspace.project, found.run, found.session, name)
-
-    def in_background(self, work: Callable[[], None], group: str) -> None:
-        """Run work in a thread; other work of the group is given up."""
-        self.run_worker(work, thread=True, group=group, description=group, exclusive=True, exit_on_error=False)
-
-    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Call something on the screen's side; may be called in any thread."""
-        self.app.call_later(callback, *arguments)

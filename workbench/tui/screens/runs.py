@@ -35,8 +35,6 @@ from workbench.workspace.recorded_runs import remove_run
 from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from workbench.store.summary import RunSummary
     from workbench.tui.screens.annotator import What
     from workbench.workspace.session import Workspace
@@ -368,14 +366,6 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     def action_link(self) -> None:
         if (run := self.run()) is not None:
             self._annotator.link(self._workspace.project, run.run_id, run.session_id, run.name)
-
-    def in_background(self, work: Callable[[], None], group: str) -> None:
-        """Run work in a thread; other work of the group is given up."""
-        self.run_worker(work, thread=True, group=group, description=group, exclusive=True, exit_on_error=False)
-
-    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Call something on the screen's side; may be called in any thread."""
-        self.app.call_later(callback, *arguments)
 
     # -- comparing ---------------------------------------------------------------------------------------------------
 
