@@ -97,8 +97,6 @@ class ModelFault(Exception):
         wire: Mapping[str, Any] | None = None,
         wire_style: str = "",
         partial: str = "",
-        usage: Usage | None = None,
-        cost: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -113,9 +111,9 @@ class ModelFault(Exception):
         """As in ``Answer``."""
         self.partial = partial
         """Text that had arrived before a stream broke."""
-        self.usage = usage
+        self.usage: Usage | None = None
         """The usage that the provider had reported by then."""
-        self.cost = cost
+        self.cost: float | None = None
         """US dollars of these tokens; None if unknown."""
 
     @property

@@ -43,10 +43,10 @@ def live_spans(
     return take
 
 
-def finish_spans(seconds: float = FLUSH_SECONDS) -> None:
-    """Wait until all spans are sent, at most this many seconds, and send no more; returns at once if none are sent."""
+def finish_spans() -> None:
+    """Wait until all spans are sent, at most ``FLUSH_SECONDS``, and send no more; returns at once if none are sent."""
     while _senders:
-        _senders.popitem()[1].close(seconds)
+        _senders.popitem()[1].close(FLUSH_SECONDS)
 
 
 atexit.register(finish_spans)

@@ -39,11 +39,10 @@ START_AFTER = 6.0
 class Indexing:
     """Owns the index unless another process does. A context manager; ``notice`` says why it cannot."""
 
-    def __init__(self, store: Callable[[], Store], delay: float = START_AFTER) -> None:
+    def __init__(self, store: Callable[[], Store]) -> None:
         """``store`` is called in the thread: neither it nor what it imports delays the first frame."""
         self.notice = ""
         self._store = store
-        self._delay = delay
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
@@ -56,7 +55,7 @@ class Indexing:
         self._thread.join(10.0)
 
     def _run(self) -> None:
-        if self._stop.wait(self._delay):
+        if self._stop.wait(START_AFTER):
             return
 
         shared = ExitStack()

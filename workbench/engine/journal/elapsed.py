@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from workbench.engine.journal.event import Event
@@ -12,10 +11,8 @@ from workbench.engine.journal.event import Event
 class Stretches:
     """Stretches of time as seconds since 1970, merged where they meet."""
 
-    def __init__(self, stretches: Iterable[tuple[float, float]] = ()) -> None:
+    def __init__(self) -> None:
         self._all: list[tuple[float, float]] = []
-        for start, end in stretches:
-            self.add(start, end)
 
     def add(self, start: float, end: float) -> None:
         """Add a stretch; it may overlap others. One without length adds nothing."""

@@ -119,8 +119,8 @@ class Sandbox:
     """Runs commands over one workspace.
 
     ``level`` is ``auto`` or the level that the user insists on; ``none`` runs without walls (limits still hold) and
-    must come from a flag of the user. ``also_hidden`` are paths below the workspace that commands never see,
-    ``readable`` paths outside it that they may read. Raises ValueError when level or workspace cannot be one.
+    must come from a flag of the user. ``also_hidden`` are paths below the workspace that commands never see. Raises
+    ValueError when level or workspace cannot be one.
     """
 
     def __init__(
@@ -128,10 +128,8 @@ class Sandbox:
         workspace: Path,
         *,
         level: Level | Literal["auto"] = "auto",
-        limits: Limits = Limits(),
         image: str = DEFAULT_IMAGE,
         also_hidden: Sequence[Path] = (),
-        readable: Sequence[Path] = (),
     ) -> None:
         if level not in SETTINGS:
             raise ValueError(f"'{level}' is not a sandbox level; they are {', '.join(SETTINGS)}")
@@ -139,10 +137,8 @@ class Sandbox:
         if self.workspace == Path("/"):
             raise ValueError("the root of the file system cannot be the workspace of tools")
         self.ladder: tuple[Level, ...] = LADDER if level == "auto" else (level,)
-        self.limits = limits
         self.image = image
         self.also_hidden = tuple(also_hidden)
-        self.readable = tuple(readable)
 
     async def probe(self, ladder: Sequence[Level] | None = None) -> Probe:
         """Returns which level is to be had, by trying once per process. ``ladder`` replaces the sandbox's own."""
@@ -191,10 +187,10 @@ class Sandbox:
             workspace=self.workspace,
             cwd=folder,
             env=dict(env or {}),
-            limits=limits or self.limits,
+            limits=limits or Limits(),
             hidden=hidden,
             writable=writable,
-            readable=(*self.readable, *readable),
+            readable=tuple(readable),
             folders=below,
             outbox=outbox is not None,
         )

@@ -54,11 +54,10 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs"), *bindings("annotate"), *bindings("borders")]
     PALETTE = ("runs", "annotate", "borders", "tree", "list")
 
-    def __init__(self, workspace: Workspace, text: str = "") -> None:
-        """``text`` is a filter to begin with."""
+    def __init__(self, workspace: Workspace) -> None:
         super().__init__()
         self._workspace = workspace
-        self._wanted = RunsRequest(text)
+        self._wanted = RunsRequest()
         self.listing = Listing(self._wanted, searching="reading …")
         self.list_pane = TreePane(RunRows(self.listing), id="runs")
         self.card_pane = RowView(TextRows([], (("Run", "title"),)), id="card", selecting=False)
@@ -68,7 +67,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         """Run id under the cursor: the cursor stays on it while others come and go."""
         self._sought = ""
         """Run id that the cursor goes to once it is listed: the open run."""
-        self._before = text
+        self._before = ""
         """The filter before the prompt was opened."""
         self.poller = RunsPoller(workspace.project.store, self._published, self._wanted)
 

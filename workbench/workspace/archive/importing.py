@@ -411,15 +411,13 @@ def _texts(files: Mapping[str, bytes]) -> Iterator[str]:
     return (body.decode("utf-8", "replace") for body in files.values())
 
 
-def is_large(
-    files: Sequence[Path], wanted: str = "", most_files: int = MOST_SHARE, most_bytes: int = 32 * _BLOCK
-) -> bool:
+def is_large(files: Sequence[Path], wanted: str = "") -> bool:
     """Returns whether there is so much to read that it is worth several processes, and that the same command continues
     after a kill: many files, many bytes, or a file of several pieces. ``wanted``: the name of the format."""
-    if len(files) > most_files:
+    if len(files) > MOST_SHARE:
         return True
     sizes = {file: file.stat().st_size for file in files if file.is_file()}
-    return sum(sizes.values()) > most_bytes or any(
+    return sum(sizes.values()) > 32 * _BLOCK or any(
         size > _PIECES * SLICE and _is_by_line(file, wanted) for file, size in sizes.items()
     )
 
