@@ -41,8 +41,7 @@ def learn(calibration: Calibration, assembly: Assembly, usage: Usage) -> None:
     calibration.learn(
         assembly.entries,
         "same",
-        assembly.tools_tokens,
-        assembly.overhead_tokens,
+        assembly.tools_tokens + assembly.overhead_tokens,
         usage,
         exact=assembly.grade is Grade.EXACT,
     )

@@ -22,6 +22,9 @@ class SentBack(NamedTuple):
     """The most, without reasoning that goes back."""
     keeps: bool = False
     """Whether its reasoning goes back and is counted also where it calls no tools."""
+    shown: int | None = None
+    """Tokens of the part of it that is no reasoning, where we count them better than its provider tells reasoning from
+    the rest; else None."""
 
     @classmethod
     def usual(cls, own: int) -> SentBack:

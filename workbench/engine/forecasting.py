@@ -125,8 +125,8 @@ class Forecaster:
     def answered(self, assembly: Assembly, usage: Usage, answer: Message) -> None:
         """The provider answered, and counted."""
         calibration, seed = self._calibration, assembly.prefix_digests[0]
-        exact, tools, overhead = assembly.grade is Grade.EXACT, assembly.tools_tokens, assembly.overhead_tokens
-        calibration.learn(assembly.entries, seed, tools, overhead, usage, exact=exact)
+        beside = assembly.tools_tokens + assembly.overhead_tokens
+        calibration.learn(assembly.entries, seed, beside, usage, exact=assembly.grade is Grade.EXACT)
         forced = is_forced(assembly.request.parameters.get("tool_choice"))
         # What a model adds to an answer is measured against its provider's count, not against our own.
         back = self._counter.sent_back(answer, self._model, forced=forced) if usage.input else None
@@ -175,13 +175,20 @@ def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, in
 def thinks(answer: Message, *, always: bool = False) -> bool:
     """Returns whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic and
     OpenAI, until the tools that it called have answered and it has said what came of it; at Google, by the signature
-    of a call. ``always``: the model keeps that of each answer."""
+    of a call, or of a text. ``always``: the model keeps that of each answer."""
     if not answer.tool_calls and not always:
         return False
+    if always and (answer.extra.get("thought_signature") or _signatures(answer.extra.get("provider_specific_fields"))):
+        return True
     blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
     kinds = [str(block.get("type", "")) for block in blocks if isinstance(block, Mapping)]
     kept = any("thinking" in kind or kind == "reasoning" for kind in kinds)
     return kept or any("thought_signature" in call.extra for call in answer.tool_calls)
+
+
+def _signatures(fields: object) -> object:
+    """Google's marks of texts, as litellm has them."""
+    return fields.get("thought_signatures") if isinstance(fields, Mapping) else None
 
 
 def predicted(
@@ -234,7 +241,7 @@ class PastCalls:
                 forecast = call.forecast if call.usage.input is None else None
                 told = call.tokens_in, call.grade, forecast
                 self._anchors[call.place] = self._of(call.model).anchor(
-                    tuple(call.entries), call.overhead_tokens, *told
+                    tuple(call.entries), call.tools_tokens + call.overhead_tokens, *told
                 )
 
     def _of(self, model: str) -> Calibration:
@@ -245,7 +252,7 @@ class PastCalls:
         calibration = self._of(model)
         exact = all(entry.grade is Grade.EXACT for entry in call.entries) and not call.tools_tokens
         seed = f"{call.place.branch} {call.tools_hash}"
-        calibration.learn(tuple(call.entries), seed, call.tools_tokens, call.overhead_tokens, usage, exact=exact)
+        calibration.learn(tuple(call.entries), seed, call.tools_tokens + call.overhead_tokens, usage, exact=exact)
         if call.answer is not None:
             calibration.said(call.answer, usage)
         self._largest[model] = max(self._largest.get(model, 0), usage.input or 0)
@@ -329,8 +336,9 @@ class Anchor(NamedTuple):
     stated: int
     """Its input tokens: as the provider stated them, else as they were forecast."""
     sums: TokenSums
-    overhead: int
-    """Our count of the request beside messages and tools."""
+    beside: int
+    """Our count of the request beside its messages. A tool that has to be called may have a longer prompt than one that
+    can be."""
     exact: bool
     """Whether our count was the provider's."""
     grade: Grade = Grade.CALIBRATED
@@ -368,8 +376,8 @@ class Calibration:
         it, and what is known of it as part of a request."""
         self._doubtful: dict[str, int] = {}
         """Stated tokens of reasoning that goes back with an answer, by ``body_hash``."""
-        self._signed: dict[str, None] = {}
-        """Answers whose reasoning counts until a person writes again: Google's."""
+        self._passing: dict[str, None] = {}
+        """Answers whose reasoning counts until a person writes again: Google's and OpenAI's."""
         self._recounts = recounts
         """Whether the server counts reasoning that goes back. Not every server of a model does."""
         self._uncounted: dict[str, int] = {}
@@ -385,27 +393,27 @@ class Calibration:
     # -- what was counted ----------------------------------------------------------------------------------------------
 
     def learn(
-        self, entries: tuple[Entry, ...], seed: str, tools: int, overhead: int, usage: Usage, *, exact: bool = False
+        self, entries: tuple[Entry, ...], seed: str, beside: int, usage: Usage, *, exact: bool = False
     ) -> None:
-        """Learn from a counted request. ``entries``: its context. ``seed``: identifies its model and tools. ``tools``,
-        ``overhead``: our tokens beside the messages. ``exact``: no part is an estimate.
+        """Learn from a counted request. ``entries``: its context. ``seed``: identifies its model and tools. ``beside``:
+        our tokens beside the messages. ``exact``: no part is an estimate.
         """
         if not usage.input:
             return
         sums = self._of(entries)
         before = self._nearest(seed, entries)
         if before is None:
-            own = tools + overhead + sums.known + sums.guessed
+            own = beside + sums.known + sums.guessed
             if exact and abs(own - usage.input) > _SLACK + 0.02 * usage.input:
                 self._trusts = False
                 self._forget(0)
                 sums = self._of(entries)
         else:
-            self._learn_growth(before, entries, usage.input - before.stated - (overhead - before.overhead))
+            self._learn_growth(before, entries, usage.input - before.stated - (beside - before.beside))
             sums = self._of(entries)
         kept = self._anchors.get(seed) or deque[Anchor](maxlen=_REMEMBERED)
         remember(self._anchors, seed, kept, _MOST_SEEDS)
-        kept.append(Anchor(entries, usage.input, sums, overhead, exact and self._trusts))
+        kept.append(Anchor(entries, usage.input, sums, beside, exact and self._trusts))
 
     def said(self, answer: Message, usage: Usage, back: SentBack | None = None) -> None:
         """Learn from an answer. An answer is skipped if its reasoning is not sent back and the provider (Anthropic)
@@ -415,10 +423,14 @@ class Calibration:
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
             reasoning, digest = usage.reasoning or 0, answer.body_hash
+            stepped = back is not None and back.shown is not None
+            if back is not None and back.shown is not None and usage.output - reasoning > back.shown + _SLACK:
+                reasoning = usage.output - back.shown
             if thinking and reasoning:
                 remember(self._doubtful, digest, reasoning, _MOST_MESSAGES)
-                if any("thought_signature" in call.extra for call in answer.tool_calls):
-                    remember(self._signed, digest, None, _MOST_MESSAGES)
+                signed = any("thought_signature" in call.extra for call in answer.tool_calls)
+                if stepped or (signed and not (back is not None and back.keeps)):
+                    remember(self._passing, digest, None, _MOST_MESSAGES)
             elif reasoning and any(answer.extra.get(name) for name in _REASONING):
                 remember(self._uncounted, digest, reasoning, _MOST_MESSAGES)
             remember(self._said, digest, (max(usage.output - reasoning, 0), thinking, back), _MOST_MESSAGES)
@@ -470,13 +482,13 @@ class Calibration:
             self._forget(0)
 
     def anchor(
-        self, entries: tuple[Entry, ...], overhead: int, tokens: int, grade: Grade, forecast: Forecast | None
+        self, entries: tuple[Entry, ...], beside: int, tokens: int, grade: Grade, forecast: Forecast | None
     ) -> Anchor:
         """A call that is over, as a request is counted from it, by all that has been learned by now. It keeps no
         context: those of a long run are large. ``forecast``: which ``tokens``, of this grade, are from; None if the
         provider stated them.
         """
-        counted = Anchor((), tokens, self._of(entries), overhead, False)
+        counted = Anchor((), tokens, self._of(entries), beside, False)
         if forecast is None:
             return counted
         if grade is Grade.EXACT and not self._trusts:
@@ -534,14 +546,14 @@ class Calibration:
     def _dropped(self, before: Anchor, entries: tuple[Entry, ...]) -> int:
         """Tokens of reasoning that were counted until now, and no more, because a person writes again."""
         start = _shared(before.entries, entries)
-        if not (self._signed and self._recounts) or all(one.item.message.role != "user" for one in entries[start:]):
+        if not (self._passing and self._recounts) or all(one.item.message.role != "user" for one in entries[start:]):
             return 0
         dropped = 0
         for entry in reversed(before.entries[:start]):
             if entry.sent is not None:
                 if entry.sent.role == "user":
                     break
-                dropped += self._doubtful.get(entry.sent.body_hash, 0) if entry.sent.body_hash in self._signed else 0
+                dropped += self._doubtful.get(entry.sent.body_hash, 0) if entry.sent.body_hash in self._passing else 0
         return dropped
 
     def leaning(
@@ -658,7 +670,7 @@ class Calibration:
         made._outside, made._returned = list(self._outside), list(self._returned)
         made._weights, made._said = dict(self._weights), dict(self._said)
         made._doubtful, made._uncounted = dict(self._doubtful), dict(self._uncounted)
-        made._signed = dict(self._signed)
+        made._passing = dict(self._passing)
         made._anchors = {seed: deque(kept, _REMEMBERED) for seed, kept in self._anchors.items()}
         return made
 
@@ -735,8 +747,8 @@ def _returned(message: Message) -> int:
 
 def _total(before: Anchor, sums: TokenSums, assembly: Assembly, slope: float) -> float:
     """Stated tokens of one request, plus the further tokens of another."""
-    hidden = before.stated - before.overhead - before.sums.known - slope * before.sums.guessed
-    return hidden + assembly.overhead_tokens + sums.known + slope * sums.guessed
+    hidden = before.stated - before.beside - before.sums.known - slope * before.sums.guessed
+    return hidden + assembly.tools_tokens + assembly.overhead_tokens + sums.known + slope * sums.guessed
 
 
 def _shared(before: tuple[Entry, ...], now: tuple[Entry, ...]) -> int:

@@ -16,6 +16,7 @@ from workbench.importers.conversation import ImportedMessage, Picture, Remarks, 
 from workbench.importers.parts import (
     CALL_EXTRA,
     REASONING,
+    SIGNATURE,
     file_of,
     is_call,
     is_mark,
@@ -119,6 +120,8 @@ class _Pieces(Struct):
     reasoning: list[Any] = field(default_factory=list)
     mark: str = ""
     """Of the last part that is marked for the cache."""
+    signature: str = ""
+    """Of the last text that has one."""
 
 
 def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> list[ImportedMessage]:
@@ -181,6 +184,8 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
         extra["reasoning"] = reasoning
     if text := string(body.get("reasoning_content")) or string(body.get("reasoning")):
         extra["reasoning_content"] = text
+    if pieces.signature:
+        extra[SIGNATURE] = pieces.signature
     said = list(pieces.results)
     if len(said) == 1 and not said[0].call_id:
         said = [replace(said[0], call_id=_call_id(body), name=said[0].name or string(body.get("name")))]
@@ -447,6 +452,7 @@ def _read_part(part: Mapping[str, Any], pieces: _Pieces, remarks: Remarks) -> No
         pieces.parts.append(file)
     elif kind in _TEXTS and (text := _text_of(part)) is not None:
         pieces.parts += [text] if text else []
+        pieces.signature = string(part.get(SIGNATURE)) or pieces.signature
         _tell_references(text, remarks)
     elif part and not all(value is None for key, value in part.items() if key != "type"):
         remarks.add(f"a message part of type {_kind(part)[:40]!r} is kept as JSON text")

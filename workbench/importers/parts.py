@@ -17,7 +17,9 @@ from workbench.importers.values import array, as_text, mapping, string
 REASONING = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text")
 """Types of parts that hold what a model thought; they go back to it verbatim, or not at all."""
 
-CALL_EXTRA = ("thought_signature", "provider_specific_fields", "extra_content")
+SIGNATURE = "thought_signature"
+"""The key of Google's mark that reasoning goes back with a call or a text."""
+CALL_EXTRA = (SIGNATURE, "provider_specific_fields", "extra_content")
 """The key of the values that a provider wants back with a call, as it gave them."""
 
 _NAMES = {
@@ -265,9 +267,12 @@ def _data_url(text: str) -> Picture | None:
     return _decoded(found[2], found[1]) if found else None
 
 
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
 def _decoded(data: str, media_type: str) -> Picture | None:
     try:
-        raw = base64.b64decode(data, validate=True)
+        raw = base64.b64decode(data.translate(_URL_SAFE), validate=True)  # Google's clients write it so.
     except (binascii.Error, ValueError):
         return None
     known = next((kind for magic, kind in _MEDIA.items() if raw.startswith(magic)), "")

@@ -38,6 +38,8 @@ LIST_ITEM = "[]"
 """Stands in a path of keys for an item of a list."""
 LATER_LIST = "cells"
 """The key that tells a file of a later edition of the language."""
+REPAIR = "auto_fix"
+"""What later editions write under ``on_error`` where a model shall rewrite the code of a tool that failed."""
 LATER_NAMES: Mapping[str, Mapping[str, str]] = {
     "Cascade": {LATER_LIST: "phases", "takes": "soundings", "candidates": "soundings"},
     "Phase": {"hitl": "htmx", "skills": "tackle", "traits": "tackle", "takes": "soundings", "candidates": "soundings"},

@@ -20,7 +20,6 @@ from workbench.models.toolspace import (
     definition_tokens,
     json_tokens,
     notation_tokens,
-    signature_tokens,
     word_tokens,
 )
 
@@ -173,11 +172,14 @@ class Again(Struct, frozen=True):
     """Whether reasoning goes back with calls that a record may not show."""
     keeps: bool = False
     """Whether reasoning goes back, and is counted, also without calls."""
+    rounds: bool = False
+    """Whether the provider states reasoning in steps: OpenAI in those of 64 tokens, so that what is left of the output
+    may be reasoning, too. Our own count of the answer is nearer then."""
 
 
 _O200K = Again(4, 2, (4.0, 1.0), names=True, share=(0.85, 1.15), apart=5)
 """Measured on 250 turns of gpt-4o and gpt-4.1."""
-_GPT_5 = Again(4, 5, (4.0, 1.0), names=True)
+_GPT_5 = Again(4, 5, (4.0, 1.0), names=True, rounds=True)
 """Measured on 17 turns of gpt-5-mini to gpt-5.6."""
 _CLAUDE_3 = Again(0, -8, (8.0, 10.5), forced=14, share=(0.6, 1.35))
 _CLAUDE = Again(0, -4, (12.0, 10.5), forced=14, hides=True)
@@ -308,20 +310,24 @@ def _completion(prefix: str) -> Family:
     return Family(prefix, "cl100k_base", True, message=0, request=0, system=0, unseen=(0, 0))
 
 
-_SIGNATURES = ("gemini-1", "gemini-2.0")
-"""Models of Google that count only names and descriptions of tools."""
+_WORDS = ("gemini-1", "gemini-2.0")
+"""Models of Google that count the words of tools, of calls and of results, and no signs of JSON, at Google itself too."""
 
 
 def _gemini(prefix: str, image: Formula) -> Family:
     """A model of Google, whose tokenizer is not at hand. Measured on recordings: about as many tokens as o200k has, and
-    one for each message, as its roles are no tokens of the prompt; a schema of the answer is not counted. Reasoning
-    that goes back is counted from Gemini 3 on."""
-    shown = signature_tokens if prefix in _SIGNATURES else declaration_tokens
-    counts: dict[str, Any] = {"system": 1, "schema": None, "shown": shown, "unseen": (8, 24)}
+    one for each message from Gemini 2.5 on, as its roles are no tokens of the prompt; a schema of the answer is not
+    counted. Reasoning that goes back is counted from Gemini 3 on, from 3.5 on also that of a text, for good."""
+    shown = word_tokens if prefix in _WORDS else declaration_tokens
+    counts: dict[str, Any] = {"schema": None, "shown": shown, "unseen": (8, 24)}
     counts["recounts"] = prefix == "gemini-3"
-    counts["bare"] = prefix in _SIGNATURES
-    counts["again"] = Again(0, 0) if prefix in _SIGNATURES else _GEMINI
-    return Family(prefix, "o200k_base", False, image, 1.0, (0.85, 1.2), 1, 0, 5, **counts)
+    counts["bare"] = prefix in _WORDS
+    counts["again"] = Again(0, 0) if prefix in _WORDS else _GEMINI
+    if prefix == "gemini-3.5":
+        counts |= {"recounts": True, "again": replace(_GEMINI, keeps=True)}
+    roles = 0 if prefix in _WORDS else 1
+    counts["system"] = roles
+    return Family(prefix, "o200k_base", False, image, 1.0, (0.85, 1.2), roles, 0, 5, **counts)
 
 
 def _open_model(prefix: str, encoding: Encoding, prompt: int | None = None, **numbers: Any) -> Family:
@@ -342,14 +348,21 @@ cookbook, "OpenAI harmony response format")."""
 GROK_4 = Family("grok-4", "o200k_base", request=158, notation=Notation(160, 160), unseen=(80, 350))
 """xAI's models from Grok 4 on: measured on recordings, xAI adds a prompt of some 155 tokens, and with tools as many
 again."""
-COMMAND = Family("command", "o200k_base", message=0, request=0, system=0)
-"""Cohere's models: it bills the texts alone, not what it puts around them ("How does Cohere pricing work?")."""
+COMMAND = Family("command", "o200k_base", message=0, request=0, system=0, again=Again(0, -23, (-4.0, -32.0)))
+"""Cohere's models: it bills the texts alone, not what it puts around them ("How does Cohere pricing work?"). An answer
+with calls had some 23 tokens less as part of the next request (measured on 9 turns)."""
+PALMYRA = Family("palmyra-x4", "o200k_base", request=28, notation=Notation(116, 116))
+"""Writer's model: measured on recordings, it has a prompt of some 25 tokens, and with tools 110 more."""
+TITAN = Family("titan-text", "cl100k_base", message=0, request=0, system=0)
+"""Amazon's older model, which continues a prompt: only its text is counted."""
 
 FAMILIES: tuple[Family, ...] = (
     GPT_OSS,
     GROK_4,
     GROK_CODE,
     COMMAND,
+    PALMYRA,
+    TITAN,
     _openai("gpt-4o-mini", Tiles(2833, 5667)),
     _openai("gpt-4o", Tiles(85, 170)),
     _openai("chatgpt-4o", Tiles(85, 170)),
@@ -393,11 +406,16 @@ FAMILIES: tuple[Family, ...] = (
     _claude("claude-haiku-4", ANTHROPIC_4),
     _claude("claude-2", ANTHROPIC_4),
     _claude("claude", ToolPrompt(354, 474), 1.35),
+    _gemini("gemini-3.5", gemini_budget),
     _gemini("gemini-3", gemini_budget),
-    *(_gemini(prefix, gemini_tiles) for prefix in _SIGNATURES),
+    *(_gemini(prefix, gemini_tiles) for prefix in _WORDS),
     _gemini("gemini", gemini_tiles),
     _open_model("gemma", "o200k_base", image=gemini_tiles, message=5, request=4, system=1),
-    *(_open_model(f"{maker}llama{dash}4", "cl100k_base") for maker in ("", "meta-") for dash in ("-", "")),
+    *(
+        _open_model(f"{maker}llama{dash}4", "cl100k_base", 620, message=5, request=5, system=5)
+        for maker in ("", "meta-")
+        for dash in ("-", "")
+    ),
     *(
         _open_model(f"{maker}llama{dash}3{dot}", "cl100k_base", 83, message=5, request=30, system=0)
         for maker in ("", "meta-")
@@ -449,7 +467,7 @@ _SELLER = re.compile(
 def bare_name(model: str) -> str:
     """The name of a model as its maker writes it: without prefixes, variant, suffix and escapes."""
     name = unescaped(split_effort(model)[0]).rpartition("/")[2].lower().removeprefix("ft:").partition(":")[0]
-    name = _SELLER.sub("", name)
+    name = _SELLER.sub("", name).removeprefix("databricks-")
     return name.replace(".", "-") if name.startswith("claude") else name
 
 
@@ -465,4 +483,6 @@ def _at_vertex(kind: Family) -> Family:
     """A model of Google as Vertex AI counts it: no roles, no signs of JSON, no reasoning that goes back. Measured on
     recordings."""
     prefix = f"vertex_ai/{kind.prefix}"
-    return replace(kind, prefix=prefix, message=0, system=0, shown=word_tokens, recounts=False)
+    again = replace(kind.again, call=kind.again.call - 16) if kind.prefix.startswith("gemini-3") else kind.again
+    shown = declaration_tokens if kind.again.keeps else word_tokens
+    return replace(kind, prefix=prefix, message=0, system=0, shown=shown, recounts=kind.again.keeps, again=again)

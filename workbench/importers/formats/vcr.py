@@ -1,5 +1,6 @@
-"""Recorded HTTP traffic: cassettes of VCR (YAML or JSON), nock's, and HAR files. Requests are exact, byte
-for byte what went out; bodies may be packed, in base64, or a stream of events."""
+"""Recorded HTTP traffic: cassettes of VCR (YAML or JSON), nock's, HAR files, and files of one request with its response
+(as dd-trace's and ReqLLM's). Requests are exact, byte for byte what went out; bodies may be packed, in base64, or a
+stream of events."""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ class PackedBodies:
         if outer:
             raw = outer.get("string", outer.get("text", outer.get("data")))
             raw = raw if isinstance(raw, str | bytes) else None
-            packed = outer.get("base64_string") or (raw if outer.get("encoding") == "base64" else None)
+            packed = outer.get("base64_string", outer.get("b64")) or (raw if outer.get("encoding") == "base64" else None)
             if packed is not None:
                 raw = self._from_base64(packed)
             elif raw is None:
@@ -130,6 +131,8 @@ class PackedBodies:
         return whole_list(found) or found if isinstance(found, list) else found
 
     def _from_base64(self, value: object) -> bytes:
+        if isinstance(value, list):
+            return b"".join(map(self._from_base64, value))
         try:
             return base64.b64decode(value if isinstance(value, bytes) else as_text(value))
         except (binascii.Error, ValueError):
@@ -208,7 +211,7 @@ class _Recorded(Struct, frozen=True):
 
 
 def is_vcr(body: Any) -> bool:
-    """A list of interactions, or a HAR file's entries."""
+    """A list of interactions, a HAR file's entries, or one interaction."""
     found = _entries(body)
     return bool(found) and all("request" in mapping(one) for one in found)
 
@@ -221,7 +224,16 @@ def _entries(body: Any) -> list[Mapping[str, Any]]:
     for found in (outer.get("interactions"), outer.get("http_interactions"), mapping(outer.get("log")).get("entries")):
         if isinstance(found, list):
             return [of_grpc(mapping(one)) for one in found]
+    asked = mapping(outer.get("request"))
+    if "method" in asked and ("url" in asked or "uri" in asked) and "status" in mapping(outer.get("response")):
+        return [_alone(outer)]
     return []
+
+
+def _alone(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An interaction that is a file of its own; the pieces of a stream may stand beside its response."""
+    pieces = [mapping(piece).get("b64") for piece in array(one.get("chunks"))]
+    return {**one, "response": {**mapping(one.get("response")), "body": {"b64": pieces}}} if pieces else one
 
 
 def _of_nock(one: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -315,7 +327,7 @@ def _recorded(one: Mapping[str, Any], bodies: PackedBodies) -> _Recorded:
         bodies.read(request),
         bodies.read(response),
         code if isinstance(code, int) else 200,
-        moment(one.get("startedDateTime") or one.get("recorded_at")) or _http_date(headers.get("date", "")),
+        moment(one.get("startedDateTime") or one.get("recorded_at") or one.get("captured_at")) or _http_date(headers.get("date", "")),
         took / 1000 if took is not None else None,
     )
 

@@ -14,6 +14,7 @@ from workbench.language.model.base import Inputs, Scalars
 from workbench.language.model.candidates import Ward
 from workbench.language.model.cascade import Cascade, ContextRules, Model, Phase, Soundings
 from workbench.language.problem import Path
+from workbench.language.words import REPAIR
 
 Holds = Literal["one", "list", "map"]
 
@@ -193,6 +194,7 @@ LATER: Mapping[type[Model], Mapping[str, str]] = {
         "image_config": "no images are generated; what stands in 'parameters' is sent with a request",
         "use_training": "no answers of earlier runs are added to the task as examples",
         "manifest_refresh": "tools are chosen once, before the first turn",
+        REPAIR: "no model rewrites the code of a tool; its failure ends the run (on_error can name a phase, or be one)",
     },
     Soundings: {"downstream_model": "cascades called as tools keep their own model"},
 }

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from workbench.language.problem import Path
 from workbench.language.read.source import Layout, Source, Spot
-from workbench.language.words import LATER_LIST, LATER_NAMES, LIST_ITEM
+from workbench.language.words import LATER_LIST, LATER_NAMES, LIST_ITEM, REPAIR
 
 _BELOW: Mapping[str, str] = {
     "phases": "Phase",
@@ -42,7 +42,23 @@ def renamed(data: Any, written: dict[Path, str] | None = None) -> Any:
     listed = data.get("phases") if "phases" in data else data.get(LATER_LIST)
     if not isinstance(listed, list):
         return data
-    return _renamed(data, "Cascade", (), {} if written is None else written)
+    written = {} if written is None else written
+    found = _renamed(data, "Cascade", (), written)
+    _name_repairs(found["phases"], written)
+    return found
+
+
+def _name_repairs(phases: Any, written: dict[Path, str]) -> None:
+    """``on_error: auto_fix`` asks for a repair of the tool's code by a model, unless a phase has that name: it gets a
+    key of its own, by which it can be told from a phase."""
+    listed = [(at, one) for at, one in enumerate(phases if isinstance(phases, list) else ()) if isinstance(one, dict)]
+    is_phase = any(one.get("name") == REPAIR for _, one in listed)
+    for at, one in listed:
+        asked = one.get("on_error")
+        alone = isinstance(asked, dict) and REPAIR in asked and not {"instructions", "tool"} & asked.keys()
+        if alone or (asked == REPAIR and not is_phase):
+            one[REPAIR] = one.pop("on_error")
+            written["phases", at, REPAIR] = "on_error"
 
 
 def path_used_here(path: Iterable[str]) -> tuple[str, ...]:
