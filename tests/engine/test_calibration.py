@@ -191,6 +191,42 @@ def test_the_reasoning_of_an_answer_without_calls_counts_where_the_model_keeps_i
     assert found == 5_000 + 400 + second.entries[-1].tokens_sent
 
 
+@pytest.mark.parametrize(
+    ("output", "reasoning", "spoken"), [(70, 0, 20), (80, 64, 16), (500, 384, 20), (25, 0, 25), (33, 0, 20)]
+)
+def test_reasoning_stated_in_steps_is_told_from_the_answer_by_our_own_count(
+    output: int, reasoning: int, spoken: int
+) -> None:
+    """What a provider that states it in steps of 64 tokens calls output may be reasoning, too, which is not sent."""
+    calibration, (first, second) = Calibration(), growing(2)
+    answer, usage = second.request.messages[-2], Usage(5_000, output, reasoning=reasoning)
+    learn(calibration, first, usage)
+    calibration.said(answer, usage, SentBack(7, 0, 1_000, shown=20))
+    found = calibration.expect(second, "same", SHARE).tokens
+    assert found == 5_000 + spoken + 7 + second.entries[-1].tokens_sent
+
+
+def test_reasoning_that_counts_until_a_person_writes_is_gone_then() -> None:
+    calibration, (first, second) = Calibration(), growing(2, reasoning=[{"type": "reasoning", "id": "r1"}])
+    answer, usage = second.request.messages[-2], Usage(5_000, 500, reasoning=384)
+    learn(calibration, first, usage)
+    calibration.said(answer, usage, SentBack(7, 0, 1_000, shown=20))
+    result = second.entries[-1].tokens_sent
+    assert calibration.expect(second, "same", SHARE).tokens == 5_000 + 500 + 7 + result
+    learn(calibration, second, Usage(5_507 + result))
+    asked = second.entries[0]
+    later = replace(second, entries=(*second.entries, asked))
+    assert asked.item.message.role == "user"
+    assert calibration.expect(later, "same", SHARE).tokens == 5_000 + 20 + 7 + result + asked.tokens_sent
+
+
+def test_a_tool_that_had_to_be_called_has_a_longer_prompt_than_one_that_can_be() -> None:
+    calibration, (first, second) = Calibration(), growing(2)
+    learn(calibration, replace(first, tools_tokens=600), Usage(1_000, 0))
+    grown = sum(entry.tokens_sent for entry in second.entries[-2:])
+    assert calibration.expect(replace(second, tools_tokens=508), "same", SHARE).tokens == 1_000 - 92 + grown
+
+
 def test_reasoning_does_not_go_back_with_an_answer() -> None:
     calibration, (first, second) = Calibration(), growing(2)
     own = second.entries[-2].tokens_sent

@@ -58,6 +58,26 @@ def test_a_body_is_read_however_it_is_packed(body: Any, encoding: str) -> None:
     assert answer(recorded(body, {"Content-Encoding": [encoding]})) == ANSWER
 
 
+@pytest.mark.parametrize("form", ["whole", "pieces", "raw"])
+def test_a_file_may_be_one_request_with_its_response(form: str) -> None:
+    """As ReqLLM's: bodies in base64, a stream in pieces beside the response; as claude-trace's: a stream as text."""
+    asked = {"method": "post", "url": "https://a.test/v1/x", "headers": {}}
+    packed = {"b64": base64.b64encode(REQUEST.encode()).decode()}
+    stream = events(*CHAT)
+    half = len(stream) // 2
+    body: dict[str, Any]
+    if form == "whole":
+        body = {"request": {**asked, "body": packed}, "response": {"status": 200, "body": json.loads(RESPONSE)}}
+    elif form == "pieces":
+        pieces = [{"b64": base64.b64encode(part.encode()).decode()} for part in (stream[:half], stream[half:])]
+        body = {"request": {**asked, "body": packed}, "response": {"status": 200, "body": None}, "chunks": pieces}
+    else:
+        raw = {"status_code": 200, "body": None, "body_raw": stream}
+        body = {"request": {**asked, "body": json.loads(REQUEST)}, "response": raw}
+    (found,) = read_file(json.dumps(body).encode())
+    assert answer(found.conversation) == (ANSWER if form == "whole" else "I look.\u2028")
+
+
 def events(*chunks: Any) -> str:
     return "".join(f"event: x\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n"
 

@@ -16,7 +16,7 @@ from tests.importers.examples import ANSWER, ARGUMENTS, ASK, EXAMPLES, RESULT, S
 from workbench.importers.conversation import Conversation, Unreadable
 from workbench.importers.reading import read_file
 
-PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nr\xfb\xff\xbf").decode()
 URL = f"data:image/png;base64,{PIXEL}"
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": {"path": "."}}}
 VERCEL = {"toolCallId": "c1", "toolName": "ls"}
@@ -86,6 +86,7 @@ def test_a_call_and_its_result_are_read_in_every_spelling(answer: Any, result: A
         {"type": "input_image", "image_url": URL},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+        {"inline_data": {"mime_type": "image/png", "data": PIXEL.replace("+", "-").replace("/", "_")}},
         {"type": "image", "image": URL, "mediaType": "image/png"},
         {"type": "file", "mediaType": "image/png", "data": PIXEL},
         {"type": "blob", "modality": "image", "mime_type": "image/png", "content": PIXEL},

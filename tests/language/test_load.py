@@ -99,7 +99,7 @@ tackle: {read_file: {}}
     L202 5:13: error: 'tackle' must be text or a list, got a mapping (write [read_file])
 on_error: [a]
     L202 5:15: error: 'on_error' must be text or a mapping, got a list
-on_error: {auto_fix: {max_attempts: 2}}
+on_error: {model: m}
     L209 5:15: error: 'on_error' names a phase, or is one: it needs 'instructions' or 'tool' (it has none of them)
 context: [a]
     L202 5:14: error: 'context' must be a mapping, got a list (write {from: [a]})
@@ -185,6 +185,10 @@ htmx: <p>
     L714 3:45: warning: 'instructions' has no effect in a phase that waits for its page (await_input: false has it run)
 use_training: true
     L801 5:5: warning: 'use_training' is not run yet: no answers of earlier runs are added to the task as examples
+= cascade_id: c|cells:|  - {name: a, tool: t, on_error: auto_fix}
+    L801 3:24: warning: 'auto_fix' is not run yet: no model rewrites the tool's code; on_error can name a phase
+= cascade_id: c|phases:|  - {name: a, tool: t, on_error: {auto_fix: {}}}
+    L801 3:24: warning: 'auto_fix' is not run yet: no model rewrites the tool's code; on_error can name a phase
 soundings: {factor: 2, evaluator_instructions: x, downstream_model: true}
     L801 5:55: warning: 'downstream_model' is not run yet: cascades called as tools keep their own model
 = cascade_id: c|phases:|  - {name: a, tool: t, inputs: {k: false}}
@@ -205,6 +209,11 @@ def rows() -> list[tuple[str, str, str]]:
 def test_each_row_of_the_catalogue_is_said_at_its_place(written: str, code: str, message: str) -> None:
     text = written[2:].replace("|", "\n") if written.startswith("= ") else f"{HEAD}    {written}"
     assert shown(text + "\n", code) == message
+
+
+def test_a_phase_may_be_called_auto_fix() -> None:
+    text = "cascade_id: c\nphases:\n  - {name: a, tool: t, on_error: auto_fix}\n  - {name: auto_fix, tool: t}\n"
+    assert load(text, "c.yaml").problems == ()
 
 
 def test_an_unknown_key_has_its_fix() -> None:

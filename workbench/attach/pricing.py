@@ -72,12 +72,11 @@ class OtherStrategy:
         model = sent.request.model
         provider = self._providers.setdefault(model, _Provider())
         calibration, exact = provider.calibration, sent.grade is Grade.EXACT
-        calibration.learn(
-            sent.entries, sent.prefix_digests[0], sent.tools_tokens, sent.overhead_tokens, usage, exact=exact
-        )
+        beside = sent.tools_tokens + sent.overhead_tokens
+        calibration.learn(sent.entries, sent.prefix_digests[0], beside, usage, exact=exact)
         forecast = None if usage.input else prediction.forecast
         tokens = usage.input or prediction.forecast.tokens or sent.tokens_sent
-        anchor = calibration.anchor(sent.entries, sent.overhead_tokens, tokens, prediction.grade, forecast)
+        anchor = calibration.anchor(sent.entries, beside, tokens, prediction.grade, forecast)
         share = self._counter.range(model)
 
         def expected(assembly: Assembly) -> Expected:

@@ -307,6 +307,8 @@ _SLACK = 4
 """Tokens by which an exact count may differ from the provider's and still be called exact: chat templates differ by so
 much.
 """
+_UNTOLD = 12
+"""The same of an answer: what lies beyond is reasoning that the provider did not tell apart."""
 _FRONT = (0.7, 1.4)
 """Limits of the provider's tokens of tools and schemas as shares of our count: how tools are shown to a model is not
 published."""
@@ -392,9 +394,7 @@ class Calibration:
 
     # -- what was counted ----------------------------------------------------------------------------------------------
 
-    def learn(
-        self, entries: tuple[Entry, ...], seed: str, beside: int, usage: Usage, *, exact: bool = False
-    ) -> None:
+    def learn(self, entries: tuple[Entry, ...], seed: str, beside: int, usage: Usage, *, exact: bool = False) -> None:
         """Learn from a counted request. ``entries``: its context. ``seed``: identifies its model and tools. ``beside``:
         our tokens beside the messages. ``exact``: no part is an estimate.
         """
@@ -424,7 +424,7 @@ class Calibration:
         if usage.output and not hidden:
             reasoning, digest = usage.reasoning or 0, answer.body_hash
             stepped = back is not None and back.shown is not None
-            if back is not None and back.shown is not None and usage.output - reasoning > back.shown + _SLACK:
+            if back is not None and back.shown is not None and usage.output - reasoning > back.shown + _UNTOLD:
                 reasoning = usage.output - back.shown
             if thinking and reasoning:
                 remember(self._doubtful, digest, reasoning, _MOST_MESSAGES)

@@ -533,8 +533,8 @@ def _choice_of(answer: object) -> Mapping[str, Any]:
 
 
 def _body(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The response, which a log may wrap with its status and headers."""
-    return _json_of(response.get("body")) or response
+    """The response, which a log may wrap with its status and headers; claude-trace has streams beside the body."""
+    return _json_of(response.get("body")) or _json_of(response.get("body_raw")) or response
 
 
 def _json_of(value: object) -> Mapping[str, Any]:

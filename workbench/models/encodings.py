@@ -134,7 +134,7 @@ class Encodings:
             high = again.share[1] * own + again.apart + 15 * max(len(calls) - 1, 0)
         if calls and again.hides:
             high = inf
-        shown = max(own - round(beside), 0) if again.rounds else None
+        shown = own - round(beside) + (16 * len(calls) - 12 if calls else 0) if again.rounds else None
         return SentBack(round(beside) + (again.forced if forced and calls else 0), low, high, again.keeps, shown)
 
     def text(self, text: str, model: str) -> int:

@@ -311,7 +311,7 @@ def _completion(prefix: str) -> Family:
 
 
 _WORDS = ("gemini-1", "gemini-2.0")
-"""Models of Google that count the words of tools, of calls and of results, and no signs of JSON, at Google itself too."""
+"""Models of Google that count no signs of JSON in tools, calls and results."""
 
 
 def _gemini(prefix: str, image: Formula) -> Family:

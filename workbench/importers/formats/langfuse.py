@@ -142,7 +142,7 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
     tools = tool_schemas(next((found for found in listed if found), None))
     stated = mapping(decoded(one.get("modelParameters")))
     known = parameters_of({name: value for name, value in stated.items() if value != "null"})
-    if len(choices := array(mapping(answered).get("choices"))) > 1:
+    if len(choices := array(mapping(answered).get("choices")) or array(mapping(answered).get("candidates"))) > 1:
         remarks.left_out("a further choice of a response", where, count=len(choices) - 1)
     if not answers:
         fault = as_text(one.get("statusMessage") or one.get("status_message"))[:500] or "its generation holds no answer"
@@ -190,7 +190,7 @@ def _input(given: Any) -> list[Any]:
             return list(outer[key])
     if "role" in outer:
         return [outer]
-    text = outer.get("prompt", given) if outer else given
+    text = outer.get("prompt", outer.get("contents", given)) if outer else given
     if isinstance(text, list):
         return text
     return [{"role": "user", "content": as_text(text)}] if text else []
@@ -198,7 +198,7 @@ def _input(given: Any) -> list[Any]:
 
 def _output(answered: Any) -> list[Any]:
     outer = mapping(answered)
-    if choices := array(outer.get("choices")):
+    if choices := array(outer.get("choices")) or array(outer.get("candidates")):
         answered = choices[:1]
     elif isinstance(outer.get("output"), list):
         answered = outer["output"]

@@ -113,7 +113,9 @@ class PackedBodies:
         if outer:
             raw = outer.get("string", outer.get("text", outer.get("data")))
             raw = raw if isinstance(raw, str | bytes) else None
-            packed = outer.get("base64_string", outer.get("b64")) or (raw if outer.get("encoding") == "base64" else None)
+            packed = outer.get("base64_string", outer.get("b64")) or (
+                raw if outer.get("encoding") == "base64" else None
+            )
             if packed is not None:
                 raw = self._from_base64(packed)
             elif raw is None:
@@ -327,7 +329,8 @@ def _recorded(one: Mapping[str, Any], bodies: PackedBodies) -> _Recorded:
         bodies.read(request),
         bodies.read(response),
         code if isinstance(code, int) else 200,
-        moment(one.get("startedDateTime") or one.get("recorded_at") or one.get("captured_at")) or _http_date(headers.get("date", "")),
+        moment(one.get("startedDateTime") or one.get("recorded_at") or one.get("captured_at"))
+        or _http_date(headers.get("date", "")),
         took / 1000 if took is not None else None,
     )
 

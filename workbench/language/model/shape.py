@@ -194,7 +194,7 @@ LATER: Mapping[type[Model], Mapping[str, str]] = {
         "image_config": "no images are generated; what stands in 'parameters' is sent with a request",
         "use_training": "no answers of earlier runs are added to the task as examples",
         "manifest_refresh": "tools are chosen once, before the first turn",
-        REPAIR: "no model rewrites the code of a tool; its failure ends the run (on_error can name a phase, or be one)",
+        REPAIR: "no model rewrites the tool's code; on_error can name a phase",
     },
     Soundings: {"downstream_model": "cascades called as tools keep their own model"},
 }
