@@ -382,12 +382,17 @@ def test_answers_with_ids_of_their_own_are_calls_of_their_own() -> None:
         return {"type": "assistant", "sessionId": "s", "timestamp": AT, "message": message}
 
     call = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}}
-    conversation = read(
+    lines = [
         {"type": "user", "sessionId": "s", "timestamp": AT, "message": {"role": "user", "content": ASK}},
         line("m1", {"type": "text", "text": PLAN}, 10),
         line("m1", {"type": "text", "text": "Now."}, 10),
         line("m2", call, 20),
         line("m3", {"type": "text", "text": ANSWER}, 30),
+    ]
+    conversation = read(*lines)
+    wire = [{"direction": "recv", "message": one} for one in lines]
+    assert read({"metadata": {}, "messages": wire}).threads == conversation.threads, (
+        "as the Claude Agent SDK sends them"
     )
     assert counts(conversation) == [Usage(input=number, output=2) for number in (10, 20, 30)]
     assert [text for _, text in spoken(conversation.threads[0].said)][1] == f"{PLAN}\nNow."

@@ -1,4 +1,5 @@
-"""Sessions of coding agents as their tools log them: a line for each message, item or remark (Claude Code, Codex)."""
+"""Sessions of coding agents as their tools log them: a line for each message, item or remark (Claude Code, Codex), also
+as the Claude Agent SDK exchanges them with Claude Code."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from workbench.importers.values import array, as_text, mapping, number, string
 
 def is_session(body: Any) -> bool:
     """Returns whether some lines wrap a message, or an item of a response, or an agent has a shape of its own."""
-    return any(_wrapped(mapping(one)) for one in array(body)[:50]) or agent_of(body) is not None
+    return any(_wrapped(mapping(one)) for one in _lines(body)[:50]) or agent_of(body) is not None
+
+
+def _lines(body: Any) -> Sequence[Any]:
+    """The lines of a log, without the direction that each was sent in."""
+    sent = array(mapping(body).get("messages"))
+    wired = bool(sent) and all(mapping(mapping(one).get("message")) and "direction" in one for one in sent)
+    return [mapping(one)["message"] for one in sent] if wired else array(body)
 
 
 def _wrapped(line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -43,7 +51,7 @@ def read_session(body: Any) -> list[Conversation]:
     remarks = Remarks()
     if (agent_log := agent_of(body)) is not None:
         return [_of_agent(body, agent_log.read(body, remarks), remarks)]
-    lines = [mapping(one) for one in array(body)]
+    lines = [mapping(one) for one in _lines(body)]
     threads, instructions = [], _instructions(lines)
     for agent in _agents(lines):
         for given, mine in _contexts(agent, remarks):
