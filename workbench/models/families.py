@@ -467,14 +467,14 @@ _SELLER = re.compile(
 def bare_name(model: str) -> str:
     """The name of a model as its maker writes it: without prefixes, variant, suffix and escapes."""
     name = unescaped(split_effort(model)[0]).rpartition("/")[2].lower().removeprefix("ft:").partition(":")[0]
-    name = _SELLER.sub("", name).removeprefix("databricks-")
+    name = _SELLER.sub("", name)
     return name.replace(".", "-") if name.startswith("claude") else name
 
 
 @functools.lru_cache(maxsize=1024)
 def family(model: str) -> Family:
     """The family of a model, whatever prefixes, variant or suffix its name has."""
-    name = bare_name(model)
+    name = bare_name(model).removeprefix("databricks-")
     found = next((f for f in FAMILIES if name.startswith(f.prefix)), OTHER)
     return _at_vertex(found) if model.startswith("vertex_ai/") and found.prefix.startswith("gemini") else found
 
