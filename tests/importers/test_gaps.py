@@ -71,6 +71,7 @@ def test_a_result_without_any_call_keeps_its_want_of_an_id() -> None:
         {"type": "file", "file": {"file_data": "A" * 4000, "filename": "wav"}},
         {"type": "document", "source": {"type": "base64", "media_type": "wav", "data": "A" * 4000}},
         {"inlineData": {"mimeType": "wav", "data": "A" * 4000}},
+        {"inlineData": {"mimeType": "audio/wav", "data": "UklGRgAAAABXQVZF" + "A" * 3984}},
         {"document": {"format": "wav", "source": {"bytes": "A" * 4000}}},
     ],
 )

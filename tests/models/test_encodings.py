@@ -154,6 +154,8 @@ def test_images_elsewhere_have_their_own_rules() -> None:
         ("gpt-5", (512, 512), 70 + 140),
         ("us.anthropic.claude-haiku-4-5-20251001-v1%3A0", (1000, 1000), 1334),
         ("litellm_proxy/gemini-3-pro-preview", (2000, 100), 1120),
+        ("gemini-2.0-flash", (960, 540), 7 * 258),
+        ("gemini-2.0-flash", (300, 300), 258),
     ],
 )
 def test_an_image_costs_by_the_formula_of_the_model(model: str, size: tuple[int, int], tokens: int) -> None:

@@ -41,7 +41,7 @@ _FILES = ("input_file", "file", "blob", "document", "media", "audio", "video", "
 _MEDIA_KEYS = ("media_type", "mime_type", "mimeType", "format")
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 _ANY_DATA_URL = re.compile(r"data:([\w.+/-]+)(?:;[\w=.-]+)*;base64,")
-_MEDIA = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
+_MEDIA = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
 def plain_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -276,6 +276,8 @@ def _decoded(data: str, media_type: str) -> Picture | None:
     except (binascii.Error, ValueError):
         return None
     known = next((kind for magic, kind in _MEDIA.items() if raw.startswith(magic)), "")
+    if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":  # A sound (WAVE) begins with RIFF, too.
+        known = "image/webp"
     return Picture(raw, known or media_type) if known or (raw and media_type.startswith("image/")) else None
 
 

@@ -106,6 +106,12 @@ def gemini_tiles(width: int, height: int) -> int:
     return 258 * math.ceil(width / side) * math.ceil(height / side)
 
 
+def gemini_tiles_and_whole(width: int, height: int) -> int:
+    """Gemini 2.0: as ``gemini_tiles``, and 258 for the whole of an image in tiles. Measured on recordings."""
+    tokens = gemini_tiles(width, height)
+    return tokens + 258 if tokens > 258 else tokens
+
+
 def gemini_budget(width: int, height: int) -> int:
     """Gemini 3: up to 1,120 tokens an image, whatever its size, unless the request asks for another resolution.
 
@@ -408,7 +414,8 @@ FAMILIES: tuple[Family, ...] = (
     _claude("claude", ToolPrompt(354, 474), 1.35),
     _gemini("gemini-3.5", gemini_budget),
     _gemini("gemini-3", gemini_budget),
-    *(_gemini(prefix, gemini_tiles) for prefix in _WORDS),
+    _gemini("gemini-1", gemini_tiles),
+    _gemini("gemini-2.0", gemini_tiles_and_whole),
     _gemini("gemini", gemini_tiles),
     _open_model("gemma", "o200k_base", image=gemini_tiles, message=5, request=4, system=1),
     *(
