@@ -20,7 +20,7 @@ from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.dialog import Dialog
 from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
-from workbench.views.candidates import CandidateRows, previews, why_text
+from workbench.views.candidates import CandidateRows, previews, stops_of, why_text
 
 CASCADE = """\
 cascade_id: charts
@@ -282,6 +282,14 @@ def test_a_candidate_that_asks_a_person_turns_no_spinner_and_says_that_it_waits(
         assert words in "".join(text for text, _ in rows.title)
     document = candidate_doc(rows.contest, rows.rounds[0][1][0], status=rows.status(rows.contest.rounds[0].entrants[0]))
     assert "waiting for your answer" in document.lines[0].text
+    # The same where a run that the candidate started asks, or is paused.
+    child, run = state, RunState.of(events[:asked])
+    run.visits[-1].children.append({"run_id": child.run_id})
+    children, called = {child.run_id: child}, child.calls[-1].place
+    for held, sign in ((None, "?"), (called, "‖")):
+        rows = CandidateRows(run, run.contests.all[0], stops=stops_of(run, children, held, child.run_id))
+        assert rows.row(0, 120).text.split()[:2] == [sign, "s0"]
+        assert not rows.turning
 
 
 def test_a_mutation_takes_the_room_that_the_outputs_leave() -> None:

@@ -176,6 +176,15 @@ def test_a_problem_is_shown_with_its_line_its_hint_and_its_repair() -> None:
         "could be: [triage]",
     ]
     assert document.lines[document.focus].text.strip() == "handoffs: [triage]"
+    narrow = [row.text.strip() for row in document.heads(20)]
+    assert narrow == ["error: no such", "phase", "triage?", "could be: [triage]"], "what does not fit goes on below"
+
+
+def test_a_problem_without_a_line_names_none_and_shows_its_whole_reason() -> None:
+    reason = "unscripted: no reply is scripted for phase 'plan', turn 1 in meals.replies.yaml"
+    document = reasons.problem_doc(Problem(Severity.ERROR, "", reason, "a.yaml", Span(0, 1, 0, 1)), TRIAGE)
+    assert "".join(text for text, _ in document.title_right) == "a.yaml"
+    assert text_of(document) == f"error: {reason}"
 
 
 def test_the_output_names_the_phase_that_it_comes_from() -> None:

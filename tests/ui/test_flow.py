@@ -13,6 +13,7 @@ from tests.engine.support import play
 from tests.ui.bench import bench
 from tests.ui.snapshot import SIZES
 from tests.ui.support import TRIAGE, triage_story
+from tests.ui.test_candidates import contested
 from tests.ui.test_graphs import REVIEW, graph_session
 from tests.ui.test_hostile import ALL, TOGETHER, assert_harmless, hostile_story
 from workbench.engine.debugger.stepper import Breakpoint
@@ -55,6 +56,15 @@ def test_numbers_stand_near_the_names_on_a_wide_screen() -> None:
     rows = FlowRows(GRAPH, RunState.of(triage_story(finished=True).events))
     assert max(map(len, lines(rows, 200))) <= 110
     assert len(rows.heads(200)[0].text.rstrip()) == max(map(len, lines(rows, 200)))
+
+
+def test_what_candidates_took_belongs_to_their_phase() -> None:
+    run = contested().state
+    took = run.figures_of(run.visits)
+    graph = Definition.of('{"cascade_id": "c", "phases": [{"name": "generate", "instructions": "x"}]}', "c.json").graph
+    outline, drawing = FlowRows(graph, run), FlowDrawing(graph, run, room=120)
+    for shown in ("\n".join(lines(outline)), "\n".join(lines(drawing))):
+        assert f"{took.tokens_in:,}" in shown
 
 
 def test_before_a_run_there_is_the_graph_alone() -> None:

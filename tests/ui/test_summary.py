@@ -9,6 +9,7 @@ from tests.ui.support import triage_story
 from tests.ui.test_candidates import contested
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.views.model import Filtered
 from workbench.views.numbers import count, spent_words
 from workbench.views.summary import SummaryRows
 from workbench.views.tree import TreeRows, TreeView
@@ -65,7 +66,12 @@ def test_the_time_of_a_recorded_answer_is_told_apart_from_that_of_the_run() -> N
     assert not any("recorded" in line for line in lines(SummaryRows(run, {})))
     run.calls[0].recorded, run.calls[0].duration_s = True, 64.2
     (said,) = (line for line in lines(SummaryRows(run, {}), 160) if "recorded" in line)
-    assert said.endswith("⟲ 1 answer was recorded: their 1m 04s passed then, and count no more")
+    assert said.endswith("⟲ 1 answer was recorded: the run that asked for it counts its 1m 04s, this one does not")
+    other = RunState.of(triage_story(finished=True).events)
+    for call in other.calls[:2]:
+        call.recorded, call.duration_s, call.cost = True, 2.1, 0.0015
+    said = next(line for line in lines(SummaryRows(other, {}), 200) if "recorded" in line)
+    assert said.endswith("the run that asked for them counts their 4.2s and $0.0030, this one does not")
     tree = TreeRows(run, TreeView(unfolded=True))
     shown = [tree.row(index, 100).text for index in range(len(tree))]
     assert sum("⟲1m 04s" in line for line in shown) == 1
@@ -101,6 +107,16 @@ def test_a_phase_counts_its_candidates_as_the_tree_does() -> None:
     parts = [line for line in found if line.strip()[2:].startswith(("candidate ", "evaluation "))]
     numbers = [[word for word in line.replace(",", "").split() if word.isdigit()] for line in parts]
     assert sum(int(each[1]) for each in numbers) == tree.tokens_in, "the evaluator has a row: they add up to the phase"
+
+
+def test_a_search_and_a_filter_look_at_the_lines_as_they_wrap() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    run.status, run.reason = "failed", "the provider refused the request " * 9
+    rows = Filtered(SummaryRows(run, {}), "expensive")
+    for width in (50, 200, 50):
+        rows.lay_out(width)
+        assert [rows.plain(index).split()[:2] for index in range(len(rows))] == [["most", "expensive"]]
+    assert rows.inner.find("expensive", 0) == rows.indices[0]
 
 
 async def test_a_run_that_ended_shows_its_summary_and_then_its_last_call(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -27,6 +27,7 @@ from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
 from workbench.views.plot import Drawn, Point, scatter
 from workbench.views.signs import sign, status_cell, status_sign
+from workbench.views.tree import asking_runs, line_of
 from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, TextBlock, View
 
 COST, QUALITY = "US dollars", "quality"
@@ -105,6 +106,32 @@ LINES = 4
 """Most lines of each text below a round; the details have it whole."""
 
 
+class Stops(NamedTuple):
+    """Where a run does not go on. Of a run inside it, the visit that started that one."""
+
+    paused: tuple[Place, ...] = ()
+    asked: tuple[Place, ...] = ()
+    """Where a person is asked inside of a nested run; the questions of the run itself are in its state."""
+
+
+NO_STOPS = Stops()
+
+
+def stops_of(run: RunState, children: Mapping[str, RunState], held: Place | None, held_run: str) -> Stops:
+    """Where a run is stopped that is, or started, some of the runs that are paused or wait for a person. ``held`` is
+    where one of them is paused, and ``held_run`` the nested run that is; empty for the run that started them all."""
+    paused_runs = line_of(held_run, children) if held is not None else ()
+    asking = asking_runs(children)
+    paused = [held] if held is not None and children.get(held_run, run) is run else []
+    asked: list[Place] = []
+    for visit in run.visits if paused_runs or asking else ():
+        inside = {str(child.get("run_id", "")) for child in visit.children}
+        place = Place(visit.branch, visit.phase, visit.visit)
+        paused += [place] if not inside.isdisjoint(paused_runs) else []
+        asked += [place] if not inside.isdisjoint(asking) else []
+    return Stops(tuple(paused), tuple(asked))
+
+
 class CandidateRows(Rows):
     """All rounds of one contest in one list."""
 
@@ -116,10 +143,10 @@ class CandidateRows(Rows):
         contest: CandidateRounds,
         tick: int = 0,
         marked: int | None = None,
-        held: Place | None = None,
+        stops: Stops = NO_STOPS,
     ) -> None:
-        """``held``: the call that the run is paused at, if it is."""
-        self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
+        """``stops``: where the run is paused, and where runs inside it wait for a person."""
+        self.state, self.contest, self.tick, self.marked, self.stops = state, contest, tick, marked, stops
         self.rounds = [(of, ranked_candidates(state, contest, of)) for of in contest.rounds]
         self.previews = [previews(rows) for _, rows in self.rounds]
         """How the output of each candidate of a round begins, by its index."""
@@ -197,9 +224,10 @@ class CandidateRows(Rows):
         asks, inside of it."""
         if entrant.status != "running":
             return entrant.status
-        if self.held is not None and self._is_inside(entrant, self.held):
+        if any(self._is_inside(entrant, place) for place in self.stops.paused):
             return "paused"
-        return "waiting" if any(self._is_inside(entrant, one.place) for one in self.state.questions) else "running"
+        asked = (*self.stops.asked, *(one.place for one in self.state.questions))
+        return "waiting" if any(self._is_inside(entrant, place) for place in asked) else "running"
 
     def _is_inside(self, entrant: Entrant, place: Place) -> bool:
         own = self.contest.is_whole or place.phase == self.contest.place.phase

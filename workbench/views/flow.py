@@ -67,7 +67,7 @@ class FlowDrawing(Rows):
         self._graph, self._run = graph, run
         self._walked = RunPath(run)
         self._held = held
-        self._visits, self._calls = by_phase(run)
+        self._visits, self._together, self._calls = by_phase(run)
         self._words = self._edge_words()
         self.layout = layout or self._laid_out(room)
         self.selected = self._current()
@@ -245,7 +245,7 @@ class FlowDrawing(Rows):
         """Visits, tokens and cost, as far as they fit into the lower side of a box."""
         if not visits:
             return ""
-        took = self._run.figures_of(visits) if self._run is not None else None
+        took = self._run.figures_of(self._together[name]) if self._run is not None else None
         parts = [f"×{len(visits)}" if len(visits) > 1 else ""]
         if took is not None and took.calls:
             parts += [f"{count(took.tokens_in, took.grade_in)} tok", spent_cell(took.spent, took.missing)]

@@ -20,16 +20,21 @@ from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
 
-def by_phase(run: RunState | None) -> tuple[dict[str, list[VisitState]], dict[str, list[CallState]]]:
-    """The visits of each phase, those of candidates apart, and its calls."""
+def by_phase(
+    run: RunState | None,
+) -> tuple[dict[str, list[VisitState]], dict[str, list[VisitState]], dict[str, list[CallState]]]:
+    """The visits of each phase without those of candidates, the same with them (what they took belongs to the phase),
+    and its calls."""
     visits: dict[str, list[VisitState]] = {}
+    together: dict[str, list[VisitState]] = {}
     calls: dict[str, list[CallState]] = {}
     for visit in run.visits if run is not None else ():
+        together.setdefault(visit.phase, []).append(visit)
         if not visit.branch or visit.parallel:
             visits.setdefault(visit.phase, []).append(visit)
     for call in run.calls if run is not None else ():
         calls.setdefault(call.place.phase, []).append(call)
-    return visits, calls
+    return visits, together, calls
 
 
 def last_status(run: RunState | None, visits: Sequence[VisitState]) -> str:
@@ -113,7 +118,7 @@ class FlowRows(Rows):
         self.walked = RunPath(run)
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
         self._run = run
-        self._visits, self._calls = by_phase(run)
+        self._visits, self._together, self._calls = by_phase(run)
         calls = (call for some in self._calls.values() for call in some)
         self._without = empty_columns(run, calls, (one.seconds for some in self._visits.values() for one in some))
         self._lines: list[tuple[str, tuple[Span, ...]]] = []
@@ -172,7 +177,7 @@ class FlowRows(Rows):
         visits, width = self._visits.get(name, []), self._used(width)
         known = [visit.seconds for visit in visits if visit.seconds is not None]
         took = sum(known) if known else None
-        sums = self._run.figures_of(visits) if self._run is not None else None
+        sums = self._run.figures_of(self._together[name]) if self._run is not None and visits else None
         calls = self._calls.get(name, [])
         right = sum_cells(sums, calls, took, self._columns(width), without=self._without) if visits else ()
         return Row(justify(left, right, width))

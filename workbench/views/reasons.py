@@ -141,5 +141,7 @@ def problem_doc(problem: Problem, text: str) -> TextRows:
     if problem.fix is not None:
         lines.append(TextLine(f"could be: {flat(problem.fix)}", "ok"))
     title = (("Problem", "title"), (f"  {problem.code}", "name"))
+    if not problem.span.line:
+        return TextRows(lines, title, ((flat(problem.file), "dim"),))
     where = f"{flat(problem.file)}:{problem.span.line}:{problem.span.column}"
     return with_file(lines, text, problem.span.line, title, ((where, "dim"),))

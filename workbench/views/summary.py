@@ -78,6 +78,9 @@ class SummaryRows(Rows):
         self.lay_out(width)
         return Row(crop(self._lines[index][0], width))
 
+    def plain(self, index: int) -> str:
+        return Row(self._lines[index][0]).text.strip()
+
     def target(self, index: int) -> tuple[Place, str] | None:
         """The call that a row leads to, and the child run that it belongs to."""
         _, place, run = self._lines[index] if 0 <= index < len(self._lines) else ((), None, "")
@@ -230,12 +233,11 @@ def _replayed(recorded: Sequence[float], spent: CostSum) -> Iterator[Span]:
     """Says what the rows of recorded answers show: the time (seconds) and the money that they took when they were
     recorded."""
     if recorded:
-        was = "were" if len(recorded) > 1 else "was"
+        were, them, their = ("were", "them", "their") if len(recorded) > 1 else ("was", "it", "its")
         took = seconds(sum(recorded))
+        if spent.recorded:
+            took += f" and {money(spent.recorded, exact=spent.recorded_exact)}"
         yield "   ", "plain"
         yield sign("recorded")
-        if spent.recorded:
-            took += f" passed and {money(spent.recorded, exact=spent.recorded_exact)} were billed then"
-        else:
-            took += " passed then"
-        yield f" {plural(len(recorded), 'answer')} {was} recorded: their {took}, and count no more", "dim"
+        asked = f"the run that asked for {them} counts {their} {took}, this one does not"
+        yield f" {plural(len(recorded), 'answer')} {were} recorded: {asked}", "dim"

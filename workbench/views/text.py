@@ -166,7 +166,11 @@ class TextRows(Rows):
         return self._starts[-1] if self._width > 0 else len(self.lines)
 
     def heads(self, width: int) -> Sequence[Row]:
-        return tuple(Row(crop(((" ", "plain"), (line.text, line.token)), width), line.tone) for line in self.above)
+        return tuple(
+            Row(crop(((" ", "plain"), *part), width), line.tone)
+            for line in self.above
+            for part in wrapped(((line.text, line.token),), max(8, width - 1))
+        )
 
     def first_row(self, line: int) -> int:
         """The row at which a line begins."""

@@ -351,13 +351,11 @@ class Nodes:
         self._nested = nested
         self._is_selected = view.selected_run == nested
         self._is_held = view.held_run == nested
-        self._line = _line_of(view.selected_run, view.children)
-        self._held_line = _line_of(view.held_run, view.children) if view.held is not None else ()
+        self._line = line_of(view.selected_run, view.children)
+        self._held_line = line_of(view.held_run, view.children) if view.held is not None else ()
         self._inside_it = inside_it(view.children)
         self._edited = run.edited_places if run is not None else frozenset()
-        self._asking = {
-            line for id, child in view.children.items() if child.questions for line in _line_of(id, view.children)
-        }
+        self._asking = asking_runs(view.children)
         self._phase_ran = ("", "")
         """From when to when the phase ran whose nodes are made: its bars are drawn within that time."""
 
@@ -824,13 +822,19 @@ def _took(call: CallState) -> tuple[Span, ...]:
     return (*problems, (seconds(call.duration_s), "faint"))
 
 
-def _line_of(run_id: str, children: Mapping[str, RunState]) -> tuple[str, ...]:
+def line_of(run_id: str, children: Mapping[str, RunState]) -> tuple[str, ...]:
     """A nested run and those that it is inside of."""
     found: list[str] = []
     while run_id in children and run_id not in found:
         found.append(run_id)
         run_id = str(children[run_id].parent.get("run_id", ""))
     return tuple(found)
+
+
+def asking_runs(children: Mapping[str, RunState]) -> frozenset[str]:
+    """The nested runs that wait for a person, and those that they are inside of."""
+    asking = (id for id, child in children.items() if child.questions)
+    return frozenset(line for id in asking for line in line_of(id, children))
 
 
 def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:

@@ -18,7 +18,7 @@ from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.views import documents
-from workbench.views.candidates import no_candidates
+from workbench.views.candidates import Stops, no_candidates, stops_of
 from workbench.views.cells import flat
 from workbench.views.edits import diff_lines
 from workbench.views.failed import UNSCRIPTED
@@ -259,14 +259,14 @@ class Inspecting:
                 self._stage.redraw()
                 self._stage.focus_pane("context")
 
-        def held() -> Place | None:
-            here = state.run_by_id(state.held_run) is state.run_by_id(run_id)
-            return state.held.place if state.held is not None and here else None
+        def stops() -> Stops:
+            held = state.held.place if state.held is not None else None
+            return stops_of(state.run_by_id(run_id), state.children, held, state.held_run)
 
         gallery = presenter.gallery if run_id == state.shown.run_id else None
         look = partial(state.run_by_id, run_id)
         screen = CandidatesScreen(
-            look, place, answer=session.answer, ask=self._ask, go_to=go_to, held=held, gallery=gallery
+            look, place, answer=session.answer, ask=self._ask, go_to=go_to, stops=stops, gallery=gallery
         )
         services = self._stage.services
         (services.push_unasked if unasked else services.push_screen)(screen)

@@ -21,7 +21,7 @@ from workbench.tui.screens.sheet import DiffSheet, Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.candidate_docs import beside, candidate_doc, choosing_doc, evaluation_doc
-from workbench.views.candidates import CandidateRows
+from workbench.views.candidates import NO_STOPS, CandidateRows, Stops
 from workbench.views.model import Rows
 from workbench.views.picture import Gallery
 from workbench.views.plot import Drawn
@@ -74,19 +74,19 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         answer: Callable[[Event, str], bool] | None = None,
         ask: Ask | None = None,
         go_to: Callable[[Place], None] | None = None,
-        held: Callable[[], Place | None] = lambda: None,
+        stops: Callable[[], Stops] = lambda: NO_STOPS,
         gallery: Gallery | None = None,
     ) -> None:
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
         ``answer`` gives a person's choice to the run, False when the run no longer waits; without it nothing is chosen.
         ``ask`` shows a dialog for what else the run asks.
-        ``go_to`` shows a call in the Bench. ``held`` says where the run is paused, if it is.
+        ``go_to`` shows a call in the Bench. ``stops`` says where the run is paused or waits.
         ``gallery`` draws the pictures of the run, where it has them.
         """
         state = look()
         found = state.contests.at(place) if place is not None else None
-        self._look, self._go_to, self._held, self._gallery = look, go_to, held, gallery
+        self._look, self._go_to, self._stops, self._gallery = look, go_to, stops, gallery
         self._number = state.contests.all.index(found) if found is not None else max(0, len(state.contests) - 1)
         self._marked: int | None = None
         self._seen: object = None
@@ -131,7 +131,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
 
     def _made(self, tick: int = 0) -> CandidateRows:
         state, contest = self._look(), self.contest
-        rows = CandidateRows(state, contest or CandidateRounds(Place()), tick, self._marked, self._held())
+        rows = CandidateRows(state, contest or CandidateRounds(Place()), tick, self._marked, self._stops())
         if len(state.contests) > 1:
             rows.title = (*rows.title, (f"  {self._number + 1} of {len(state.contests)}", "dim"))
         return rows
@@ -139,7 +139,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     def _follow_run(self) -> None:
         """Redraw when the run went on, or a spinner turns."""
         state = self._look()
-        seen = (id(state), state.seq, len(state.questions), self._held())
+        seen = (id(state), state.seq, len(state.questions), self._stops())
         turning = self.rows.turning and self.app.animation_level != "none"
         if seen != self._seen or turning:
             fresh = seen != self._seen
