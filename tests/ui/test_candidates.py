@@ -20,7 +20,7 @@ from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.dialog import Dialog
 from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
-from workbench.views.candidates import CandidateRows, previews, stops_of, why_text
+from workbench.views.candidates import CandidateRows, contest_words, previews, stops_of, why_text
 
 CASCADE = """\
 cascade_id: charts
@@ -301,6 +301,15 @@ def test_a_mutation_takes_the_room_that_the_outputs_leave() -> None:
     assert mutation in rows.row(1, 200).text
     assert rows.row(1, 200).text.rstrip().endswith("two")
     assert rows.row(1, 120).text.rstrip().endswith("two")
+
+
+def test_the_winner_of_the_soundings_is_told_where_its_refinement_was_not_decided() -> None:
+    soundings = {"factor": 2, "reforge": {"steps": 1, "factor_per_step": 1, "honing_prompt": "Shorter."}}
+    phase = {"name": "p", "instructions": "Write.", "soundings": soundings}
+    said = json.dumps({"winner": 2, "reason": "clear"})
+    run = play({"cascade_id": "c", "phases": [phase]}, ["one", "two", said, "t", "all good", "all good"]).state
+    words = "2 candidates · 1 reforge step · candidate s1 won the soundings; reforge step 1 undecided"
+    assert contest_words(CandidateRows(run, run.contests.all[0])) == words
 
 
 def test_a_hundred_candidates_fit_into_one_list() -> None:

@@ -553,16 +553,25 @@ def contest_words(rows: CandidateRows) -> str:
     elif not judged and not running and not asking and not queued and rows.state.status == "running":
         parts.append("being judged")
     elif winner is not None and not running:
-        parts.append(f"candidate {winner.number} {_outcome(rows.contest.rounds[-1])}")
+        *before, last = rows.contest.rounds
+        chosen = next((of for of in reversed(before) if of.decided and of.winner == rows.contest.winner), None)
+        if last.decided or chosen is None:
+            parts.append(f"candidate {winner.number} {_outcome(last)}")
+        else:
+            parts.append(f"candidate {winner.number} won the {_round_name(chosen)}; {_round_name(last)} undecided")
     return " · ".join(parts)
 
 
 def round_words(of: Round, rows: Sequence[RankedCandidate]) -> str:
     """``reforge step 2 · 2 candidates, 3 at once · refines r1.0``."""
-    what = {"soundings": "soundings", "cascade": "walks of the cascade", "reforge": f"reforge step {of.step}"}[of.kind]
+    what = _round_name(of)
     at_once = f", {of.max_parallel} at once" if 0 < of.max_parallel < len(of.entrants) else ""
     refined = next((f" · refines {row.number}" for row in rows if row.incumbent), "")
     return f"{what} · {plural(len(of.entrants), 'candidate')}{at_once}{refined}"
+
+
+def _round_name(of: Round) -> str:
+    return {"soundings": "soundings", "cascade": "walks of the cascade", "reforge": f"reforge step {of.step}"}[of.kind]
 
 
 def why_text(of: Round, rows: Sequence[RankedCandidate]) -> str:
