@@ -215,7 +215,7 @@ def _bare_uses(facts: Facts) -> Iterator[tuple[TemplateText, NameUse]]:
     """The names that templates use without saying what stands in for them, each once in a template."""
     for text, found in facts.read_texts:
         told: set[tuple[str | int, ...]] = set()
-        for use in found.uses:
+        for use in sorted(found.uses, key=lambda use: use.tested):
             if not use.guarded and use.path not in told:
                 told.add(use.path)
                 yield text, use
@@ -298,6 +298,8 @@ def _foreign(facts: Facts, text: TemplateText, use: NameUse) -> Iterator[Finding
 def _output(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: str) -> Iterator[Finding]:
     written, at = f"{use.root}.{name}", (use.line, use.column)
     reason = "a validator has no phases before it" if text.validator else keys.no_output(text, name)
+    if reason and use.tested and name in facts.by_name and not text.validator:
+        return  # Whether it is there yet is what the condition asks.
     if reason:
         near = None if text.validator or name in facts.by_name else facts.meant(name, keys.phases)
         hint = None if text.validator or name not in facts.by_name else keys.way_out(text, name)
@@ -312,6 +314,8 @@ def _state(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: str
     if text.validator or not keys.may_be_set(name):
         yield _report(facts, "L605", text, use.line, use.column, f"state.{name}", name=name)
     elif reason := keys.set_too_late(text, name):
+        if use.tested:
+            return  # Whether it is set yet is what the condition asks.
         setter, why = reason
         hint = keys.way_out(text, setter)
         yield _report(

@@ -148,6 +148,8 @@ class NameUse(Struct, frozen=True):
     """Of the first character of the name, from 1."""
     guarded: bool = False
     """``default(…)``, ``is defined``, or the like stands for the case that it is not there."""
+    tested: bool = False
+    """Only whether it is true is asked: it may be missing."""
 
     @property
     def root(self) -> str:
@@ -352,9 +354,9 @@ class _Reader:
         self.uses: list[NameUse] = []
         self.comparisons: list[Comparison] = []
 
-    def read(self, node: nodes.Node, sure: frozenset[Path], *, guarded: bool = False) -> None:
+    def read(self, node: nodes.Node, sure: frozenset[Path], *, guarded: bool = False, tested: bool = False) -> None:
         if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem):
-            self._chain(node, sure, guarded)
+            self._chain(node, sure, guarded, tested)
         elif isinstance(node, nodes.Filter) and node.name in ("default", "d") and node.node is not None:
             self.read(node.node, sure, guarded=True)
             for rest in (*node.args, *node.kwargs):
@@ -364,13 +366,18 @@ class _Reader:
         elif isinstance(node, nodes.If):
             self._branches(node, sure)
         elif isinstance(node, nodes.CondExpr):
-            self.read(node.test, sure)
+            self.read(node.test, sure, tested=True)
             self.read(node.expr1, sure | _defined(node.test))
             if node.expr2 is not None:
                 self.read(node.expr2, sure)
         elif isinstance(node, nodes.And):
-            self.read(node.left, sure)
-            self.read(node.right, sure | _defined(node.left))
+            self.read(node.left, sure, tested=True)
+            self.read(node.right, sure | _defined(node.left), tested=tested)
+        elif isinstance(node, nodes.Or):
+            self.read(node.left, sure, tested=True)
+            self.read(node.right, sure, tested=tested)
+        elif isinstance(node, nodes.Not):
+            self.read(node.node, sure, tested=True)
         else:
             if isinstance(node, nodes.Compare):
                 self._comparison(node)
@@ -378,13 +385,13 @@ class _Reader:
                 self.read(child, sure)
 
     def _branches(self, node: nodes.If, sure: frozenset[Path]) -> None:
-        self.read(node.test, sure)
+        self.read(node.test, sure, tested=True)
         for child in node.body:
             self.read(child, sure | _defined(node.test))
         for child in (*node.elif_, *node.else_):
             self.read(child, sure)
 
-    def _chain(self, node: nodes.Expr, sure: frozenset[Path], guarded: bool) -> None:
+    def _chain(self, node: nodes.Expr, sure: frozenset[Path], guarded: bool, tested: bool) -> None:
         root, path, rest = _path(node)
         for other in rest:
             self.read(other, sure)
@@ -393,7 +400,7 @@ class _Reader:
         elif root.ctx == "load" and root.name in self.free:
             line, column = place_of(root)
             known = guarded or any(path[: len(known)] == known for known in sure)
-            self.uses.append(NameUse(path, line, column, known))
+            self.uses.append(NameUse(path, line, column, known, tested))
 
     def _comparison(self, node: nodes.Compare) -> None:
         if len(node.ops) != 1:

@@ -106,6 +106,22 @@ TEMPLATES = (
     ),
     Example(
         "L604",
+        "- {name: a, instructions: '{{ «state.k }}'}\n"
+        "- {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}",
+        "- {name: a, instructions: '{{ 1 if state.k and not outputs.b else 2 }}{% if state.k %}{{ state.k }}{% endif %}'}\n"
+        "- {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}",
+        id="a condition asks whether it is there",
+    ),
+    Example(
+        "L604",
+        "- {name: a, instructions: '{{ 1 if state.k else «state.k }}'}\n"
+        "- {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}",
+        "- {name: a, instructions: '{{ state.k or 2 }}'}\n"
+        "- {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}",
+        id="the other way of a condition has no guard",
+    ),
+    Example(
+        "L604",
         "- {name: a, instructions: '{{ «state.last_deterministic_error.message }}'}\n- {name: b, tool: read_file}",
         """
         - name: a
