@@ -76,6 +76,9 @@ def test_files_that_cannot_be_read_are_an_object_each_beside_what_was_found(cli:
 
 
 def test_text_stays_text_for_who_did_not_ask(cli: Cli) -> None:
+    for command in ("fork", "resume"):
+        hint = f"workbench runs lists them; see workbench {command} --help"
+        assert cli(command).err == f"error: missing argument 'SESSION' ({hint})\n"
     assert cli("show", "absent").err == "error: no run is named 'absent'\n"
     assert cli("show", "--", "--json").err == "error: no run is named '--json'\n"
 

@@ -165,6 +165,8 @@ def as_failure(error: Exception) -> Failure | None:
         command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
         message = error.format_message().rstrip(".")
         hint = f"see {command} --help" if command else ""
+        if isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "session":
+            hint = f"workbench runs lists them; {hint}"
         if _asks_for_the_offline_model(error):  # What click takes for similar is not.
             message, hint = "No such option '--offline'", "the offline model is '-m offline'"
         return Failure(error.exit_code, message[:1].lower() + message[1:], hint=hint)

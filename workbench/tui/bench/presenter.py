@@ -361,8 +361,8 @@ class Presenter:
         if self.detail_mode == "ways":
             return self._ways_doc()
         if call is None:
-            visit, fact = self._visit(), self._fact(row)
-            if visit is None or (fact is not None and fact.label in ("", WAYS_ON) and fact.line):
+            visit = self._visit()
+            if visit is None or self._is_about_file(row):
                 return self._file_doc(row)
             return documents.visit_doc(visit, self.state.shown)
         rows = self._context[1] if self._context else None
@@ -501,6 +501,11 @@ class Presenter:
         """Returns whether the shown run is one of the file that is open, not a run inside it of another file."""
         return self.file is None or self.state.shown.cascade_file in ("", self.file.shown)
 
+    def _is_about_file(self, row: int) -> bool:
+        """Whether a row of a phase's card is explained by the file: all of a phase that did not run are."""
+        fact = self._fact(row)
+        return self._visit() is None or (fact is not None and fact.label in ("", WAYS_ON) and bool(fact.line))
+
     def _file_doc(self, row: int) -> TextRows:
         """The file at the line behind a row of the card; at the phase where there is none."""
         if self.file is None:
@@ -514,8 +519,11 @@ class Presenter:
 
     def file_beside(self, row: int) -> TextRows | None:
         """The file as the run began with it: at the line that decided about the selected message, else at the phase of
-        the selected call. None before a run, of a program that is watched, and for a text that cannot be read."""
+        the selected call. None before a run, of a program that is watched, for a text that cannot be read, and where
+        the detail shows the file itself."""
         run, call = self.state.shown, self.state.call
+        if call is None and self.detail_mode == "message" and not self.shows_summary and self._is_about_file(row):
+            return None
         definition = self._pinned() if self.state.started and "imported" not in run.ports else None
         if definition is None:
             return None
