@@ -108,7 +108,7 @@ TEMPLATES = (
         "L604",
         "- {name: a, instructions: '{{ «state.k }}'}\n"
         "- {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}",
-        "- {name: a, instructions: '{{ 1 if state.k and not outputs.b else 2 }}{% if state.k %}{{ state.k }}{% endif %}'}\n"
+        "- {name: a, instructions: '{{ 1 if not outputs.b else 2 }}{% if state.k %}{{ state.k }}{% endif %}'}\n"
         "- {name: b, instructions: x, output_extraction: {pattern: x, store_as: k}}",
         id="a condition asks whether it is there",
     ),
