@@ -19,7 +19,7 @@ phases:
     output_schema: {type: object, required: [sum]}
     rules: {max_attempts: 3}
     wards:
-      pre: [{validator: {python: "result = {'valid': True, 'reason': 'the input is empty'}"}, mode: blocking}]
+      pre: [{validator: {python: "result = {'valid': True, 'reason': ''}"}, mode: blocking}]
   - name: once
     instructions: Write it again.
     output_schema: {type: object}
@@ -75,7 +75,6 @@ def test_show_and_tree_list_each_check_below_its_attempt(cli: Cli, command: str)
     names = [re.split(r"  +", line) for line in told]
     assert [name if name.startswith("turn") else f"{name} {status}" for name, status, *_ in names] == WANTED
     assert "'sum' is a required property" in told[4]
-    assert "empty" not in told[0], "a reason against it explains no pass"
     assert lines[start + 8].startswith("once ")
     assert not any("output_schema" in line for line in lines[start + 9 :]), "where none failed, none takes a row"
 

@@ -304,10 +304,10 @@ class _Page:
 
 
 def _check(name: str, check: Mapping[str, Any], *, brief: bool = False) -> str:
-    """A check in one line; ``brief``: without the reason why it failed."""
+    """A check in one line; ``brief``: without its reason."""
     passed = check.get("valid", True)
     words = f"{name} {'passed' if passed else 'failed'}"
-    words += "" if brief or passed else f": {check.get('reason') or ''}".rstrip(": ")
+    words += "" if brief else f": {check.get('reason') or ''}".rstrip(": ")
     return f'<span class="{"dim" if passed else "bad"}">{text(words)}</span>'
 
 

@@ -357,8 +357,7 @@ def _check_row(name: str, check: Mapping[str, Any]) -> list[Piece]:
     passed = check.get("valid", True)
     token = "dim" if passed else "error"
     word = Cell("passed", token) if passed else Cell("failed", token)
-    reason = "" if passed else str(check.get("reason", ""))
-    return [Cell(f"    {name}", token), word, "", "", "", "", "", "", Cell(reason, token)]
+    return [Cell(f"    {name}", token), word, "", "", "", "", "", "", Cell(str(check.get("reason", "")), token)]
 
 
 def _cached(call: CallState) -> str:

@@ -616,9 +616,9 @@ class Nodes:
         """The checks that come after so many calls. Those of a visit are shown where one failed: of several attempts
         they tell which was rejected, and which passed."""
         for number, (name, check) in enumerate(found):
-            passed = check.get("valid", True)
-            reason = "" if passed else flat(str(check.get("reason") or ""))
+            reason = flat(str(check.get("reason") or ""))
             text = f" {flat(name)}: {reason}" if reason else f" {flat(name)}"
+            passed = check.get("valid", True)
             left = (sign("done"), (text, "dim")) if passed else (sign("broken"), (text, "error"))
             id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(at), str(number))
             yield Node(id, depth, left, phase=visit.phase, run=self._nested)

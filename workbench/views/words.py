@@ -157,10 +157,10 @@ def _state_set(it: AppliedEvent) -> Words:
 
 
 def _check(it: AppliedEvent) -> Words:
-    name = it.data.get("name") or it.data.get("check", "check")
+    name, reason = it.data.get("name") or it.data.get("check", "check"), it.data.get("reason", "")
     if it.data.get("valid", True):
-        return "check", f"✓ {name}", "ok"  # Many validators give the reason against whatever they find.
-    return "check", f"✗ {name}: {it.data.get('reason', '')}", "error"
+        return "check", f"✓ {name}" + (f": {reason}" if reason else ""), "ok"
+    return "check", f"✗ {name}: {reason}", "error"
 
 
 def _route(it: AppliedEvent) -> Words:
