@@ -391,6 +391,7 @@ def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> No
         made |= {node.phase + str(node.id): id(node) for node in kept.nodes if node.id[:1] == ("visit",)}
     again = [node for node in TreeRows(followed, view, settled).nodes if node.id[:1] == ("visit",)]
     assert [made[node.phase + str(node.id)] for node in again] == list(map(id, again)), "nothing is made twice"
+    assert followed.figures_of(followed.visits) is followed.figures_of(followed.visits), "nothing is summed twice"
 
 
 async def test_a_packed_request_passes_as_it_is_and_is_read(project: Project) -> None:

@@ -134,6 +134,8 @@ def test_sums_that_are_kept_follow_every_event() -> None:
         state.read(event)
         fresh = RunState.of(seen)
         assert state.figures() == fresh.figures(), event.kind
+        assert state.figures_of(state.visits) == fresh.figures_of(fresh.visits), event.kind
+        assert [call.place for call in state.calls_beside] == [call.place for call in fresh.calls_beside], event.kind
         for visit, same in zip(state.visits, fresh.visits, strict=True):
             assert state.figures_of([visit]) == fresh.figures_of([same]), event.kind
 

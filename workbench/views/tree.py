@@ -462,7 +462,7 @@ class Nodes:
         if run is None or self._nested:
             return
         whole = {contest.place.visit_key for contest in run.contests if contest.is_whole}
-        calls = [c for c in run.calls if run.visit_of(c.place) is None and c.place.visit_key not in whole]
+        calls = [call for call in run.calls_beside if call.place.visit_key not in whole]
         if not calls and not run.embedded:
             return
         sums = run.beside_the_phases(calls)
@@ -795,7 +795,7 @@ def _turn_of(call: CallState, *, many: bool) -> str:
 def _wall(visits: Sequence[VisitState]) -> float | None:
     """Seconds from the beginning of a phase to its end, over all of its visits; of candidates, which run beside each
     other, the longest."""
-    known = [visit.seconds for visit in visits if visit.seconds is not None]
+    known = [seconds for visit in visits if (seconds := visit.seconds) is not None]
     if not known:
         return None
     return max(known) if is_candidate(visits[0]) else sum(known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from datetime import datetime, timedelta
+from math import inf
 
 from workbench.engine.journal.event import Event
 
@@ -30,6 +31,10 @@ class Stretches:
     def seconds(self) -> float:
         """Of all of them."""
         return sum(end - start for start, end in self._all)
+
+    def until(self, at: str) -> float:
+        """Seconds of them before an ``Event.at``."""
+        return self.within(-inf, datetime.fromisoformat(at).timestamp()) if self._all else 0.0
 
     def between(self, start: str, end: str) -> None:
         """Add the stretch from one ``Event.at`` to another; nothing if one of them is not a time."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from hashlib import blake2s
 from itertools import islice
-from math import inf
 from sys import maxsize
 from typing import Any, NamedTuple, overload
 
@@ -515,10 +513,7 @@ class VisitState(Struct):
     def seconds(self) -> float | None:
         """Duration in seconds without pauses, stops and what a recording answered; None while it runs."""
         passed = seconds_between(self.since, self.finished)
-        if passed is None:
-            return None
-        paused = self.pauses.within(-inf, datetime.fromisoformat(self.finished).timestamp())
-        return max(passed - self.away - paused, 0.0)
+        return None if passed is None else max(passed - self.away - self.pauses.until(self.finished), 0.0)
 
     @property
     def told_seconds(self) -> float | None:

@@ -131,6 +131,10 @@ class RunState:
         """Figures of the runs that it started."""
         self._own: tuple[int, Figures] | None = None
         """``own``, and after how many events."""
+        self._beside: tuple[int, tuple[CallState, ...]] = (-1, ())
+        """``calls_beside``, likewise."""
+        self._sums: tuple[int, dict[tuple[int, ...], Figures]] = (-1, {})
+        """Of several visits, by their identities, likewise: screens ask for them again at each key."""
         self._paid: dict[int, list[CallFigures]] = {}
         """By the ``id`` of a call: its figures since an event last told of it. A tree of 5,000 calls sums them up for
         each frame."""
@@ -234,12 +238,18 @@ class RunState:
     def own(self) -> Figures:
         """Figures of the run itself, without the runs that it started."""
         if self._own is None or self._own[0] != self._taken:
-            beside = (call for call in self.calls if self.visit_of(call.place) is None)
             calls = [one for visit in self.visits for one in self._answered_of(visit)[0]]
-            calls += [one for call in beside for one in self.figures_of_call(call)]
+            calls += [one for call in self.calls_beside for one in self.figures_of_call(call)]
             took = Figures.sum(calls, tools=self.tools_ended, embedded=self.embedded, stated=self.stated)
             self._own = self._taken, took
         return self._own[1]
+
+    @property
+    def calls_beside(self) -> tuple[CallState, ...]:
+        """Calls of no visit."""
+        if self._beside[0] != self._taken:
+            self._beside = self._taken, tuple(call for call in self.calls if self.visit_of(call.place) is None)
+        return self._beside[1]
 
     def figures(self, known: Mapping[str, Figures] | None = None) -> Figures:
         """Figures of the run with the runs that it started. ``known`` says what those took that have not ended."""
@@ -262,15 +272,21 @@ class RunState:
 
     def figures_of(self, visits: Sequence[VisitState], known: Mapping[str, Figures] | None = None) -> Figures:
         """Returns the sums of some visits and of the runs that they started."""
+        if self._sums[0] != self._taken:
+            self._sums = self._taken, {}
+        key = tuple(map(id, visits))
+        if (total := self._sums[1].get(key)) is None:
+            total = self._sums[1][key] = self._sum_of(visits)
+        inside = [str(child.get("run_id", "")) for visit in visits for child in visit.children]
+        return total + self.children.figures(known, inside) if inside else total
+
+    def _sum_of(self, visits: Sequence[VisitState]) -> Figures:
         known_of = list(map(self._answered_of, visits))
         tools = sum(total.tools for _, total in known_of)
         tools += sum(tool.finished != "" for visit in visits for tool in visit.tool_tries)
         if len(known_of) == 1:
-            total = replace(known_of[0][1], tools=tools)
-        else:
-            total = Figures.sum((one for calls, _ in known_of for one in calls), tools=tools)
-        inside = [str(child.get("run_id", "")) for visit in visits for child in visit.children]
-        return total + self.children.figures(known, inside) if inside else total
+            return replace(known_of[0][1], tools=tools)
+        return Figures.sum((one for calls, _ in known_of for one in calls), tools=tools)
 
     def answered_in(self, visit: VisitState) -> Figures:
         """Returns the sums of the calls of a visit: the same object until an event of the visit changes anything."""

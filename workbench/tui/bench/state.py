@@ -470,7 +470,8 @@ class BenchState(Struct):
         places = [call.place for call in self.shown.calls]
         if not places:
             return False
-        at = places.index(self.selected) if self.selected in places else len(places)
+        newest = range(len(places) - 1, -1, -1)  # Somebody who watches a long session is near its end.
+        at = next((at for at in newest if places[at] == self.selected), len(places))
         if self.summary:
             at, step = len(places), min(step, -1)
         target = max(0, min(at + step, len(places) - 1))
