@@ -139,8 +139,9 @@ async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp
             return workspace.run(run_id)
 
         sessions.open_beside(workspace, slowly, lambda: told.append("first"), lambda tab: tab.shows(run_id))
-        await it.until(begun.is_set)
-        await it.until(lambda: "Opening … Keys wait" in it.text(), "nothing says that a run is being opened")
+        await it.until(  # In one: the words go after some seconds, and an app that works is waited for longer.
+            lambda: begun.is_set() and "Opening … Keys wait" in it.text(), "nothing says that a run is being opened"
+        )
         sessions.show_run(run_id, lambda: told.append("second"))
         await it.until(lambda: told == ["second"])
         may_end.set()
