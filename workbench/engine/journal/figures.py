@@ -24,6 +24,11 @@ from workbench.engine.journal.parts import CallFigures, CallState, expected_of
 from workbench.engine.journal.usage import StatedUsage
 
 
+def ended_tools(calls: Iterable[CallState]) -> int:
+    """The number of tools of some calls that have ended, well or not."""
+    return sum(tool.status in ("done", "failed") for call in calls for tool in call.tools)
+
+
 class Figures(Struct, frozen=True):
     """Tokens, money and calls of a part of a run, of a run, or of several. ``+`` adds two."""
 
@@ -71,8 +76,7 @@ class Figures(Struct, frozen=True):
     def of(cls, calls: Iterable[CallState]) -> Figures:
         """Of calls, as far as they were answered, and their tools."""
         known = list(calls)
-        tools = sum(tool.status in ("done", "failed") for call in known for tool in call.tools)
-        return cls.sum((one for call in known for one in call.figures), tools=tools)
+        return cls.sum((one for call in known for one in call.figures), tools=ended_tools(known))
 
     @classmethod
     def from_json(cls, body: object) -> Figures | None:

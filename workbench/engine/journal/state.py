@@ -25,7 +25,7 @@ from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import RunCandidateRounds, VisitKey
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
-from workbench.engine.journal.figures import ChildFigures, Figures
+from workbench.engine.journal.figures import ChildFigures, Figures, ended_tools
 from workbench.engine.journal.paging import Pages
 from workbench.engine.journal.parts import (
     WINDOW,
@@ -263,8 +263,7 @@ class RunState:
 
     def figures_of_calls(self, calls: Sequence[CallState]) -> Figures:
         """Returns the sums of some calls."""
-        tools = sum(tool.status in ("done", "failed") for call in calls for tool in call.tools)
-        return Figures.sum((one for call in calls for one in self.figures_of_call(call)), tools=tools)
+        return Figures.sum((one for call in calls for one in self.figures_of_call(call)), tools=ended_tools(calls))
 
     def beside_the_phases(self, calls: Sequence[CallState]) -> Figures:
         """Returns the sums of some calls, and of the embeddings of the run, which belong to no call."""
