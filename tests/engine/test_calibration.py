@@ -181,9 +181,17 @@ def test_an_answer_counts_as_stated_if_it_can_have_gone_back_whole(low: int, hig
     assert found == (own if beside is None else 400 + beside)
 
 
-def test_the_reasoning_of_an_answer_without_calls_counts_where_the_model_keeps_it() -> None:
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"thinking_blocks": [{"type": "thinking"}]},
+        {"thought_signature": "s"},
+        {"provider_specific_fields": {"thought_signatures": ["s"]}},
+    ],
+)
+def test_the_reasoning_of_an_answer_without_calls_counts_where_the_model_keeps_it(extra: dict[str, Any]) -> None:
     calibration, (first, second) = Calibration(), growing(2)
-    answer = replace(second.request.messages[-2], tool_calls=(), extra={"thinking_blocks": [{"type": "thinking"}]})
+    answer = replace(second.request.messages[-2], tool_calls=(), extra=extra)
     entries = tuple(one._replace(sent=answer) if one is second.entries[-2] else one for one in second.entries)
     learn(calibration, first, Usage(5_000, 400))
     calibration.said(answer, Usage(5_000, 400), SentBack(0, 0, 10, keeps=True))
@@ -221,10 +229,13 @@ def test_reasoning_that_counts_until_a_person_writes_is_gone_then() -> None:
 
 
 def test_a_tool_that_had_to_be_called_has_a_longer_prompt_than_one_that_can_be() -> None:
-    calibration, (first, second) = Calibration(), growing(2)
+    calibration, (first, second, third) = Calibration(), growing(3)
     learn(calibration, replace(first, tools_tokens=600), Usage(1_000, 0))
     grown = sum(entry.tokens_sent for entry in second.entries[-2:])
-    assert calibration.expect(replace(second, tools_tokens=508), "same", SHARE).tokens == 1_000 - 92 + grown
+    assert calibration.expect(replace(second, tools_tokens=590), "same", SHARE).tokens == 1_000 - 10 + grown
+    learn(calibration, replace(second, tools_tokens=590), Usage(1_000 - 10 + grown, 0))
+    later = sum(entry.tokens_sent for entry in third.entries[-2:])
+    assert calibration.expect(replace(third, tools_tokens=590), "same", SHARE).tokens == 990 + grown + later
 
 
 def test_reasoning_does_not_go_back_with_an_answer() -> None:

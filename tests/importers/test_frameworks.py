@@ -90,6 +90,13 @@ def test_a_session_of_autogens_client_is_a_log_of_calls() -> None:
 # -- LangFuse ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_request_and_an_answer_may_be_those_of_gemini() -> None:
+    asked = {"contents": [{"role": "user", "parts": [{"text": ASK}]}]}
+    told = {"candidates": [{"content": {"role": "model", "parts": [{"text": ANSWER}]}}]}
+    thread = generation(asked, told)
+    assert [(one.role, one.text) for one in thread.said] == [("user", ASK), ("assistant", ANSWER)]
+
+
 def test_definitions_of_tools_among_the_messages_are_tools() -> None:
     thread = generation([*OPENAI[:2], {"role": "tool", "content": SCHEMA}], OPENAI[4])
     assert [one.role for one in thread.said] == ["system", "user", "assistant"]

@@ -405,7 +405,8 @@ def test_definitions_that_name_themselves_or_double_each_other_end() -> None:
     [
         *(("gpt-4o", 8), ("gpt-5", 7), ("gpt-3.5-turbo-instruct", 1), ("claude-sonnet-4-5", 8)),
         *(("gemini-2.5-flash", 2), ("openai.gpt-oss-120b-1:0", 68), ("xai/grok-4-fast", 163), ("grok-3-mini", 8)),
-        ("cohere/command-r-08-2024", 1),
+        *(("cohere/command-r-08-2024", 1), ("cohere.command-r-plus-v1:0", 1), ("amazon.titan-text-express-v1", 1)),
+        *(("writer/palmyra-x4", 33), ("us.writer.palmyra-x4-v1:0", 33)),
     ],
 )
 def test_a_request_of_one_word_has_the_tokens_that_providers_reported(model: str, tokens: int) -> None:

@@ -146,7 +146,7 @@ async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp
         await it.until(lambda: told == ["second"])
         may_end.set()
         await it.until(lambda: told == ["second", "first"])
-        await it.until(lambda: "Opening" not in it.text(), "it is open, and the screen says that it is being opened")
+        assert "Opening" not in it.text(), "it is open, and the screen says that it is being opened"
         assert len(it.app.tab_labels) == 2
 
 

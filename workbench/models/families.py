@@ -466,7 +466,8 @@ OTHER = Family("", "o200k_base")
 
 
 _SELLER = re.compile(
-    r"^(?:(?:us|eu|apac|jp|au|ca|us-gov|global)\.)?(?:anthropic|amazon|meta|mistral|openai|google|qwen|deepseek)\."
+    r"^(?:(?:us|eu|apac|jp|au|ca|us-gov|global)\.)?"
+    r"(?:anthropic|amazon|meta|mistral|openai|google|qwen|deepseek|cohere|writer)\."
 )
 """Beginning of a Bedrock name: the region and the model's maker."""
 
