@@ -15,6 +15,7 @@ from tests.ui.test_hostile import ALL, assert_harmless
 from workbench.engine.debugger.stepper import Mode
 from workbench.language.clean import clean
 from workbench.tui.bench.state import BenchState
+from workbench.tui.notices import SECONDS
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.views.cells import width_of
 from workbench.views.tab_line import TabLabel, tab_line
@@ -123,7 +124,10 @@ async def test_a_run_that_is_open_is_shown_in_its_tab_and_not_twice(tmp_path: Pa
         assert len(it.app.tab_labels) == 2
 
 
-async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp_path: Path) -> None:
+async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SECONDS, "information", 600.0)  # No message goes by itself.
     begun, may_end = threading.Event(), threading.Event()
 
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
@@ -139,9 +143,8 @@ async def test_a_run_that_is_asked_for_twice_while_it_is_opened_gets_one_tab(tmp
             return workspace.run(run_id)
 
         sessions.open_beside(workspace, slowly, lambda: told.append("first"), lambda tab: tab.shows(run_id))
-        await it.until(  # In one: the words go after some seconds, and an app that works is waited for longer.
-            lambda: begun.is_set() and "Opening … Keys wait" in it.text(), "nothing says that a run is being opened"
-        )
+        await it.until(begun.is_set)
+        await it.until(lambda: "Opening … Keys wait" in it.text(), "nothing says that a run is being opened")
         sessions.show_run(run_id, lambda: told.append("second"))
         await it.until(lambda: told == ["second"])
         may_end.set()
