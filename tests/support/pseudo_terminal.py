@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import select
 import subprocess
 import termios
 import time
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.descriptors import is_readable
 from tests.support.waiting import PATIENCE
 
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
@@ -56,7 +56,7 @@ class PseudoTerminal:
 
     def _read(self, give_up: float) -> bool:
         """Whether something came before the time (of the monotonic clock) was over."""
-        if not select.select([self._master], [], [], max(give_up - time.monotonic(), 0))[0]:
+        if not is_readable(self._master, max(give_up - time.monotonic(), 0)):
             return False
         try:
             part = os.read(self._master, 65536)

@@ -81,11 +81,11 @@ class LiteLLMEmbedder:
             raise ModelFault(fault.kind, str(fault)) from fault
         begin = time.perf_counter()
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout) as deadline:
                 response = await self._asked(resolved, texts, tape)
-        except TimeoutError:
-            raise build("timeout", f"no embeddings within {self._timeout:g} s", tape, resolved) from None
         except (Exception, NotSent, Unreached) as error:  # noqa: BLE001 - litellm raises what it likes: all are faults
+            if deadline.expired():
+                raise build("timeout", f"no embeddings within {self._timeout:g} s", tape, resolved) from None
             raise fault_of(error, tape, resolved) from None
         finally:
             await tape.close()

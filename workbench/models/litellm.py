@@ -83,13 +83,14 @@ class LiteLLM:
         answer = Collector(on_text)
         begin = time.perf_counter()
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout) as deadline:
                 await self._exchange(arguments, resolved, tape, answer)
-        except TimeoutError:
-            message = "the answer was cut off after" if answer.text else "no answer within"
-            late = build("timeout", f"{message} {self._timeout:g} s", tape, resolved, answer.text)
-            raise self._with_usage(late, request.model, tape, answer) from None
         except (Exception, NotSent, Unreached) as error:  # noqa: BLE001 - litellm raises what it likes: all are faults
+            # Asked first: a library may make an ended connection of the deadline, and its own time-outs are others.
+            if deadline.expired():
+                message = "the answer was cut off after" if answer.text else "no answer within"
+                late = build("timeout", f"{message} {self._timeout:g} s", tape, resolved, answer.text)
+                raise self._with_usage(late, request.model, tape, answer) from None
             if not _read_whole(tape, answer):
                 broken = fault_of(error, tape, resolved, answer.text)
                 raise self._with_usage(broken, request.model, tape, answer) from None

@@ -41,13 +41,12 @@ class WorkspaceRetrieval:
     ) -> ToolResult:
         started = time.monotonic()
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(TIMEOUT_S) as deadline:
                 told = await self._answer(source, name, arguments)
                 result = replace(cut(told.text), embedded=told.embedded)
-        except TimeoutError:
-            result = ToolResult(f"TimeoutError: {name} had no answer within {TIMEOUT_S:g} s", is_error=True)
         except Exception as fault:  # noqa: BLE001 - whatever is wrong with a folder or a bank, the model is told
-            result = error_of(fault)
+            late = ToolResult(f"TimeoutError: {name} had no answer within {TIMEOUT_S:g} s", is_error=True)
+            result = late if deadline.expired() else error_of(fault)
         return replace(result, duration_s=time.monotonic() - started)
 
     async def remember(self, bank: str, memories: Sequence[Memory]) -> None:
