@@ -186,6 +186,60 @@ def test_a_question_without_a_person_stops_the_run_and_answers_let_it_go_on(cli:
     assert [tool["result"].splitlines()[-1] for tool in tools] == ["yes"]
 
 
+ASKS = {
+    "a form": (
+        "ask.yaml",
+        "cascade_id: ask\nphases: [{name: p, instructions: go, human_input: {type: rating}}]\n",
+        ("9", "4"),
+    ),
+    "a gate": (
+        "ask.dot",
+        'digraph g { start [shape=Mdiamond] done [shape=Msquare] p [shape=hexagon, label="Ship it?"]'
+        ' start -> p p -> done [label="[A] Approve"] p -> done [label="[W] Wait"] }',
+        ("what?", "a"),
+    ),
+}
+
+
+@pytest.mark.parametrize("times", [1, 3, 4])
+@pytest.mark.parametrize(("name", "text", "answers"), ASKS.values(), ids=ASKS)
+def test_answers_that_do_not_fit_leave_a_run_that_a_fitting_one_lets_go_on(
+    cli: Cli, workspace: Path, name: str, text: str, answers: tuple[str, str], times: int
+) -> None:
+    wrong, right = answers
+    (workspace / name).write_text(text)
+    (workspace / "ask.replies.yaml").write_text("replies: {p: [{text: Done.}]}\n")
+    assert cli("run", name, "--session", "s", "-q").code == 1
+    for _ in range(2):
+        given = json.dumps({"p": [wrong] * times if times > 1 else wrong})
+        refused = cli("resume", "s", "--answers", given)
+        assert refused.code == 1
+        assert "no answer fits" in refused.err
+        assert "resume it: workbench resume s" in refused.err
+    assert cli("resume", "s", "--answers", json.dumps({"p": right})).code == 0
+
+
+def test_an_answer_that_was_given_beforehand_is_given_once_to_each_question(cli: Cli, workspace: Path) -> None:
+    name, text, (wrong, _) = ASKS["a form"]
+    (workspace / name).write_text(text)
+    (workspace / "ask.replies.yaml").write_text("replies: {p: [{text: Done.}]}\n")
+    given = cli("run", name, "--json", "-q", "--answers", json.dumps({"p": wrong})).lines
+    assert [event["data"]["answer"] for event in given if event["kind"] == "human_answered"] == [wrong]
+
+
+def test_the_command_that_a_stopped_run_offers_answers_its_form(cli: Cli, workspace: Path) -> None:
+    fields = "[{name: verdict, type: radio, required: true, options: [now, later]}, {name: day, type: date}]"
+    one = "[{name: verdict, type: radio, required: true, options: [now, later]}]"
+    for name, given, answer in (("two", fields, {"values": {"verdict": "now"}}), ("one", one, "now")):
+        phase = f"{{name: p, instructions: go, human_input: {{type: form, fields: {given}}}}}"
+        (workspace / f"{name}.yaml").write_text(f"cascade_id: {name}\nphases: [{phase}]\n")
+        (workspace / f"{name}.replies.yaml").write_text("replies: {p: [{text: Done.}]}\n")
+        stopped = cli("run", f"{name}.yaml", "--session", name)
+        command = shlex.split(stopped.err.partition("with an answer: ")[2].partition("\n")[0])
+        assert json.loads(command[-1]) == {"p": answer}
+        assert cli(*command[1:]).code == 0
+
+
 def test_answers_of_the_wrong_shape(cli: Cli, workspace: Path) -> None:
     (workspace / "answers.json").write_text('"yes"')
     ended = cli("run", "greet.yaml", "--answers", "answers.json")

@@ -86,6 +86,27 @@ def test_a_run_is_followed_while_it_is_written(tmp_path: Path) -> None:
     assert catalog.runs == (store.summary(RUN),)
 
 
+def test_a_resumed_run_waits_for_the_answer_that_its_question_did_not_get_before(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    w = Writer(RUN)
+    place = Place("", "draft", 1)
+    with store.create(RUN) as journal:
+        for event in (
+            w.event("run_started", session_id="asked"),
+            w.event("phase_started", place, kind="llm"),
+            w.event("human_asked", place, index=1, question="How good?"),
+            w.event("run_finished", status="stopped", reason="no one is there to answer"),
+            w.event("run_resumed", branch="", after=3),
+            w.event("human_answered", place, index=1, answer="9", refused="at most 5"),
+        ):
+            journal.append(event)
+        assert [match.run.run_id for match in found(store, "status:waiting")] == [RUN]
+        assert [question.data["question"] for question in store.state(RUN).questions] == ["How good?"]
+        journal.append(w.event("human_answered", place, index=1, answer="4"))
+        assert found(store, "status:waiting") == []
+        assert store.state(RUN).questions == []
+
+
 def test_the_list_shows_after_a_part_of_it_and_the_rest_comes_with_the_next_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

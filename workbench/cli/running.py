@@ -40,7 +40,7 @@ from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
-from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal
+from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal, example_answer
 from workbench.workspace.run_builder import (
     RunAttachments,
     Start,
@@ -445,10 +445,9 @@ def _way_on(project: Project, way: RunOptions, verdict: Verdict, status: str, fa
 
 
 def _answer_line(way_on: str, asked: Event) -> str:
-    """The command that goes on with the answer to a question that nobody was there for: with its first choice, else
-    with a word in the place of the answer."""
-    options = asked.data.get("options") or ()
-    answer = json.dumps({asked.place.phase: str(options[0]) if options else "ANSWER"}, ensure_ascii=False)
+    """The command that goes on with the answer to a question that nobody was there for: with its first choices,
+    else with a word in the place of the answer."""
+    answer = json.dumps({asked.place.phase: example_answer(asked.data)}, ensure_ascii=False)
     return f"with an answer: {way_on.partition(': ')[2]} {shlex.join(['--answers', answer])}"
 
 

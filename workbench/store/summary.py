@@ -250,7 +250,6 @@ class Summarizer(Struct):
                 self.values["depth"] = int(parent.get("depth") or 0)
             case "run_resumed":
                 self.values |= {"status": "", "reason": "", "finished": "", "output": ""}
-                self.questions.clear()  # They are asked again.
             case "run_finished":
                 self.values |= {name: str(data.get(name, "")) for name in ("status", "reason")} | {"finished": event.at}
                 self._excerpt("output", str(data.get("output") or ""))

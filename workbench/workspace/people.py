@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -52,12 +51,13 @@ class FirstChoice:
             return "yes"
         if question.form is None:
             return APPROVED
-        return _first_choices(question.form) or await self._then.ask(question, place, index)
+        values = _first_choices(question.form)
+        return as_text({"values": values}) if values else await self._then.ask(question, place, index)
 
 
-def _first_choices(form: Form) -> str:
-    """An answer that takes the first choice of each question of a form; empty if one of them needs more than a
-    choice, or if there is none to make."""
+def _first_choices(form: Form) -> dict[str, Any]:
+    """Returns the first choice of each question of a form, by field; empty if one of them needs more than a choice, or
+    if there is none to make."""
     values: dict[str, Any] = {}
     for asked in fields_of(form):
         if isinstance(asked, Select | CardGrid | Comparison):
@@ -69,8 +69,20 @@ def _first_choices(form: Form) -> str:
         elif isinstance(asked, Confirmation):
             values[asked.id] = True
         else:
-            return ""
-    return json.dumps({"values": values}, ensure_ascii=False) if values else ""
+            return {}
+    return values
+
+
+def example_answer(question: Mapping[str, Any]) -> Any:
+    """Returns what a file of answers could say to a ``human_asked`` event's question: its first choices, else a word in
+    the place of the answer."""
+    if "form" not in question:
+        return str(question["options"][0]) if question.get("options") else "ANSWER"
+    form = Form.of(question["form"])
+    values = _first_choices(form)
+    if len(fields_of(form)) == 1 and all(isinstance(value, str) for value in values.values()):
+        return next(iter(values.values()), "ANSWER")
+    return {"values": values} if values else "ANSWER"
 
 
 APPROVED = "approved"
@@ -181,7 +193,8 @@ AUDIBLES = "audibles"
 
 class PreparedAnswers:
     """Answers given beforehand: by phase (``phase``, or ``phase#2`` for its second visit), or in order; other questions
-    are passed on. A list holds one answer for each of several questions; null means that no answer comes in time.
+    are passed on, and so is one that the same answer did not fit. A list holds one answer for each of several
+    questions; null means that no answer comes in time.
     """
 
     def __init__(self, answers: Mapping[str, Any] | Sequence[Any], then: Human) -> None:
@@ -190,16 +203,19 @@ class PreparedAnswers:
         self._in_order = [] if isinstance(answers, Mapping) else list(answers)
         self._then = then
         self._used: set[str] = set()
+        self._answered: set[tuple[Place, int]] = set()
+        """The questions that got the one answer of their phase."""
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
         for key in (f"{place.phase}#{place.visit}", place.phase):
             if key in self._by_phase:
                 self._used.add(key)
                 given = self._by_phase[key]
-                if not isinstance(given, list):
-                    return _said(given)
-                if given:
+                if isinstance(given, list) and given:
                     return _said(given.pop(0))
+                if not isinstance(given, list) and (place, index) not in self._answered:
+                    self._answered.add((place, index))
+                    return _said(given)
                 return await self._then.ask(question, place, index)
         if self._in_order:
             return _said(self._in_order.pop(0))

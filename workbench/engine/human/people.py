@@ -16,7 +16,8 @@ from workbench.engine.services import Services
 T = TypeVar("T")
 
 MOST_REFUSED = 3
-"""Answers that do not fit before the run stops: a prepared answer would be given again for ever."""
+"""Answers that do not fit before the run stops: a program would give its answer again for ever. Those of before a
+resume do not count, so that the run can be resumed with one that fits."""
 
 
 class TimedOut(Exception):
@@ -38,10 +39,10 @@ async def ask_person(
     Raises RunStopped (NoPersonAttached, if ``raises``) when no person is attached or no answer fits; TimedOut after
     ``timeout`` seconds.
     """
-    journal, refused = services.journal, ""
+    journal, refused, tries = services.journal, "", 0
     journal.emit("human_asked", place, **_asked(question, index, timeout))
     journal.sync()
-    for _ in range(MOST_REFUSED):
+    while tries < MOST_REFUSED:
         try:
             answer = await within(services.ports.clock, services.ports.human.ask(question, place, index), timeout)
         except NoPersonAttached:
@@ -59,6 +60,7 @@ async def ask_person(
         answer, _ = services.ports.redact(answer)
         refused = _refused(question, answer)
         journal.emit("human_answered", place, index=index, answer=answer, **({"refused": refused} if refused else {}))
+        tries += not journal.repeated
         journal.sync()
         if not refused:
             return answer

@@ -81,7 +81,9 @@ class JournalWriter:
         self.run_id = run_id
         self._past = PastEvents(journaled) if journaled else None
         """Journaled events that were not emitted again yet."""
-        self._last_seq = journaled[-1].seq if journaled else 0
+        self._resumed_at = journaled[-1].seq if journaled else 0
+        """Of the last record before the run was resumed."""
+        self._last_seq = self._resumed_at
         """Of the journal's last record."""
         self._matched: dict[str, int] = {}
         """By branch, the last journaled event that was found again."""
@@ -123,6 +125,11 @@ class JournalWriter:
     def repeats(self) -> bool:
         """Whether the run is resumed and all that it emitted so far was in the journal before."""
         return self._past is not None and not self._resumed
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the event that was emitted last was in the journal before the run was resumed."""
+        return self.seq <= self._resumed_at
 
     def emit(self, kind: str, place: Place = Place(), /, **data: Any) -> Event:
         """Journal one event, or find it in the journal of the run that is resumed."""

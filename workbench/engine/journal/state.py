@@ -392,6 +392,7 @@ class RunState:
 
     def _run_resumed(self, event: Event, data: Mapping[str, Any]) -> None:
         self.status, self.finished, self.reason, self.output = "running", "", "", ""
+        self.questions, self.left_open = [*self.left_open, *self.questions], []  # None is journaled a second time.
         if isinstance(after := data.get("after"), int):
             self._entries_as_of(data.get("branch", ""), after)
         for visit in self.visits:

@@ -274,8 +274,10 @@ class PipelineWork:
     async def _chosen(self, execution: Execution, text: str, given: Sequence[Choice]) -> Choice | None:
         """A person's choice; None if the question is skipped. Raises TimedOut, RunStopped."""
         question = Question(text, self.walk.output, tuple(one.text for one in given), "choice")
-        for _ in range(MOST_REFUSED):
+        tries = 0
+        while tries < MOST_REFUSED:
             answer = await execution.ask(question, timeout=self.node.rules.timeout)
+            tries += not execution.engine.journal.repeated
             if (choice := choice_of(answer, given)) is not None:
                 return choice
             if not answer.strip() or answer.strip().lower() == SKIP:
