@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
+from tests.support.command import run_cli
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.support import Story
 from workbench.engine.debugger.stepper import Mode
@@ -343,6 +347,40 @@ async def test_a_stored_run_does_not_go_on_beside_one_that_is_going_on(tmp_path:
         going = it.presenter.state.run.run_id
         it.screen.resume(stopped, Mode.OVER)
         assert it.presenter.state.run.run_id == going
+        await step(it, "c")
+        assert it.presenter.state.run.status == "success"
+
+
+async def test_a_resumed_run_that_stops_again_at_once_is_not_shown_as_running(tmp_path: Path) -> None:
+    (tmp_path / "workbench.yaml").write_text("max_calls: 1\n")
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+        held = len(it.presenter.state.events)
+        await it.press("c")
+        await it.until(lambda: "stopped again" in it.text(), "nothing says that it stopped again")
+        assert not it.presenter.state.alive
+        assert "STOPPED: the limit of 1 calls" in it.text()
+        assert len(it.presenter.state.events) == held
+        assert "c resume" in it.text()
+
+
+async def test_a_run_that_answers_did_not_fit_is_resumed_with_its_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rated = "cascade_id: rated\nphases: [{name: p, instructions: Go., human_input: {type: rating}}]\n"
+    (tmp_path / "log_triage.yaml").write_text(rated)
+    (tmp_path / "log_triage.replies.yaml").write_text("replies: {p: [{text: Done.}]}\n")
+    await asyncio.to_thread(run_cli, "run", "log_triage.yaml", "--session", "s", "-q")
+    await asyncio.to_thread(run_cli, "resume", "s", "--answers", '{"p": "9"}', "-q")
+    async with bench(tmp_path, text=rated, replies="replies: {p: [{text: Done.}]}\n") as it:
+        await it.until(lambda: "An unfinished run" in it.text(), "no offer was made")
+        await it.press("enter")
+        await it.until(lambda: "WAITING FOR YOU" in it.text(), "the question is not asked")
+        assert "p asks" in it.text()
+        await it.press("space", "ctrl+s")
+        await it.until(lambda: it.presenter.state.run.outputs.get("p") and it.presenter.state.held is not None)
         await step(it, "c")
         assert it.presenter.state.run.status == "success"
 

@@ -274,9 +274,7 @@ class BenchState(Struct):
 
     def _take(self, event: Event) -> None:
         if event.run_id == self.run.run_id and event.seq <= self.run.seq:
-            # A resumed run tells again what its journal holds, before it goes on.
-            self.run.status = "running"
-            _ask_again(self.run, event)
+            self._take_again(event)
             return
         if event.kind == "run_started" and not self._is_child(event):
             self._begin()
@@ -295,6 +293,19 @@ class BenchState(Struct):
             self.waiting.clear()
             self.held = None
         self._tell(event, self.run)
+
+    def _take_again(self, event: Event) -> None:
+        """A resumed run tells again what its journal holds, before it goes on. One that stops before anything is new,
+        at a limit that still holds say, tells its end again, too."""
+        if event.kind != "run_finished":
+            self.run.status = "running"
+            _ask_again(self.run, event)
+            return
+        self.run.status = str(event.data["status"])
+        self.run.left_open, self.run.questions = [*self.run.left_open, *self.run.questions], []
+        self.held = None
+        again = f"{self.run.status} again: {event.data.get('reason', '')}"
+        self.log.add(LogLine(event.at, event.place, "run", again, "warning"))
 
     def _may_follow(self, place: Place) -> bool:
         """Returns whether a call that was prepared is the one to look at: not beside a paused one, which the keys are
