@@ -33,12 +33,13 @@ from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
 from workbench.engine.definition import Outcome
 from workbench.engine.edits import SetAnswer
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import APP_ENDED, STOPPED_BY_USER, Event
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.state import BenchState
+from workbench.views.words import reason_words
 from workbench.workspace.attach_channel import Channel, Ended, Took
 from workbench.workspace.attach_link import ServingFault
-from workbench.workspace.attach_serving import LOOPBACK, Served, listen
+from workbench.workspace.attach_serving import LOOPBACK, CannotStart, Served, listen
 from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
@@ -236,6 +237,28 @@ WAITS = (
 )
 
 
+async def test_a_command_that_cannot_be_run_is_why_its_session_failed(project: Project) -> None:
+    served = Served(listen(LOOPBACK, 0), addresses({}), ("/nothing/here",))
+    plan = AttachPlan(AttachOptions(), served, project.root, project.root / "printed")
+    events = list[Event]()
+    with pytest.raises(CannotStart):
+        await plan.record(project, Stepper(), events.append, lambda notice: None)
+    state = RunState.of(events)
+    assert (state.status, state.reason) == ("failed", "'/nothing/here' cannot be run: No such file or directory")
+    assert events == [*project.store.events(events[0].run_id)]
+
+
+@pytest.mark.parametrize(("why", "words"), [(STOPPED_BY_USER, "stopped by you"), (APP_ENDED, APP_ENDED)])
+def test_a_session_says_whether_a_person_ended_it_or_its_app_was_ended(project: Project, why: str, words: str) -> None:
+    served = Served(listen(LOOPBACK, 0), addresses({}), (sys.executable, "-c", WAITS))
+    options = AttachOptions(offline=True, session="ended")
+    running = Workspace(project).attach(AttachPlan(options, served, project.root, project.root / "printed"))
+    until(lambda: (project.root / "pid").is_file(), "the program")
+    running.close(why)
+    state = RunState.of([*project.store.events(project.store.find("ended"))])
+    assert (state.status, reason_words(state.reason)) == ("stopped", words)
+
+
 async def test_if_the_process_that_serves_is_killed_the_app_says_so_and_ends_the_program(project: Project) -> None:
     served = Served(listen(LOOPBACK, 0), addresses({}), (sys.executable, "-c", WAITS))
     plan = AttachPlan(AttachOptions(offline=True), served, project.root, project.root / "printed")
@@ -265,7 +288,7 @@ import asyncio, sys
 from pathlib import Path
 from workbench.attach.providers import addresses
 from workbench.engine.debugger.stepper import Stepper
-from workbench.workspace.attach_serving import LOOPBACK, Served, listen
+from workbench.workspace.attach_serving import LOOPBACK, CannotStart, Served, listen
 from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project

@@ -30,7 +30,7 @@ from workbench.engine.journal.state import RunState
 from workbench.importers.journal import JournalServices, no_one
 from workbench.models.prices import cost
 from workbench.workspace.attach_serving import LOOPBACK, Served, collecting, listen
-from workbench.workspace.attaching import AttachOptions, end_spans, recorded_spans
+from workbench.workspace.attaching import AttachOptions, SessionEnd, end_spans, recorded_spans
 from workbench.workspace.project import Project
 
 START = 1_700_000_000_000_000_000
@@ -67,7 +67,7 @@ def collected(
             finally:
                 loop.call_soon_threadsafe(done.set)
                 serving.result(20)
-            end_spans(runs, 0)
+            end_spans(runs, SessionEnd())
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE)

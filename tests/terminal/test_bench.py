@@ -66,7 +66,8 @@ def test_saves_are_seen_and_signals_leave_a_whole_terminal_and_a_run_that_can_go
     terminal.until("code=143")
     assert terminal.is_restored
     store = Store(folder / ".workbench")
-    assert store.summary(store.find("s")).status == "stopped"
+    ended = store.summary(store.find("s"))
+    assert (ended.status, ended.reason) == ("stopped", "the app was ended")
 
 
 def save_in_every_way(terminal: Terminal, file: Path) -> None:

@@ -183,7 +183,7 @@ class WorkbenchApp(ThemedApp):
         take_keys(KEYS)
         terminal.off_signals(asyncio.get_running_loop())
         if self._navigation is not None:
-            self._navigation.sessions.close()
+            self._navigation.sessions.close(asked=not self.return_code)
 
     def _signalled(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)

@@ -145,15 +145,6 @@ class Noted(Struct, frozen=True):
     note: str
 
 
-class End(Struct, frozen=True):
-    """To the server: the session is over."""
-
-    code: int = 0
-    """Of the command."""
-    stopped: str = ""
-    """Why it was ended from outside; empty if it was not."""
-
-
 class Ended(Struct, frozen=True):
     """From the server, after all else: the record is complete."""
 

@@ -38,7 +38,6 @@ from workbench.workspace.attach_channel import (
     Begin,
     Channel,
     Decided,
-    End,
     Ended,
     News,
     Noted,
@@ -54,7 +53,7 @@ from workbench.workspace.attach_channel import (
 )
 from workbench.workspace.attach_server import main
 from workbench.workspace.attach_serving import Served
-from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.attaching import AttachOptions, SessionEnd
 from workbench.workspace.project import Project
 
 TAKE_SECONDS = 0.03
@@ -192,10 +191,9 @@ class ServingLink:
                 with suppress(asyncio.CancelledError):
                     await task
 
-    async def end(self, code: int, stopped: str) -> None:
-        """Have the record closed, and wait until that is done and all events were taken. ``code`` and ``stopped``: as
-        for ``End``. Raises ServingFault."""
-        self._channel.send(End(code, stopped))
+    async def end(self, end: SessionEnd) -> None:
+        """Have the record closed, and wait until that is done and all events were taken. Raises ServingFault."""
+        self._channel.send(end)
         await self._reading
         if self._ended is None or self._ended.fault:
             raise await self._lost()

@@ -21,13 +21,12 @@ from workbench.engine.contracts import Notice
 from workbench.engine.debugger.condition import matches
 from workbench.engine.debugger.stepper import Breakpoint, Steering, Stepper
 from workbench.engine.gate import Decision, Stop
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import STOPPED_BY_USER, Event
 from workbench.workspace.attach_channel import (
     Asked,
     Begin,
     Channel,
     Decided,
-    End,
     Ended,
     News,
     Noted,
@@ -41,7 +40,7 @@ from workbench.workspace.attach_channel import (
     Withdrawn,
 )
 from workbench.workspace.attach_serving import SWITCH_SECONDS, Served, collecting, serving
-from workbench.workspace.attaching import attached_run, end_session, end_spans, recorded_spans
+from workbench.workspace.attaching import SessionEnd, attached_run, end_session, end_spans, recorded_spans
 from workbench.workspace.project import Project
 
 APP_GONE = "the app that watched it was killed"
@@ -175,7 +174,7 @@ class _AppGate:
         await self._channel.send_large(await asyncio.to_thread(made))
 
 
-async def _listen(channel: Channel, following: _Following, gate: _AppGate) -> End:
+async def _listen(channel: Channel, following: _Following, gate: _AppGate) -> SessionEnd:
     """Do what the app says until the session is to end."""
     previews = set[asyncio.Task[None]]()
     while (message := await channel.received()) is not None:
@@ -189,9 +188,9 @@ async def _listen(channel: Channel, following: _Following, gate: _AppGate) -> En
             case Preview():
                 previews.add(task := asyncio.ensure_future(gate.preview(message)))
                 task.add_done_callback(previews.discard)
-            case End():
+            case SessionEnd():
                 return message
-    return End(stopped=APP_GONE)
+    return SessionEnd(stopped=APP_GONE)
 
 
 async def _proxy(project: Project, begin: Begin, served: Served, channel: Channel, following: _Following) -> None:
@@ -203,7 +202,7 @@ async def _proxy(project: Project, begin: Begin, served: Served, channel: Channe
         async with serving(run, served, control) as variables:
             channel.send(Ready(variables))
             end = await listening
-        end_session(run, end.code, stopped=end.stopped)
+        end_session(run, end)
 
 
 async def _spans(project: Project, begin: Begin, served: Served, channel: Channel, following: _Following) -> None:
@@ -216,7 +215,7 @@ async def _spans(project: Project, begin: Begin, served: Served, channel: Channe
             end = await listening
         if runs.refused and not end.stopped:
             following.say(runs.refusal_words)
-        end_spans(runs, end.code, stopped=APP_GONE if end.stopped == APP_GONE else "")
+        end_spans(runs, end if end.stopped != STOPPED_BY_USER else SessionEnd())
 
 
 async def _serve(line: socket.socket) -> None:

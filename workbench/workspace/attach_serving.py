@@ -23,6 +23,7 @@ from workbench.attach.span_runs import SpanRuns
 from workbench.attach.traffic import Control
 from workbench.models.encodings import environment
 from workbench.workspace.attaching import AttachedRun
+from workbench.workspace.terminal_program import PATIENCE
 
 LOOPBACK = "127.0.0.1"
 STAND_IN = "workbench"
@@ -30,8 +31,6 @@ STAND_IN = "workbench"
 SWITCH_SECONDS = 0.001
 """How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call. For
 ``sys.setswitchinterval`` of a process that serves."""
-PATIENCE = 3.0
-"""Seconds that a program gets to end after it was asked to."""
 
 
 class CannotListen(Exception):

@@ -10,15 +10,16 @@ from typing import Protocol
 from msgspec import Struct
 
 from workbench.attach.recorder import PHASE
+from workbench.child_process import fault_words
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.definition import Outcome
-from workbench.engine.journal.event import STOPPED_BY_USER, Event
+from workbench.engine.journal.event import Event, stop_reason
 from workbench.importers.journal import cascade_text
 from workbench.workspace.attach_link import ServingProcess, served_apart
 from workbench.workspace.attach_serving import Served, run_beside
-from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.attaching import AttachOptions, SessionEnd
 from workbench.workspace.own_terminal import run_in_terminal
 from workbench.workspace.project import Project
 
@@ -78,7 +79,7 @@ class AttachPlan(Struct, frozen=True):
                 # A provider may never answer: the Bench says how long it has been waited for.
                 notify(Notice("waiting", event.place, {"try": 1}))
 
-        code, stopped = 0, STOPPED_BY_USER
+        end = SessionEnd()
         process = self.process or ServingProcess(self.served.listener, self.folder)
         how = (process, self.options, self.served)
         async with served_apart(project, stepper, seen, notify, *how, otlp=self.otlp) as link:
@@ -88,13 +89,16 @@ class AttachPlan(Struct, frozen=True):
                     say(self._waits(variables), "hint")
                     await link.during(asyncio.Event().wait())
                 else:
-                    code = await link.during(self.run(variables, say))
-                    stopped = ""
-            except asyncio.CancelledError:
-                return Outcome("stopped", reason=stopped)
+                    end = SessionEnd(await link.during(self.run(variables, say)))
+            except asyncio.CancelledError as cancelled:
+                end = SessionEnd(stopped=stop_reason(cancelled))
+                return Outcome("stopped", reason=end.stopped)
+            except Exception as fault:
+                end = SessionEnd(fault=fault_words(fault))
+                raise
             finally:
-                await link.end(code, stopped)
-        return Outcome("failed" if code else "success")
+                await link.end(end)
+        return Outcome("failed" if end.code else "success")
 
     def _waits(self, variables: Mapping[str, str]) -> str:
         """What a person has to know where clients start by themselves."""

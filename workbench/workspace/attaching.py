@@ -17,6 +17,7 @@ from workbench.attach.recorded import NothingRecorded, RecordedAnswers
 from workbench.attach.recorder import FORMAT, PHASE, Recorder
 from workbench.attach.span_runs import NewRun, SpanRuns
 from workbench.attach.traffic import Answers
+from workbench.child_process import fault_words
 from workbench.context.place import Place
 from workbench.context.strategy import Strategy
 from workbench.engine.contracts import Notice
@@ -73,6 +74,17 @@ def replies_beside(command: Sequence[str], folder: Path) -> Path | None:
     return None
 
 
+class SessionEnd(Struct, frozen=True):
+    """How a session ended; also what the app tells the process that serves it."""
+
+    code: int = 0
+    """Of the command; 0 without one."""
+    stopped: str = ""
+    """Why it was ended from outside; empty if it was not."""
+    fault: str = ""
+    """Why its command, or what watches it, could not go on; empty if it did."""
+
+
 class AttachedRun(Struct, frozen=True):
     """A run that is being recorded."""
 
@@ -121,6 +133,9 @@ def attached_run(
         )
         try:
             yield AttachedRun(run_id, session, recorder, answers)
+        except Exception as fault:
+            recorder.close("failed", fault_words(fault))
+            raise
         finally:
             recorder.close("stopped", "the recording was interrupted")
             sink.sync()
@@ -166,6 +181,9 @@ def recorded_spans(
     runs = SpanRuns(begins, options.command, options.what_if)
     try:
         yield runs
+    except Exception as fault:
+        runs.close("failed", fault_words(fault))
+        raise
     finally:
         runs.close("stopped", "the recording was interrupted")
 
@@ -175,25 +193,24 @@ def surroundings(folder: str) -> Surroundings:
     return Surroundings(datetime.now(UTC), folder, os.environ.get("HOME", ""))
 
 
-def end_session(run: AttachedRun, code: int, *, stopped: str = "") -> bool:
-    """Close the record with the status of the session. ``code``: of the command. ``stopped``: why it was ended from
-    outside. False if a replay has diverged.
-    """
+def end_session(run: AttachedRun, end: SessionEnd) -> bool:
+    """Close the record with the status of the session. False if a replay has diverged."""
     diverged = run.answers.diverged if isinstance(run.answers, RecordedAnswers) else ""
-    run.recorder.close(*(("diverged", diverged) if diverged else _end(code, stopped)))
+    run.recorder.close(*(("diverged", diverged) if diverged else _status(end)))
     return not diverged
 
 
-def end_spans(runs: SpanRuns, code: int, *, stopped: str = "") -> None:
+def end_spans(runs: SpanRuns, end: SessionEnd) -> None:
     """The same for the runs of spans."""
-    runs.close(*_end(code, stopped))
+    runs.close(*_status(end))
 
 
-def _end(code: int, stopped: str) -> tuple[str, str]:
+def _status(end: SessionEnd) -> tuple[str, str]:
     """The status of a session, and why it has it."""
-    if stopped:
-        return "stopped", stopped
-    return ("failed", f"the command ended with exit code {code}") if code else ("success", "")
+    if end.stopped:
+        return "stopped", end.stopped
+    failed = end.fault or (f"the command ended with exit code {end.code}" if end.code else "")
+    return ("failed", failed) if failed else ("success", "")
 
 
 def _answers(project: Project, options: AttachOptions) -> Answers | None:

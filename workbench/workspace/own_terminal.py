@@ -1,8 +1,4 @@
-"""Runs a program in a terminal of its own, beside the app: in a pane of tmux, or in a window of the desktop's terminal.
-
-``python -m workbench.workspace.own_terminal SOCKET`` is what the new terminal runs: it asks at the socket for the
-command and its environment, which so stand in no file and in no list of processes, and tells there how it ended.
-"""
+"""Runs a program in a terminal of its own, beside the app: in a pane of tmux, or in a window of the desktop's terminal."""
 
 from __future__ import annotations
 
@@ -11,18 +7,18 @@ import json
 import os
 import shlex
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import threading
+import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from workbench.language.clean import clean_line
 from workbench.models.encodings import environment
 from workbench.tools.sandbox.scratch import SCRATCH
-from workbench.workspace.attach_serving import PATIENCE, CannotStart
+from workbench.workspace import terminal_program
+from workbench.workspace.attach_serving import CannotStart
 
 OPENS_WITHIN = 20.0
 """Seconds until a terminal has to have begun with the command."""
@@ -88,7 +84,7 @@ async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], 
         address = str(place / "program")
         server = await asyncio.start_unix_server(serve, address, limit=2**16)
         async with server:
-            words = (*opening, sys.executable, "-P", "-m", __name__, address)
+            words = (*opening, sys.executable, "-P", "-m", terminal_program.__name__, address)
             await _opened(words, begun)
             ended = await told.get()
     if isinstance(ended, str):
@@ -98,52 +94,24 @@ async def run_in_terminal(command: Sequence[str], variables: Mapping[str, str], 
 
 async def _opened(words: Sequence[str], begun: asyncio.Event) -> None:
     """Start a terminal and wait until it asks for its command. Raises CannotStart."""
-    quiet = subprocess.DEVNULL
-    try:
-        await asyncio.create_subprocess_exec(*words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
-        await asyncio.wait_for(begun.wait(), OPENS_WITHIN)
-    except (OSError, TimeoutError):
-        raise CannotStart(f"no terminal came up: {shlex.join(words[:2])}") from None
+    quiet, begins, why = subprocess.DEVNULL, asyncio.ensure_future(begun.wait()), ""
+    with tempfile.TemporaryFile() as said:
+        how: dict[str, Any] = {"stdin": quiet, "stdout": quiet, "stderr": said, "start_new_session": True}
+        try:
+            opens = asyncio.ensure_future(_fails(await asyncio.create_subprocess_exec(*words, **how)))
+            await asyncio.wait({begins, opens}, timeout=OPENS_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+            opens.cancel()
+        except OSError as fault:
+            why = fault.strerror or str(fault)
+        begins.cancel()
+        if not begun.is_set():
+            said.seek(0)
+            lines = said.read(2**16).decode("utf-8", "replace").split("\n")
+            why = why or next((clean_line(line, 200) for line in reversed(lines) if line.strip()), "")
+            raise CannotStart(f"no terminal came up: {shlex.join(words[:2])}" + (f": {why}" if why else ""))
 
 
-def main(address: str) -> None:
-    """Run the command that is told at a socket, in this terminal."""
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(address)
-    with line.makefile("rb") as reading:
-        asked = json.loads(reading.readline())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        child = subprocess.Popen(
-            asked["command"],
-            env=asked["env"],
-            cwd=asked["folder"],
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-    except OSError as fault:
-        line.sendall(f"fault '{asked['command'][0]}' cannot be run: {fault.strerror}\n".encode())
-        return
-    threading.Thread(target=_ends_with, args=(line, child), daemon=True).start()
-    code = child.wait()
-    code = code if code >= 0 else 128 - code
-    with suppress(OSError):
-        line.sendall(f"code {code}\n".encode())
-    with suppress(EOFError, KeyboardInterrupt):
-        input(f"\n[ended with exit code {code}; Enter closes this terminal]")
-
-
-def _ends_with(line: socket.socket, child: subprocess.Popen[bytes]) -> None:
-    """End a program whose session of attach has ended."""
-    with suppress(OSError):
-        line.recv(1)
-    if child.poll() is not None:
-        return
-    child.terminate()
-    try:
-        child.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        child.kill()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+async def _fails(terminal: asyncio.subprocess.Process) -> None:
+    """Return once a terminal has ended with a fault; some hand their window to another process, and end with 0."""
+    if await terminal.wait() == 0:
+        await asyncio.Event().wait()

@@ -27,7 +27,7 @@ from workbench.engine.debugger.stepper import Mode, Stepper
 from workbench.engine.definition import Outcome
 from workbench.engine.edits import Edit
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import STOPPED_BY_USER, Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
 from workbench.garbage import not_searched
@@ -375,13 +375,14 @@ class Session:
         """Pause the run at its next stop."""
         self.stepper.pause()
 
-    def stop(self) -> None:
-        """End the run as stopped: its call or tool is cancelled, its journal is complete."""
+    def stop(self, why: str = STOPPED_BY_USER) -> None:
+        """End the run as stopped: its call or tool is cancelled, its journal is complete. ``why``: the reason, that or
+        ``APP_ENDED``."""
         if self._loop is not None and self._task is not None and self.running and not self.stopping:
             # Cancelled again, it would lose what it does at its end.
             self._stopped = self._task
             with suppress(RuntimeError):  # It has ended by itself, and its loop was closed.
-                self._loop.call_soon_threadsafe(self._task.cancel)
+                self._loop.call_soon_threadsafe(self._task.cancel, why)
 
     @property
     def if_stopped(self) -> str:
@@ -401,10 +402,11 @@ class Session:
         rule = found.audibles if found is not None else None
         return rule if rule is not None and rule.enabled else None
 
-    def close(self) -> None:
-        """Stop the run, if any, and wait until its journal is complete, or for five seconds."""
+    def close(self, why: str = STOPPED_BY_USER) -> None:
+        """Stop the run, if any, for a reason as for ``stop``, and wait until its journal is complete, or for five
+        seconds."""
         self._keep_changed_breakpoints()
-        self.stop()
+        self.stop(why)
         if self._thread is not None:
             self._thread.join(STOP_DEADLINE)
 

@@ -24,7 +24,7 @@ from workbench.snapshots.recorded_run import RecordedRun
 from workbench.snapshots.rerun import Rerun
 from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, run_beside, serving
-from workbench.workspace.attaching import AttachedRun, end_session, surroundings
+from workbench.workspace.attaching import AttachedRun, SessionEnd, end_session, surroundings
 from workbench.workspace.project import Project
 from workbench.workspace.system import SystemClock, SystemIds
 
@@ -69,7 +69,7 @@ async def replay_session(project: Project, events: Sequence[Event]) -> SessionRe
             recorder.close("stopped", "it took too long")
             raise SnapshotError(f"the command did not end within {LONGEST:.0f} s") from None
         printed = output.read_text("utf-8", "replace")[-_TOLD:].strip()
-    end_session(run, code)
+    end_session(run, SessionEnd(code))
     kept = RecordedRun(run_id, tuple(sink.events), {}, sink.blobs)
     end = sink.events[-1].data
     again = Rerun(kept, str(end["status"]), str(end["reason"]), recorder.calls)

@@ -14,7 +14,6 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.attach.control import Debugging
@@ -48,6 +47,7 @@ from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import (
     AttachedRun,
     AttachOptions,
+    SessionEnd,
     attached_run,
     end_session,
     end_spans,
@@ -183,7 +183,7 @@ def _record(project: Project, options: AttachOptions, served: Served, json: bool
             control = Debugging(run.recorder, None) if options.strategy is not None else None
             sys.setswitchinterval(SWITCH_SECONDS)
             ended = asyncio.run(_serve(run.session, served, serving(run, served, control)))
-            kept = end_session(run, ended.code, stopped=ended.stopped)
+            kept = end_session(run, ended)
     except (RepliesError, CannotStart) as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     _tell_end(project, run, json)
@@ -204,7 +204,7 @@ def _collect(project: Project, options: AttachOptions, served: Served, json: boo
     try:
         with recorded_spans(project, options, notify=_tell_saving) as runs:
             ended = asyncio.run(_serve("spans", served, collecting(runs, served)))
-            end_spans(runs, ended.code if served.command else 0, stopped=ended.stopped)
+            end_spans(runs, ended if served.command else SessionEnd())
     except CannotStart as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     _tell_spans(project, runs, json)
@@ -243,14 +243,7 @@ def _tell_saving(notice: Notice) -> None:
     talk(str(notice.data.get("message", "")), "error" if notice.kind == "unsaved" else "ok")
 
 
-class _Ended(Struct, frozen=True):
-    code: int
-    """Of the command; 0 without one."""
-    stopped: str = ""
-    """Why it did not end by itself."""
-
-
-async def _serve(name: str, served: Served, listening: AbstractAsyncContextManager[Mapping[str, str]]) -> _Ended:
+async def _serve(name: str, served: Served, listening: AbstractAsyncContextManager[Mapping[str, str]]) -> SessionEnd:
     """Serve while the command runs, or until a signal."""
     async with listening as variables:
         if served.command:
@@ -258,7 +251,7 @@ async def _serve(name: str, served: Served, listening: AbstractAsyncContextManag
         return await _until_signal(name, variables)
 
 
-async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) -> _Ended:
+async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) -> SessionEnd:
     """Run the command on this terminal. Ctrl+C is its own; a signal to end is handed on."""
     talk(f"recording {name}", "dim")
     loop, ended = asyncio.get_running_loop(), list[int]()
@@ -274,10 +267,10 @@ async def _run(name: str, command: Sequence[str], variables: Mapping[str, str]) 
         loop.add_signal_handler(number, end, int(number))
     code = await child.wait()
     _ignore_interrupts()
-    return _Ended(code if code >= 0 else 128 - code, "a signal ended the command" if ended else "")
+    return SessionEnd(code if code >= 0 else 128 - code, "a signal ended the command" if ended else "")
 
 
-async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
+async def _until_signal(session: str, variables: Mapping[str, str]) -> SessionEnd:
     stop, loop, ended = asyncio.Event(), asyncio.get_running_loop(), list[int]()
 
     def end(number: int) -> None:
@@ -293,7 +286,7 @@ async def _until_signal(session: str, variables: Mapping[str, str]) -> _Ended:
     talk(f"recording {session}; set these variables where your program starts, Ctrl+C ends the recording", "dim")
     await stop.wait()
     _ignore_interrupts()
-    return _Ended(0 if ended[0] == signal.SIGINT else 128 + ended[0])
+    return SessionEnd(0 if ended[0] == signal.SIGINT else 128 + ended[0])
 
 
 def _ignore_interrupts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from array import array
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
@@ -145,6 +146,16 @@ TOO_LATE = "Not run: no more tool calls are possible."
 
 STOPPED_BY_USER = "stopped by the user"
 """The reason of a ``run_finished`` that a person asked for."""
+
+APP_ENDED = "the app was ended"
+"""The same where nobody asked for it: a signal, the end of the terminal or a fault ended the app."""
+
+
+def stop_reason(cancelled: CancelledError) -> str:
+    """Returns why a run was stopped whose task was cancelled: the message of ``Task.cancel``, where that is one of the
+    two reasons; a library's own says nothing of a person."""
+    return APP_ENDED if cancelled.args == (APP_ENDED,) else STOPPED_BY_USER
+
 
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """The exceptions that reading a value raises that is not of the type that a run writes."""

@@ -17,7 +17,7 @@ from workbench.engine.contracts import Divergence, Model, Ports
 from workbench.engine.definition import Definition, Options, Outcome, Parent
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped, Stop, StopKind
-from workbench.engine.journal.event import STOPPED_BY_USER, Event
+from workbench.engine.journal.event import Event, stop_reason
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.journal.own_secrets import labels_in, without_secrets
 from workbench.engine.mutation import Mutation
@@ -98,8 +98,8 @@ class Run:
             status, reason, output = "stopped", str(stop), stop.output
         except Divergence as fault:
             status, reason = "diverged", fault.message
-        except asyncio.CancelledError:
-            status, reason = "stopped", STOPPED_BY_USER
+        except asyncio.CancelledError as cancelled:
+            status, reason = "stopped", stop_reason(cancelled)
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         if status == "stopped":
