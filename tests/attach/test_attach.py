@@ -957,6 +957,50 @@ def test_the_playground_asks_no_other_server_than_the_program_unless_told(folder
         assert (told.code, len(provider.requests)) == (0, asked + 1), told.err
 
 
+def test_a_session_without_an_answer_failed_and_says_why(project: Project) -> None:
+    with Loopback([Reply("fine")]) as provider:
+        with session(project, provider.url, AttachOptions(session="none")) as none:
+            none.chat("Hello", model="openai/401")
+            none.chat("Hi", model="openai/429")
+        with session(project, provider.url, AttachOptions(session="some")) as some:
+            some.chat("Hello")
+            some.chat("Hi", model="openai/401")
+        with session(project, provider.url, AttachOptions(session="again")) as again:
+            again.chat("Hello", model="openai/429@1")
+            again.chat("Hello", model="openai/429@1")
+    state = none.state()
+    assert state.status == "failed"
+    assert state.reason.startswith("none of 2 calls was answered; the last: HTTP status 429: ")
+    state = some.state()
+    assert state.status == "success"
+    (told,) = state.warnings
+    assert str(told.data["message"]).startswith("1 of 2 contexts ended without an answer; the last: HTTP status 401: ")
+    assert told.place.visit == 2
+    state = again.state()
+    assert [call.status for call in state.calls] == ["failed", "done"]
+    assert (state.status, state.warnings) == ("success", []), "the client asked again, and was answered"
+
+
+def test_a_program_that_survives_the_failure_of_all_its_calls_can_be_frozen(folder: Path) -> None:
+    Path("agent.py").write_text(
+        "import json, os, urllib.request, urllib.error\n"
+        "body = {'model': 'm/401', 'messages': [{'role': 'user', 'content': 'Hello'}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
+        "try: urllib.request.urlopen(asked)\n"
+        "except urllib.error.HTTPError as fault: print(fault.code)\n"
+    )
+    with Loopback() as provider:
+        words = ("attach", "--session", "s", "--upstream", f"openai={provider.url}")
+        recorded = run_cli(*words, "--", sys.executable, "agent.py")
+    assert recorded.code == 0, "the exit code is the command's"
+    assert "the call got no answer: HTTP status 401: " in recorded.err
+    assert run_cli("runs", "--json").json[0]["status"] == "failed"
+    frozen = run_cli("test", "freeze", "s", "--name", "agent")
+    assert frozen.code == 0, frozen.err
+    assert run_cli("test", "run", "--commands").code == 0
+
+
 def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) -> None:
     program = (
         "import json, os, urllib.request\n"

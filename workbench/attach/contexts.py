@@ -11,6 +11,7 @@ from msgspec import Struct
 from workbench.attach.pricing import OtherStrategy
 from workbench.context.assembler import is_forced
 from workbench.context.assembly import Assembly, Item
+from workbench.context.place import Place
 from workbench.context.strategy import Strategy
 from workbench.importers.conversation import Call, ImportedMessage
 from workbench.importers.exchanges import AskedCall
@@ -20,6 +21,8 @@ from workbench.language.clean import clean_line
 
 MOST_CONTEXTS = 200
 """That calls may still go on with: those used last. An older one is over."""
+FAULT = 300
+"""Characters of a fault that the end of a run names."""
 TOLD, TOLD_TEXT = 3, 40
 """Messages that a compaction names, and characters of each; its event holds them all."""
 _SHAPING = ("response_format",)
@@ -35,8 +38,8 @@ class OpenContext(Struct, eq=False):
     growing: Growing
     other: Assembly | None = None
     """The request that it waits for under the strategy that is priced beside it."""
-    status: str = "success"
-    """Of its last call that has ended."""
+    fault: str = ""
+    """Why its last call that has ended got no answer; empty if it did."""
     ended: str = ""
     """When that was."""
 
@@ -59,6 +62,12 @@ class OpenContexts:
         self._contexts = Contexts(MOST_CONTEXTS)
         self._open: dict[Growing, OpenContext] = {}
         self._number = 0
+        self._calls = self._failed = 0
+        """Calls that have ended, and those of them that got no answer."""
+        self._lost = 0
+        """Contexts that are over, and whose last call got no answer."""
+        self._fault: tuple[Place, str] = (Place(), "")
+        """That call of the last of them, and why it got none."""
         self.output = ""
         """The text of the last answer of the context that ended last."""
 
@@ -86,7 +95,7 @@ class OpenContexts:
         writer = context.writer
         sent, prediction, other = writer.assembly, writer.prediction, context.other
         usage = writer.answered(answer, call, recorded=recorded)
-        self._over(context, "success")
+        self._over(context)
         if self._other is not None and usage.input != 0:  # A call that a person answered was not sent.
             assert sent is not None
             assert prediction is not None
@@ -99,11 +108,13 @@ class OpenContexts:
         """Write that no answer came to the call that a context waits for."""
         self._contexts.answered(context.growing, None)
         context.writer.failed(call, *kind)
-        self._over(context, "failed")
+        self._over(context, clean_line(call.fault, FAULT) or "no answer came")
 
-    def _over(self, context: OpenContext, status: str) -> None:
+    def _over(self, context: OpenContext, fault: str = "") -> None:
         """A call of a context has ended."""
-        context.status, context.ended = status, self._run.clock.now()
+        context.fault, context.ended = fault, self._run.clock.now()
+        self._calls += 1
+        self._failed += bool(fault)
 
     def holding(self, asked: AskedCall, answer: ImportedMessage) -> OpenContext | None:
         """The open context that begins with the messages of a call and its answer, and holds more: the call comes late,
@@ -115,11 +126,23 @@ class OpenContexts:
         """Returns whether a call begins with what an earlier one saw and said."""
         return self._contexts.goes_on(asked.input, asked.model, asked.tools)
 
-    def end(self) -> None:
-        """End all of them."""
+    def end(self, status: str, reason: str) -> tuple[str, str]:
+        """End all of them. Returns the status of the run, and why it has it: one that ended well has failed all the
+        same if no call of it was answered."""
         for context in self._open.values():
             self._end(context)
         self._open.clear()
+        if status != "success" or not self._lost:
+            return status, reason
+        at, fault = self._fault
+        if self._failed < self._calls:
+            count = "the last call got no answer"
+            if self._number > 1:
+                count = f"{self._lost:,} of {self._number:,} contexts ended without an answer; the last"
+            self._run.warn(f"{count}: {fault}", at, code="unanswered")
+            return status, reason
+        none = f"none of {self._calls:,} calls was answered; the last"
+        return "failed", f"{none if self._calls > 1 else 'the call got no answer'}: {fault}"
 
     def _context_of(self, growing: Growing, asked: AskedCall, added: Sequence[ImportedMessage]) -> OpenContext:
         context, said = self._open.get(growing), list(added)
@@ -149,7 +172,9 @@ class OpenContexts:
     def _end(self, context: OpenContext) -> None:
         # Where a span came late, now is the time that it states: an end behind that would be nonsense.
         ended = {"ended": min(context.ended, self._run.clock.now())} if context.ended else {}
-        self.output = context.writer.end(context.status, **ended) or self.output
+        self.output = context.writer.end("failed" if context.fault else "success", **ended) or self.output
+        if context.fault:
+            self._lost, self._fault = self._lost + 1, (context.writer.at, context.fault)
         if self._other is not None:
             self._other.forget(context.writer)
 

@@ -329,9 +329,9 @@ class Recorder:
 
     def _close(self, status: str, reason: str) -> None:
         for waiting in self._waiting.values():
-            waiting.context.writer.failed(Call(fault="the program ended before the answer came"), "cut")
+            self._contexts.failed(waiting.context, Call(fault="the program ended before the answer came"), "cut")
         self._waiting.clear()
         for remark in self._remarks.all:
             self._run.warn(str(remark))
-        self._contexts.end()
+        status, reason = self._contexts.end(status, reason)
         self._run.end(status, self._contexts.output, reason)

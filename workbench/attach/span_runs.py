@@ -183,7 +183,7 @@ class SpanRun:
         for remark in self.remarks.all:
             self._run.warn(str(remark))
         self._clock.at = self._clock.latest  # The last span may have come late: nothing ends before it has.
-        self._contexts.end()
+        status, reason = self._contexts.end(status, reason)
         self._run.end(status, self._contexts.output, reason)
         self.new.close()
 

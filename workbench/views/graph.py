@@ -119,8 +119,7 @@ class FlowRows(Rows):
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
         self._run = run
         self._visits, self._together, self._calls = by_phase(run)
-        calls = (call for some in self._calls.values() for call in some)
-        self._without = empty_columns(run, calls, (one.seconds for some in self._visits.values() for one in some))
+        self._without = empty_columns(run, (one.seconds for some in self._visits.values() for one in some))
         self._lines: list[tuple[str, tuple[Span, ...]]] = []
         """Of each row the phase that it leads to, and of a way out its spans; a phase is laid out for the width."""
         for node in graph.nodes:

@@ -57,7 +57,8 @@ class SummaryRows(Rows):
         mark = status_sign(run.status)
         self.title = (("Summary", "title"), ("  ", "plain"), mark, (f" {run.status}", mark[1]))
         self.title_right = ((told("{view.previous} shows the last call"), "dim"),)
-        self._without = empty_columns(run, run.calls, (*(visit.seconds for visit in run.visits), run.seconds))
+        times = (*(visit.seconds for visit in run.visits), run.seconds)
+        self._without = empty_columns(run, times, children.values())
         self._width = -1
         self._lines: list[Line] = []
 

@@ -52,12 +52,15 @@ AROUND = 2 * ENDS + 3
 """Lines for the selected call with those on both sides, and for two stretches of folded ones."""
 
 
-def empty_columns(run: RunState | None, calls: Iterable[CallState], times: Iterable[float | None]) -> frozenset[str]:
-    """The columns for which a run that is over has no value, as one of another tool may have no times: they take no
-    room. Of a run that goes on none is, because its numbers would move with the first value."""
+def empty_columns(
+    run: RunState | None, times: Iterable[float | None], children: Iterable[RunState] = ()
+) -> frozenset[str]:
+    """The columns for which a run that is over has no value, as one of another tool may have no times, nor have the
+    runs inside it: they take no room. Of a run that goes on none is, because its numbers would move with the first
+    value."""
     if run is None or run.status == "running":
         return frozenset()
-    cached = any(call.usage.cached for call in calls if call.answered)
+    cached = run.used_cache or any(child.used_cache for child in children)
     timed = any(times)  # What an importer only read without a clock began and ended at the same moment.
     return frozenset(name for name, filled in (("cached", cached), ("time", timed)) if not filled)
 
@@ -894,7 +897,7 @@ class TreeRows(Rows):
         self._longest = max((longest for longest, _ in widths), default=0)
         self._briefest = max((briefest for _, briefest in widths), default=0)
         times = (node.took for node in self.nodes)
-        self._without = empty_columns(run, (call for node in self.nodes for call in node.calls), times)
+        self._without = empty_columns(run, times, view.children.values())
         self._drawn: dict[tuple[int, int], Row] = {}
 
     def _roomier(self) -> TreeView | None:

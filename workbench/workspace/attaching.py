@@ -209,8 +209,16 @@ def _status(end: SessionEnd) -> tuple[str, str]:
     """The status of a session, and why it has it."""
     if end.stopped:
         return "stopped", end.stopped
-    failed = end.fault or (f"the command ended with exit code {end.code}" if end.code else "")
+    failed = end.fault or exit_reason(end.code)
     return ("failed", failed) if failed else ("success", "")
+
+
+EXITED = "the command ended with exit code "
+
+
+def exit_reason(code: int) -> str:
+    """Returns why a session failed whose command ended so; empty for 0."""
+    return f"{EXITED}{code}" if code else ""
 
 
 def _answers(project: Project, options: AttachOptions) -> Answers | None:

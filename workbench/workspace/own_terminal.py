@@ -1,4 +1,4 @@
-"""Runs a program in a terminal of its own, beside the app: in a pane of tmux, or in a window of the desktop's terminal."""
+"""Runs a program in a terminal of its own, beside the app: a pane of tmux, or a window of the desktop's terminal."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from workbench.snapshots.recorded_run import RecordedRun
 from workbench.snapshots.rerun import Rerun
 from workbench.tools.sandbox.scratch import SCRATCH
 from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, run_beside, serving
-from workbench.workspace.attaching import AttachedRun, SessionEnd, end_session, surroundings
+from workbench.workspace.attaching import EXITED, AttachedRun, SessionEnd, end_session, exit_reason, surroundings
 from workbench.workspace.project import Project
 from workbench.workspace.system import SystemClock, SystemIds
 
@@ -81,8 +81,8 @@ def _differences(events: Sequence[Event], answers: RecordedAnswers, code: int, p
     if answers.diverged:
         found.append(Difference(Kinds.REQUEST, answers.diverged))
     before = next((e.data for e in reversed(events) if e.kind == "run_finished"), {})
-    was = str(before.get("reason", "")) if before.get("status") == "failed" else ""
-    now = f"the command ended with exit code {code}" if code else ""
+    was, now = str(before.get("reason", "")), exit_reason(code)
+    was = was if before.get("status") == "failed" and was.startswith(EXITED) else ""
     if was != now:
         said = f"{now or 'the command ended well'}; when it was frozen: {was or 'it ended well'}"
         found.append(Difference(Kinds.STATUS, said, details=tuple(printed.splitlines()[-10:])))

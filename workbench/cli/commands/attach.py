@@ -318,7 +318,7 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     if totals := totals_line(summary):
         talk(totals, "dim")
     else:
-        talk(f"no model call was answered: workbench show {run.session} says why", "warning")
+        talk(f"{summary.reason or 'no call was answered'}; workbench show {run.session} says more", "warning")
     if (other := run.recorder.other) is not None:
         would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
         talk(f"what if {what_if_line(str(other.strategy), would, sent)}")

@@ -145,6 +145,8 @@ class RunState:
         """Events that were taken."""
         self.tools_ended = 0
         """Calls of tools that have ended."""
+        self.used_cache = False
+        """Whether a provider took tokens of any request from its cache."""
         self._last_at = ""
         """When the event before happened."""
         self._visits: dict[tuple[str, str, int], VisitState] = {}
@@ -656,6 +658,7 @@ class RunState:
         call.status, call.finished = "done", event.at
         call.answer = items[0].message if items else self.bodies.known(data.get("message", ""))
         call.usage = Usage(**data.get("usage", {}))
+        self.used_cache |= bool(call.usage.cached)
         call.cost = data.get("cost")
         call.answered_by = _once(" ".join(filter(None, (data.get("model", ""), data.get("provider", "")))))
         call.cost_grade = _once(data.get("cost_grade", "unknown"))
@@ -681,6 +684,7 @@ class RunState:
         call.usage = replace(
             call.usage, **{name: said[name] for name in Usage.__struct_fields__ if said.get(name) is not None}
         )
+        self.used_cache |= bool(call.usage.cached)
 
     def _read_wire(self, call: CallState, data: Mapping[str, Any]) -> None:
         wire = data.get("wire")
