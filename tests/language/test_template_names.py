@@ -113,3 +113,54 @@ def test_an_expression_without_its_end_is_named() -> None:
     fault = names_used("{{ a }}{% if b\n{{ c }}").fault
     assert fault is not None
     assert fault.message == "'{%' is never closed: %} is missing"
+
+
+@pytest.mark.parametrize(
+    ("template", "guarded"),
+    [
+        ("{% if not state.k %}{% else %}{{ state.k }}{% endif %}", [False, True]),
+        ("{% if state.k is undefined %}{% else %}{{ state.k }}{% endif %}", [True, True]),
+        ("{% if state.k == 'x' %}{{ state.k }}{% else %}{{ state.k }}{% endif %}", [False, True, False]),
+        ("{% if state.k != 'x' %}{{ state.k }}{% else %}{{ state.k }}{% endif %}", [False, False, True]),
+        ("{% if state.k in ['x', 'y'] %}{{ state.k }}{% endif %}", [False, True]),
+        ("{% if 'x' in state.k %}{{ state.k }}{% endif %}", [False, True]),
+        ("{% if 'k' in state %}{{ state.k }}{{ state.l }}{% endif %}", [False, True, False]),
+        ("{% if 'k' not in state %}{{ state.k }}{% else %}{{ state.k }}{% endif %}", [False, False, True]),
+        ("{% if state.k | length > 2 %}{{ state.k }}{% endif %}", [False, True]),
+        ("{% if state.k | length >= 0 %}{{ state.k }}{% endif %}", [False, False]),
+        ("{% if state.k | trim | length %}{{ state.k }}{% endif %}", [False, True]),
+        (
+            "{% if state.k > 3 %}{{ state.k }}{% elif state.l %}{{ state.l }}{{ state.k }}{% endif %}",
+            [False, True, False, True, False],
+        ),
+        ("{% if not state.k %}{% elif state.k.z %}{{ state.k.z }}{% endif %}", [False, True, True]),
+        ("{% if state.k is string %}{{ state.k }}{% endif %}", [False, True]),
+        ("{% if state.k is not none %}{{ state.k }}{% endif %}", [False, False]),
+        ("{% if state.k or state.l %}{{ state.k }}{% endif %}", [False, False, False]),
+        ("{% if state.k and state.l or state.k %}{{ state.k }}{% endif %}", [False, False, False, True]),
+        ("{% if not state.k or state.k.z %}{% endif %}", [False, True]),
+        ("{% if state.k.z %}{{ state.k.y }}{% endif %}", [False, True]),
+        ("{{ 'none' if not state.k else state.k }}", [False, True]),
+        ("{% if state.k == state.l %}{{ state.k }}{% endif %}", [False, False, False]),
+    ],
+)
+def test_a_name_is_sure_where_the_condition_would_come_out_otherwise_without_it(
+    template: str, guarded: list[bool]
+) -> None:
+    assert [sure for *_, sure in uses(template)] == guarded
+
+
+@pytest.mark.parametrize(
+    ("template", "tested"),
+    [
+        ("{{ state.k or 'x' }}", [True]),
+        ("{{ (state.k or 'x') | upper }}", [True]),
+        ("{{ 1 if state.k == 'x' else state.l }}", [True, False]),
+        ("{% if state.k | length > 2 and state.l in ['a'] %}{% endif %}", [True, True]),
+        ("{% if f(state.k) %}{% endif %}", [False, False]),
+        ("{% for x in state.k or [] %}{% endfor %}", [True]),
+        ("{{ state.k }}{{ state.k == 1 }}", [False, False]),
+    ],
+)
+def test_what_a_condition_asks_for_may_be_missing(template: str, tested: list[bool]) -> None:
+    assert [use.tested for use in names_used(template).uses] == tested

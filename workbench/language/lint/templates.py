@@ -312,6 +312,8 @@ def _output(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: st
 
 def _state(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: str) -> Iterator[Finding]:
     if text.validator or not keys.may_be_set(name):
+        if use.tested:
+            return  # What is never set is never true: the template says what comes then.
         yield _report(facts, "L605", text, use.line, use.column, f"state.{name}", name=name)
     elif reason := keys.set_too_late(text, name):
         if use.tested:
@@ -344,6 +346,8 @@ def _input(facts: Facts, text: TemplateText, use: NameUse, name: str) -> Iterato
         if name == "original_input" and "content" in schema:
             return
         near = facts.meant(name, schema)
+        if use.tested and near is None:
+            return  # A further input, which may be given.
         yield _report(facts, "L606", text, *at, written, near and f"input.{near}", name=name)
 
 

@@ -4,8 +4,9 @@ errors."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -347,7 +348,7 @@ Path = tuple[str | int, ...]
 
 
 class _Reader:
-    """Walks the tree, carrying the paths that a condition around has found to be defined."""
+    """Walks the tree, carrying the paths that a condition around has found to be there."""
 
     def __init__(self, free: frozenset[str]) -> None:
         self.free = free
@@ -367,28 +368,28 @@ class _Reader:
             self._branches(node, sure)
         elif isinstance(node, nodes.CondExpr):
             self.read(node.test, sure, tested=True)
-            self.read(node.expr1, sure | _defined(node.test))
+            self.read(node.expr1, sure | _there(node.test, holds=True), tested=tested)
             if node.expr2 is not None:
-                self.read(node.expr2, sure)
-        elif isinstance(node, nodes.And):
+                self.read(node.expr2, sure | _there(node.test, holds=False), tested=tested)
+        elif isinstance(node, nodes.And | nodes.Or):
             self.read(node.left, sure, tested=True)
-            self.read(node.right, sure | _defined(node.left), tested=tested)
-        elif isinstance(node, nodes.Or):
-            self.read(node.left, sure, tested=True)
-            self.read(node.right, sure, tested=tested)
+            self.read(node.right, sure | _there(node.left, holds=isinstance(node, nodes.And)), tested=tested)
         elif isinstance(node, nodes.Not):
             self.read(node.node, sure, tested=True)
         else:
             if isinstance(node, nodes.Compare):
                 self._comparison(node)
+            asks = tested and isinstance(node, nodes.Compare | nodes.Operand | nodes.Test | nodes.Filter)
             for child in node.iter_child_nodes():
-                self.read(child, sure)
+                self.read(child, sure, tested=asks)
 
     def _branches(self, node: nodes.If, sure: frozenset[Path]) -> None:
-        self.read(node.test, sure, tested=True)
-        for child in node.body:
-            self.read(child, sure | _defined(node.test))
-        for child in (*node.elif_, *node.else_):
+        for branch in (node, *node.elif_):
+            self.read(branch.test, sure, tested=True)
+            for child in branch.body:
+                self.read(child, sure | _there(branch.test, holds=True))
+            sure |= _there(branch.test, holds=False)
+        for child in node.else_:
             self.read(child, sure)
 
     def _chain(self, node: nodes.Expr, sure: frozenset[Path], guarded: bool, tested: bool) -> None:
@@ -437,11 +438,98 @@ def _path(node: nodes.Node) -> tuple[nodes.Node, Path, list[nodes.Node]]:
     return node, tuple(path), rest
 
 
-def _defined(test: nodes.Node) -> frozenset[Path]:
-    """The paths that exist if a condition holds: tested by ``is defined``, or true themselves."""
-    if isinstance(test, nodes.And):
-        return _defined(test.left) | _defined(test.right)
-    if isinstance(test, nodes.Test) and test.name == "defined":
-        test = test.node
-    root, path, rest = _path(test)
-    return frozenset({path}) if isinstance(root, nodes.Name) and not rest else frozenset()
+# What a condition says of the names in it: one without which it would come out the other way is there.
+
+_MISSING = object()
+_UNKNOWN = object()
+_OF_NOTHING: dict[str, Any] = {"count": 0, "length": 0} | dict.fromkeys(
+    ("capitalize", "first", "join", "last", "list", "lower", "string", "title", "trim", "upper"), ""
+)
+"""What filters make of something that is missing or empty."""
+_OF_TYPES = frozenset({"boolean", "false", "float", "integer", "mapping", "none", "number", "string", "true"})
+"""Tests that hold for nothing that is missing."""
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "ne": ne, "lt": lt, "lteq": le, "gt": gt, "gteq": ge}
+
+
+def _there(test: nodes.Node, *, holds: bool) -> frozenset[Path]:
+    """The paths that must be there if a condition holds, or if it does not."""
+    return frozenset(path for path in _asked(test) if _truth(_without_path(test, path)) is (not holds))
+
+
+def _asked(node: nodes.Node) -> Iterator[Path]:
+    """The paths in a condition, and what they are read from but for their roots."""
+    path = _key_asked(node) if isinstance(node, nodes.Compare) else _whole_path(node)
+    if path:
+        yield path
+        yield from (path[:length] for length in range(2, len(path)))
+        return
+    for child in node.iter_child_nodes():
+        yield from _asked(child)
+
+
+def _whole_path(node: nodes.Node) -> Path:
+    """The path of a chain of names; empty for anything else."""
+    root, path, rest = _path(node)
+    return path if isinstance(root, nodes.Name) and not rest else ()
+
+
+def _key_asked(node: nodes.Compare) -> Path:
+    """The path that ``'key' in names`` asks for."""
+    of = _whole_path(node.ops[0].expr) if len(node.ops) == 1 and node.ops[0].op in ("in", "notin") else ()
+    key = node.expr.value if isinstance(node.expr, nodes.Const) else None
+    return (*of, key) if of and isinstance(key, str) else ()
+
+
+def _truth(value: Any) -> bool | None:
+    """Whether a value is true; None if it is unknown."""
+    return None if value is _UNKNOWN else value is not _MISSING and bool(value)
+
+
+def _without_path(node: nodes.Node, path: Path) -> Any:
+    """The value of an expression if a path is missing, as far as it follows from that."""
+    if chain := _whole_path(node):
+        return _MISSING if chain[: len(path)] == path else _UNKNOWN
+    if isinstance(node, nodes.Const):
+        return node.value
+    if isinstance(node, nodes.List | nodes.Tuple):
+        items = [_without_path(item, path) for item in node.items]
+        return _UNKNOWN if any(item in (_UNKNOWN, _MISSING) for item in items) else items
+    if isinstance(node, nodes.Not):
+        truth = _truth(_without_path(node.node, path))
+        return _UNKNOWN if truth is None else not truth
+    if isinstance(node, nodes.And | nodes.Or):
+        left, right = _without_path(node.left, path), _without_path(node.right, path)
+        decides = isinstance(node, nodes.Or)
+        if _truth(left) is not None:
+            return left if _truth(left) is decides else right
+        return right if _truth(right) is decides else _UNKNOWN
+    if isinstance(node, nodes.Compare) and len(node.ops) == 1:
+        return _compared(node, path)
+    if isinstance(node, nodes.Filter | nodes.Test) and node.node is not None:
+        return _made_of(node, _without_path(node.node, path))
+    return _UNKNOWN
+
+
+def _made_of(node: nodes.Filter | nodes.Test, value: Any) -> Any:
+    """What a filter or a test makes of a value that is missing or empty."""
+    if isinstance(node, nodes.Filter):
+        return _OF_NOTHING.get(node.name, _UNKNOWN) if value is _MISSING or value == "" else _UNKNOWN
+    if value is not _MISSING:
+        return _UNKNOWN
+    return node.name == "undefined" if node.name in ("defined", "undefined", *_OF_TYPES) else _UNKNOWN
+
+
+def _compared(node: nodes.Compare, path: Path) -> Any:
+    left, operator, right = _without_path(node.expr, path), node.ops[0].op, _without_path(node.ops[0].expr, path)
+    if operator in ("in", "notin"):
+        lacks = _key_asked(node)[: len(path)] == path or right is _MISSING
+        lacks = lacks or (left is _MISSING and isinstance(right, list))
+        return (operator == "notin") if lacks else _UNKNOWN
+    if _MISSING in (left, right) and operator not in ("eq", "ne"):
+        return False
+    if _UNKNOWN in (left, right):
+        return _UNKNOWN
+    try:
+        return _COMPARED[operator](left, right)
+    except TypeError:
+        return _UNKNOWN

@@ -161,6 +161,12 @@ TEMPLATES = (
     ),
     Example(
         "L605",
+        "- {name: a, instructions: '{{ 1 if state.mood else «state.mood }}'}",
+        """- {name: a, instructions: "{{ 1 if state.mood == 'x' else 2 }}{{ state.mood or 2 }}{{ state.m and 2 }}"}""",
+        id="a condition asks for it",
+    ),
+    Example(
+        "L605",
         TWO + "'{{ «state.output_c }}'}",
         TWO + "'{{ state.output_a }}{{ state.input.p }}'}",
         id="alias",
@@ -215,6 +221,13 @@ TEMPLATES = (
         id="of a child",
     ),
     Example("L606", SCHEMA + "'{{ «input.pth }}'}]", SCHEMA + "'{{ input.path }}'}]", fix="input.path"),
+    Example(
+        "L606",
+        SCHEMA + "'{{ «input.pth or 1 }}'}]",
+        SCHEMA + "'{{ input.depth or 1 }}'}]",
+        fix="input.path",
+        id="a condition asks for a further input",
+    ),
     Example(
         "L606",
         SCHEMA + "'{{ «input.depth }}'}]",
