@@ -581,6 +581,13 @@ class Shuffled:
         return "live"
 
 
+def test_what_is_undefined_in_the_text_of_candidates_is_told_once() -> None:
+    definition = cascade({"factor": 3, "max_parallel": 1}, instructions="Write {{ input.what }}.")
+    played = play(definition, ["one", "two", "three", verdict(1), "end"])
+    warned = [event for event in played.of_kind("warning") if event.data["code"] == "undefined"]
+    assert [(event.place.phase_words, event.data["message"][:12]) for event in warned] == [("p", "'input.what'")]
+
+
 def test_candidates_that_end_in_another_order_give_the_same_journal_branch_by_branch() -> None:
     journals = []
     for waits in ({"s0": 9, "s1": 1, "s2": 5}, {"s2": 20}):

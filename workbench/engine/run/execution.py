@@ -462,7 +462,7 @@ class Execution:
         for expression, line, column in rendered.undefined:
             at = source.inner_span(path, line, column - (shift if line == 1 else 0))
             message = f"'{expression}' is undefined; it renders empty (write default('') if that is meant)"
-            run.warn("undefined", message, path, self.place(), at)
+            run.warn("undefined", message, path, self.setup.place, at)  # Of the phase: its candidates share its text.
         return rendered.text
 
     def scope(self) -> PhaseScope:
