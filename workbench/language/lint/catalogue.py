@@ -501,6 +501,13 @@ _PIPELINE = (
         "neither the node nor the graph names one",
     ),
     Lint("prompt_on_llm_nodes", W, "'{name}' has neither prompt nor label: its id is the task", "a model phase"),
+    Lint(
+        "prompt_ignored",
+        W,
+        "the prompt of '{name}' is sent to no model",
+        "a prompt of a node whose shape or type asks none",
+        "shape=box asks a model; it can say which edge comes next",
+    ),
     Lint("default_choice", W, "'{name}' is none of the choices: {choices}", "human.default_choice"),
     Lint(
         "thread_fallback",

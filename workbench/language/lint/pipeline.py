@@ -31,6 +31,7 @@ SET_BY_ENGINE = (
     *("stack.cycle", "stack.child.status", "stack.child.current_node", "stack.child.outcome", "stack.child.output"),
 )
 """Keys of the context that the engine sets itself; beside them ``graph.KEY`` and ``internal.retry_count.ID``."""
+_ASK_NO_MODEL = ("start", "exit", "route", "tool", "parallel")
 _OWN_SPACES = ("tool.", "human.gate.", "parallel.", "stack.")
 """The prefixes of names that the engine alone sets."""
 _KEYS_OF = (
@@ -336,6 +337,8 @@ class _Pipeline:
                 yield self._report("goal_gate_has_retry", span, name=node.id)
             if node.kind == "llm" and node.prompt == node.id:
                 yield self._report("prompt_on_llm_nodes", node.span, name=node.id)
+            if node.kind in _ASK_NO_MODEL and node.prompt:
+                yield self._report("prompt_ignored", self.source.span((*base, "instructions")), name=node.id)
             if node.kind == "tool" and not node.rules.command:
                 yield self._report("tool_command_missing", node.span, name=node.id)
             if node.prompt.startswith("@") and self.around.read is not None:
