@@ -78,6 +78,39 @@ def test_a_file_may_be_one_request_with_its_response(form: str) -> None:
     assert answer(found.conversation) == (ANSWER if form == "whole" else "I look.\u2028")
 
 
+def test_the_lines_of_a_log_of_requests_are_one_conversation() -> None:
+    """As claude-trace writes them: each call with its times, and null for a response that never came."""
+
+    def line(messages: list[Any], at: float, response: Any) -> str:
+        asked = {"timestamp": at, "method": "POST", "url": "https://a.test/v1/messages", "headers": {}}
+        asked["body"] = {"model": "claude-sonnet-4-5", "system": SYSTEM, "max_tokens": 9, "messages": messages}
+        return json.dumps({"request": asked, "response": response, "logged_at": "2026-01-31T09:00:09Z"})
+
+    def answered(at: float, chunks: list[Any]) -> Any:
+        return {"timestamp": at, "status_code": 200, "headers": {}, "body_raw": events(*chunks)}
+
+    ask = {"role": "user", "content": ASK}
+    said = [{"type": "text", "text": "I look.\u2028"}, {"type": "tool_use", "id": "c1", "name": "ls"}]
+    said[1]["input"] = json.loads(ARGUMENTS)
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": RESULT}
+    further = [ask, {"role": "assistant", "content": said}, {"role": "user", "content": [result]}]
+    lines = [
+        line([ask], 1769850000.5, answered(1769850002.0, CLAUDE)),
+        line(further, 1769850003.0, answered(1769850004.0, CLAUDE[:3] + CLAUDE[-1:])),
+        line([ask], 1769850005.0, None),
+    ]
+    (found,) = read_file("\n".join(lines).encode())
+    first, second = found.conversation.threads
+    assert (found.format.name, first.calls, first.answers, second.calls, second.answers) == ("vcr", 2, 2, 1, 0)
+    calls = [said.call for said in first.said if said.call is not None]
+    assert [(call.at, call.duration_s) for call in calls] == [
+        ("2026-01-31T09:00:00.500000Z", 1.5),
+        ("2026-01-31T09:00:03.000000Z", 1.0),
+    ]
+    fault = next(said.call.fault for said in second.said if said.call is not None)
+    assert fault.startswith("no response was recorded")
+
+
 def events(*chunks: Any) -> str:
     return "".join(f"event: x\ndata: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n"
 

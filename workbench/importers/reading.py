@@ -146,7 +146,8 @@ _ARCHIVES = 2
 MOST_CALLS = 20_000
 """Of one conversation: every call is kept with all that it saw, so that time grows with their square."""
 _TOGETHER = ("otel", "openinference", "langsmith", "tracer")
-"""Formats in which a line holds part of a trace, so that all lines are read together."""
+"""Formats in which a line holds part of a trace, so that all lines are read together, as are lines with a request each;
+those with a whole recording each are read by themselves."""
 _INSIDE = (
     "data",
     "simulations",
@@ -352,7 +353,9 @@ def _is_alone(first: Document, second: Document, wanted: str) -> bool:
     format = BY_NAME[wanted] if wanted else detect(first.body)
     pair = [first.body, second.body]
     is_whole = first.size > 0 and (format.detect(pair) if wanted and format else detect(pair) is not None)
-    return format is not None and format.name not in _TOGETHER and format.detect(first.body) and not is_whole
+    if format is None or is_whole or not format.detect(first.body):
+        return False
+    return not (format.detect(pair) if format.name == "vcr" else format.name in _TOGETHER)
 
 
 def is_by_line(file: IO[bytes], wanted: str = "") -> bool:

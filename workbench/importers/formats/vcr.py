@@ -1,5 +1,6 @@
 """Recorded HTTP traffic: cassettes of VCR (YAML or JSON), nock's, HAR files, and files of one request with its response
-(as dd-trace's and ReqLLM's). Requests are exact, byte for byte what went out; bodies may be packed, in base64, or a
+(as dd-trace's and ReqLLM's), or a line for each (as
+claude-trace's). Requests are exact, byte for byte what went out; bodies may be packed, in base64, or a
 stream of events."""
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from workbench.importers.formats.plain_yaml import NotPlain, plain_yaml
 from workbench.importers.source import MAX_BYTES, arrow
 from workbench.importers.streams import as_messages, is_event_stream, streamed, whole_list, whole_response
 from workbench.importers.threads import ObservedCall, attempted, threads_of
-from workbench.importers.values import array, as_text, loads, mapping, moment, number, string
+from workbench.importers.values import array, as_text, loads, mapping, moment, number, seconds_between, string
 
 # Interactions over gRPC in a cassette: the JSON beside the packed messages, in the form of chat completions (xAI).
 
@@ -109,6 +110,8 @@ class PackedBodies:
         if isinstance(parsed := message.get("parsed_body"), dict | list):
             return parsed
         raw = message.get("body", message.get("postData", message.get("content")))
+        if raw is None:  # As claude-trace keeps a stream.
+            raw = message.get("body_raw")
         outer = mapping(raw)
         if outer:
             raw = outer.get("string", outer.get("text", outer.get("data")))
@@ -208,12 +211,13 @@ class _Recorded(Struct, frozen=True):
     """Its body: JSON, else text; None without a body."""
     response: Any
     status: int
+    """0 if no response came."""
     at: str
     seconds: float | None = None
 
 
 def is_vcr(body: Any) -> bool:
-    """A list of interactions, a HAR file's entries, or one interaction."""
+    """A list of interactions, a HAR file's entries, or one interaction; those of a log may stand in a line each."""
     found = _entries(body)
     return bool(found) and all("request" in mapping(one) for one in found)
 
@@ -221,15 +225,21 @@ def is_vcr(body: Any) -> bool:
 def _entries(body: Any) -> list[Mapping[str, Any]]:
     """The interactions, in the form of a cassette."""
     if isinstance(body, list):
+        if all(_is_alone(mapping(one)) for one in body):
+            return [_alone(one) for one in body]
         return [_of_nock(one) for one in body] if all(set(_NOCK) <= mapping(one).keys() for one in body) else []
     outer = mapping(body)
     for found in (outer.get("interactions"), outer.get("http_interactions"), mapping(outer.get("log")).get("entries")):
         if isinstance(found, list):
             return [of_grpc(mapping(one)) for one in found]
-    asked = mapping(outer.get("request"))
-    if "method" in asked and ("url" in asked or "uri" in asked) and "status" in mapping(outer.get("response")):
-        return [_alone(outer)]
-    return []
+    return [_alone(outer)] if _is_alone(outer) else []
+
+
+def _is_alone(one: Mapping[str, Any]) -> bool:
+    """Returns whether it is an interaction outside of a list: its response has a status, or never came (null)."""
+    asked, answered = mapping(one.get("request")), one.get("response", "")
+    told = answered is None or any(key in mapping(answered) for key in ("status", "status_code"))
+    return "method" in asked and ("url" in asked or "uri" in asked) and told
 
 
 def _alone(one: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -271,8 +281,8 @@ def read_vcr(body: Any) -> list[Conversation]:
         observed = None
         if _asks_no_model(one, request):
             pass
-        elif one.status >= 400:
-            told = f"HTTP status {one.status}"
+        elif one.status >= 400 or not one.status:
+            told = f"HTTP status {one.status}" if one.status else "no response was recorded"
             failed = Call(at=one.at, duration_s=one.seconds)
             observed = attempted(partial(exchanges.refused, request, mapping(one.response), failed, told), remarks)
         else:
@@ -320,9 +330,10 @@ def _urls(recorded: list[_Recorded]) -> str:
 def _recorded(one: Mapping[str, Any], bodies: PackedBodies) -> _Recorded:
     request, response = mapping(one.get("request")), mapping(one.get("response"))
     status = response.get("status", response.get("status_code"))
-    code = mapping(status).get("code", status)
+    code = mapping(status).get("code", status) if one.get("response", "") is not None else 0
     headers = headers_of(response.get("headers"))
-    took = number(one.get("time"))
+    began, took = moment(request.get("timestamp")), number(one.get("time"))
+    seconds = took / 1000 if took is not None else seconds_between(began, moment(response.get("timestamp")))
     return _Recorded(
         string(request.get("method")),
         string(request.get("uri")) or string(request.get("url")),
@@ -330,8 +341,9 @@ def _recorded(one: Mapping[str, Any], bodies: PackedBodies) -> _Recorded:
         bodies.read(response),
         code if isinstance(code, int) else 200,
         moment(one.get("startedDateTime") or one.get("recorded_at") or one.get("captured_at"))
+        or began
         or _http_date(headers.get("date", "")),
-        took / 1000 if took is not None else None,
+        seconds,
     )
 
 
