@@ -460,6 +460,25 @@ EXAMPLES: dict[str, Any] = {
         {"type": "summary", "summary": "count"},
         *(_line(body, number) for number, body in enumerate(OPENAI)),
     ],
+    "bfcl": {
+        "id": "multi_turn_base_0",
+        "result": [[[{"ls": ARGUMENTS}], [ANSWER]]],
+        "input_token_count": [[20, 40]],
+        "output_token_count": [[5, 5]],
+        "latency": [[1.5, 0.5]],
+        "inference_log": [
+            [{"role": "state_info", "class_name": "Files", "content": {"root": "a.txt"}}],
+            {
+                "begin_of_turn_query": OPENAI[:2],
+                "step_0": [
+                    {"role": "assistant", "content": [{"ls": ARGUMENTS}]},
+                    {"role": "handler_log", "content": "Decoded.", "model_response_decoded": ["ls(path='.')"]},
+                    {"role": "tool", "content": RESULT},
+                ],
+                "step_1": [{"role": "assistant", "content": ANSWER}],
+            },
+        ],
+    },
     "lm-eval": {
         "doc_id": 3,
         "doc": {"question": ASK},

@@ -38,6 +38,7 @@ from workbench.importers.values import moment
 STORED = Path(__file__).parent / "stored"
 SINGLE = ("llm-log", "lm-eval", "promptfoo")
 """Formats whose files hold one call."""
+WITHOUT_IDS = ("bfcl", "swe-agent", "mini-swe-agent", "smolagents")
 
 
 def read(body: Any) -> Conversation:
@@ -91,7 +92,7 @@ def test_every_format_tells_the_same_story(name: str) -> None:
     assert thread.calls == (1 if name in SINGLE else 2)
 
 
-@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {*SINGLE, "swe-agent", "mini-swe-agent", "smolagents"}))
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {*SINGLE, *WITHOUT_IDS}))
 def test_a_native_call_keeps_its_id_and_arguments(name: str) -> None:
     (thread,) = read(EXAMPLES[name]).threads
     (call,) = thread.said[2].calls

@@ -151,6 +151,7 @@ UNSTATED = dict.fromkeys(
         "adk",
         "anthropic",
         "atif",
+        "bfcl",
         "burr",
         "langfuse",
         "langfuse-case",

@@ -11,6 +11,7 @@ from workbench.importers.conversation import Conversation
 from workbench.importers.exchanges import is_log, read_log
 from workbench.importers.formats.adk import is_adk, read_adk
 from workbench.importers.formats.atif import is_atif, read_atif
+from workbench.importers.formats.bfcl import is_bfcl, read_bfcl
 from workbench.importers.formats.burr import is_burr, read_burr
 from workbench.importers.formats.chat import is_anthropic, is_openai, is_tau_bench, read_chat, read_tau_bench
 from workbench.importers.formats.inspect import is_inspect, read_inspect
@@ -60,6 +61,7 @@ FORMATS = (
     Format("temporal", "a Temporal workflow history", "events with 'eventType'", is_temporal, read_temporal),
     Format("adk", "a Google ADK session or evaluation set", "events or turns with parts", is_adk, read_adk),
     Format("atif", "an ATIF trajectory", "'steps' with sources beside 'agent'", is_atif, read_atif),
+    Format("bfcl", "a result of BFCL", "'inference_log' with turns", is_bfcl, read_bfcl),
     Format("burr", "a Burr log", "entries with 'sequence_id'", is_burr, read_burr),
     Format("toolbench", "a ToolBench answer", "'answer_generation'", is_toolbench, read_toolbench),
     Format("tracer", "spans of a tracer of model calls", "spans with a tracer's fields", is_tracer, read_tracer),
@@ -140,6 +142,10 @@ _OTHERS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     (_BATCH, _has("custom_id", "response")),
     ("what Cline shows of a task, whose messages are in api_conversation_history.json beside it", _is_shown),
     ("a test run of DeepEval without traces, which states no request to a model", _has("testCases")),
+    (
+        "a result of BFCL without its log: its question is in the data of the leaderboard",
+        _has("result", "latency", "input_token_count"),
+    ),
     ("a promptfoo result without cases", _has("evalId", "results")),
     ("a recording of HTTP requests (VCR) without interactions", _has("interactions")),
     ("a spoken simulation of tau-bench, whose ticks are not messages", _has("task_id", "ticks")),
