@@ -460,6 +460,38 @@ EXAMPLES: dict[str, Any] = {
         {"type": "summary", "summary": "count"},
         *(_line(body, number) for number, body in enumerate(OPENAI)),
     ],
+    "managed-agents": {
+        "session": {"id": "sesn_1", "agent": {"model": {"id": "claude-sonnet-4-5"}, "system": SYSTEM}},
+        "events": [
+            {"type": "user.message", "id": "e1", "content": [{"type": "text", "text": ASK}]},
+            {"type": "session.status_running", "id": "e2"},
+            {"type": "span.model_request_start", "id": "e3", "processed_at": "2026-01-31T09:00:00Z"},
+            {
+                "type": "agent.tool_use",
+                "id": "c1",
+                "name": "ls",
+                "input": {"path": "."},
+                "evaluated_permission": "allow",
+            },
+            {
+                "type": "span.model_request_end",
+                "id": "e4",
+                "processed_at": "2026-01-31T09:00:01.5Z",
+                "model_request_start_id": "e3",
+                "is_error": False,
+                "model_usage": {"input_tokens": 20, "output_tokens": 5},
+            },
+            {
+                "type": "agent.tool_result",
+                "id": "e5",
+                "tool_use_id": "c1",
+                "is_error": False,
+                "content": [{"type": "text", "text": RESULT}],
+            },
+            {"type": "agent.message", "id": "e6", "content": [{"type": "text", "text": ANSWER}]},
+            {"type": "session.status_idle", "id": "e7", "stop_reason": {"type": "end_turn"}},
+        ],
+    },
     "bfcl": {
         "id": "multi_turn_base_0",
         "result": [[[{"ls": ARGUMENTS}], [ANSWER]]],

@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 from pyarrow import parquet
 
-from tests.importers.examples import ADK, ANSWER, ASK, EXAMPLES, RESULT, SYSTEM, inspect_zip
+from tests.importers.examples import ADK, ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM, inspect_zip
 from tests.support.stored import check_stored
 from workbench.importers import formats
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
@@ -288,3 +288,10 @@ def test_every_format_that_a_module_detects_is_in_the_table() -> None:
             if inspect.isfunction(value) and value.__module__ == module.name and name.startswith("is_"):
                 detected.add(value)
     assert detected <= {format.detect for format in FORMATS}
+
+
+def test_conversations_in_the_results_of_a_report_are_a_run_each() -> None:
+    one = {"task": "t", "success": True, "conversation_log": {"total_messages": 5, "messages": OPENAI}, "calls": [{}]}
+    found = list(read_file(json.dumps({"metadata": {"model": "m"}, "results": [one, {**one, "task": "u"}]}).encode()))
+    assert [each.conversation.threads[0].calls for each in found] == [2, 2]
+    assert [each.conversation.kept["task"] for each in found] == ["t", "u"]

@@ -157,6 +157,7 @@ UNSTATED = dict.fromkeys(
         "langfuse-case",
         "langsmith",
         "lm-eval",
+        "managed-agents",
         "openai",
         "openhands",
         "openinference",

@@ -162,6 +162,8 @@ _INSIDE = (
     "records",
     "body",
     "conversation",
+    "conversation_log",
+    "transcript",
     "output",
 )
 """Names under which exports hold what they export."""

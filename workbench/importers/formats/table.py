@@ -18,6 +18,7 @@ from workbench.importers.formats.inspect import is_inspect, read_inspect
 from workbench.importers.formats.langfuse import is_expected, is_langfuse, read_expected, read_langfuse
 from workbench.importers.formats.langsmith import is_langsmith, read_langsmith
 from workbench.importers.formats.lm_eval import is_lm_eval, read_lm_eval
+from workbench.importers.formats.managed import is_managed, read_managed
 from workbench.importers.formats.openhands import is_openhands, read_openhands
 from workbench.importers.formats.otel import is_openinference, is_otel, read_openinference, read_otel
 from workbench.importers.formats.promptfoo import is_promptfoo, read_promptfoo
@@ -62,6 +63,7 @@ FORMATS = (
     Format("adk", "a Google ADK session or evaluation set", "events or turns with parts", is_adk, read_adk),
     Format("atif", "an ATIF trajectory", "'steps' with sources beside 'agent'", is_atif, read_atif),
     Format("bfcl", "a result of BFCL", "'inference_log' with turns", is_bfcl, read_bfcl),
+    Format("managed-agents", "events of a managed agent", "'agent.' events", is_managed, read_managed),
     Format("burr", "a Burr log", "entries with 'sequence_id'", is_burr, read_burr),
     Format("toolbench", "a ToolBench answer", "'answer_generation'", is_toolbench, read_toolbench),
     Format("tracer", "spans of a tracer of model calls", "spans with a tracer's fields", is_tracer, read_tracer),
