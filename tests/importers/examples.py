@@ -492,6 +492,24 @@ EXAMPLES: dict[str, Any] = {
             {"type": "session.status_idle", "id": "e7", "stop_reason": {"type": "end_turn"}},
         ],
     },
+    "zed": {
+        "version": "0.2.0",
+        "summary": "Count the files",
+        "messages": [
+            {"id": 0, "role": "system", "segments": [{"type": "text", "text": SYSTEM}]},
+            {"id": 1, "role": "user", "segments": [{"type": "text", "text": ASK}], "tool_uses": [], "context": ""},
+            {
+                "id": 2,
+                "role": "assistant",
+                "segments": [],
+                "tool_uses": [{"id": "c1", "name": "ls", "input": {"path": "."}}],
+                "tool_results": [{"tool_use_id": "c1", "is_error": False, "content": {"Text": RESULT}, "output": None}],
+            },
+            {"id": 3, "role": "assistant", "segments": [{"type": "text", "text": ANSWER}], "tool_uses": []},
+        ],
+        "model": {"provider": "zed.dev", "model": "claude-sonnet-4-5"},
+        "cumulative_token_usage": {"input_tokens": 60, "output_tokens": 10},
+    },
     "bfcl": {
         "id": "multi_turn_base_0",
         "result": [[[{"ls": ARGUMENTS}], [ANSWER]]],

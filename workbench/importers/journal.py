@@ -170,6 +170,7 @@ UNSTATED = dict.fromkeys(
         "temporal",
         "toolbench",
         "tracer",
+        "zed",
     ),
     _MESSAGES,
 )

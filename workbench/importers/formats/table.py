@@ -31,6 +31,7 @@ from workbench.importers.formats.temporal import is_temporal, read_temporal
 from workbench.importers.formats.toolbench import is_toolbench, read_toolbench
 from workbench.importers.formats.tracers import is_tracer, read_tracer
 from workbench.importers.formats.vcr import is_vcr, read_vcr
+from workbench.importers.formats.zed import is_zed, read_zed
 from workbench.importers.values import mapping
 
 
@@ -64,6 +65,7 @@ FORMATS = (
     Format("atif", "an ATIF trajectory", "'steps' with sources beside 'agent'", is_atif, read_atif),
     Format("bfcl", "a result of BFCL", "'inference_log' with turns", is_bfcl, read_bfcl),
     Format("managed-agents", "events of a managed agent", "'agent.' events", is_managed, read_managed),
+    Format("zed", "a thread of Zed", "messages of Zed's kinds or segments", is_zed, read_zed),
     Format("burr", "a Burr log", "entries with 'sequence_id'", is_burr, read_burr),
     Format("toolbench", "a ToolBench answer", "'answer_generation'", is_toolbench, read_toolbench),
     Format("tracer", "spans of a tracer of model calls", "spans with a tracer's fields", is_tracer, read_tracer),
