@@ -981,6 +981,19 @@ def test_a_session_without_an_answer_failed_and_says_why(project: Project) -> No
     assert (state.status, state.warnings) == ("success", []), "the client asked again, and was answered"
 
 
+def test_streams_without_a_number_of_tokens_are_told_with_the_option_that_brings_it(project: Project) -> None:
+    with Loopback([Reply("fine", usage=None)]) as provider, session(project, provider.url) as attached:
+        attached.chat("Hello", stream=True)
+        attached.chat("Hi", stream=True)
+        attached.chat("Hey")
+    state = attached.state()
+    assert state.own.told_out is None
+    assert [str(one.data["message"]) for one in state.warnings] == [
+        '2 streamed answers state no tokens: OpenAI states them where the request has "stream_options": '
+        '{"include_usage": true}'
+    ]
+
+
 def test_a_program_that_survives_the_failure_of_all_its_calls_can_be_frozen(folder: Path) -> None:
     Path("agent.py").write_text(
         "import json, os, urllib.request, urllib.error\n"

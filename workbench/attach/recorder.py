@@ -47,6 +47,10 @@ FIRST_MODEL = "openai/gpt-4.1"
 """Its encoding is loaded before the first call: most models of OpenAI have it, and others are counted by it."""
 
 
+UNSTATED = 'no tokens: OpenAI states them where the request has "stream_options": {"include_usage": true}'
+"""What is said of streamed answers. Their tokens are not counted here: those of hidden reasoning are among them."""
+
+
 class LiveClock:
     """The clock of this machine; what a call says of its own times changes nothing."""
 
@@ -74,6 +78,13 @@ class _Waiting(Struct):
 
     asked: AskedCall
     context: OpenContext
+
+
+def _may_ask_for_usage(ask: Ask) -> bool:
+    """Returns whether a request is one for a stream of Chat Completions that does not ask for its usage."""
+    body = mapping(ask.body)
+    asks = mapping(body.get("stream_options")).get("include_usage")
+    return ask.path.endswith("/chat/completions") and bool(body.get("stream")) and not asks
 
 
 def _placed(writer: ContextWriter) -> Placed:
@@ -129,6 +140,8 @@ class Recorder:
         self._thread = RecordThread("recorder")
         # What counts tokens takes up to a second to load. Calls that were answered meanwhile would be lost by a kill.
         self._counts = self._thread.record(outside.counter.message, Message("user", "Hello"), FIRST_MODEL)
+        self._unstated = 0
+        """Streamed answers without a number of tokens, whose requests could have asked for it."""
         self.calls = 0
         self.rewrites = strategy is not None
         """Whether requests are to be sent otherwise than their clients make them."""
@@ -297,6 +310,8 @@ class Recorder:
         self._contexts.answered(waiting.context, said, call, recorded=reply.by == "recording")
         if fault:
             self._run.warn(f"the answer did not arrive whole: {fault}", writer.at)
+        elif call.usage.output is None and reply.by == "provider" and _may_ask_for_usage(ask):
+            self._unstated += 1
         return said
 
     def _record_exchange(self, ask: Ask, reply: Reply) -> None:
@@ -333,5 +348,8 @@ class Recorder:
         self._waiting.clear()
         for remark in self._remarks.all:
             self._run.warn(str(remark))
+        if self._unstated:
+            which = "1 streamed answer states" if self._unstated == 1 else f"{self._unstated:,} streamed answers state"
+            self._run.warn(f"{which} {UNSTATED}", code="usage")
         status, reason = self._contexts.end(status, reason)
         self._run.end(status, self._contexts.output, reason)
