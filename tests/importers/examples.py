@@ -510,6 +510,22 @@ EXAMPLES: dict[str, Any] = {
         "model": {"provider": "zed.dev", "model": "claude-sonnet-4-5"},
         "cumulative_token_usage": {"input_tokens": 60, "output_tokens": 10},
     },
+    "antigravity": [
+        {"step_index": 0, "source": "SYSTEM", "type": "SYSTEM_MESSAGE", "status": "DONE", "content": SYSTEM},
+        {"step_index": 1, "source": "USER_EXPLICIT", "type": "USER_INPUT", "status": "DONE", "content": ASK},
+        {"step_index": 2, "source": "SYSTEM", "type": "CONVERSATION_HISTORY", "status": "DONE"},
+        {
+            "step_index": 3,
+            "source": "MODEL",
+            "type": "PLANNER_RESPONSE",
+            "status": "DONE",
+            "created_at": "2026-01-31T09:00:00Z",
+            "thinking": "I list them.",
+            "tool_calls": [{"name": "ls", "args": {"path": '"."'}}],
+        },
+        {"step_index": 4, "source": "MODEL", "type": "LIST_DIRECTORY", "status": "DONE", "content": RESULT},
+        {"step_index": 5, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE", "content": ANSWER},
+    ],
     "bfcl": {
         "id": "multi_turn_base_0",
         "result": [[[{"ls": ARGUMENTS}], [ANSWER]]],

@@ -38,7 +38,7 @@ from workbench.importers.values import moment
 STORED = Path(__file__).parent / "stored"
 SINGLE = ("llm-log", "lm-eval", "promptfoo")
 """Formats whose files hold one call."""
-WITHOUT_IDS = ("bfcl", "swe-agent", "mini-swe-agent", "smolagents")
+WITHOUT_IDS = ("antigravity", "bfcl", "swe-agent", "mini-swe-agent", "smolagents")
 
 
 def read(body: Any) -> Conversation:

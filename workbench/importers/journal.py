@@ -150,6 +150,7 @@ UNSTATED = dict.fromkeys(
     (
         "adk",
         "anthropic",
+        "antigravity",
         "atif",
         "bfcl",
         "burr",

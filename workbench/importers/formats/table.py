@@ -10,6 +10,7 @@ from msgspec import Struct
 from workbench.importers.conversation import Conversation
 from workbench.importers.exchanges import is_log, read_log
 from workbench.importers.formats.adk import is_adk, read_adk
+from workbench.importers.formats.antigravity import is_antigravity, read_antigravity
 from workbench.importers.formats.atif import is_atif, read_atif
 from workbench.importers.formats.bfcl import is_bfcl, read_bfcl
 from workbench.importers.formats.burr import is_burr, read_burr
@@ -66,6 +67,7 @@ FORMATS = (
     Format("bfcl", "a result of BFCL", "'inference_log' with turns", is_bfcl, read_bfcl),
     Format("managed-agents", "events of a managed agent", "'agent.' events", is_managed, read_managed),
     Format("zed", "a thread of Zed", "messages of Zed's kinds or segments", is_zed, read_zed),
+    Format("antigravity", "steps of Antigravity", "a planner's response", is_antigravity, read_antigravity),
     Format("burr", "a Burr log", "entries with 'sequence_id'", is_burr, read_burr),
     Format("toolbench", "a ToolBench answer", "'answer_generation'", is_toolbench, read_toolbench),
     Format("tracer", "spans of a tracer of model calls", "spans with a tracer's fields", is_tracer, read_tracer),
