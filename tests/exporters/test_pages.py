@@ -17,6 +17,7 @@ from tests.support.workspaces import CASCADE, GREETING, filled
 from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Image, Message, TextPart
+from workbench.context.place import Place
 from workbench.engine.journal.state import RunState
 from workbench.exporters.html import run_html
 
@@ -87,6 +88,30 @@ def test_the_page_holds_the_context_of_every_call_with_reasons_and_numbers() -> 
     assert "4 calls" in page
     assert "1 calls" not in run_html(hostile(), {})
     assert all(f'href="#c{number}"' in page for number in range(1, 5))
+
+
+def tokens_in(words: str) -> int:
+    (found,) = re.findall(r"~?([\d,]+) tokens in", words)
+    return int(found.replace(",", ""))
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_tree_of_a_page_says_what_each_phase_and_call_took(*, beside: bool) -> None:
+    story = triage_story(finished=True)
+    if beside:
+        place = Place(call=1)
+        story.context(place, [entry(Message("user", "Which walk is best?"), Kind.TASK, place)])
+        story.answer(place, "The first.", cost=0.0002)
+    state = RunState.of(story.events)
+    page = run_html(state, {})
+    head = page.partition("</h1>")[2].partition("</p>")[0]
+    tree = page.partition('<ol class="tree">')[2].partition("<h2")[0]
+    phases = re.findall(r'<li>(?:<a href="#v|beside)(.*?)<ol>', tree)
+    calls = re.findall(r'<li><a href="#c(.*)', tree)
+    assert len(calls) == len(state.calls)
+    assert len(phases) == len(state.visits) + beside
+    assert sum(map(tokens_in, phases)) == sum(map(tokens_in, calls)) == tokens_in(head)
+    assert all(re.search(r'class="took">.* out · \$0\.\d+', line) for line in (*phases, *calls))
 
 
 def test_the_page_names_the_winner_of_candidates_and_marks_numbers_that_are_estimates() -> None:

@@ -20,6 +20,7 @@ from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
 from workbench.engine.journal.candidate_rounds import CandidateRounds, candidate_name
 from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
@@ -58,6 +59,7 @@ p, td:nth-child(n+3), .tree { overflow-wrap: anywhere; }
 summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: block; margin: .3rem 0; }
 :target { outline: 2px solid var(--link); outline-offset: .25rem; scroll-margin-top: 1rem; }
 ol.tree, ol.tree ol { list-style: none; padding-left: 1.2rem; } ol.tree { padding-left: 0; }
+ol.tree li { display: flow-root; } .took { float: right; color: var(--dim); font-variant-numeric: tabular-nums; }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -120,10 +122,7 @@ class _Page:
         kept = f" ({sums.recorded:,} from the recording)" if sums.recorded else ""
         inside = f" with {_counted(sums.runs, 'run')} inside" if sums.runs else ""
         yield f"{_counted(sums.calls, 'call')}{kept}{inside}"
-        out = "–" if (told := sums.told_out) is None else f"{told:,}"
-        yield f"{_about(sums.grade_in)}{sums.tokens_in:,} tokens in, {out} out"
-        if cost := _cost(sums.spent):
-            yield cost
+        yield _tokens_and_cost(sums)
 
     def _said(self, place: Place) -> Iterator[str]:
         """Yields the labels that people gave to the run, or to a call."""
@@ -147,17 +146,28 @@ class _Page:
             again = f" · visit {visit.visit}" if visit.visit > 1 else ""
             won = f" ★ {visit.branch.rpartition('/')[2]} won" if visit.branch in winners else ""
             mark = f'<span class="{text(visit.status)}">{text(visit.status + won)}</span>'
-            yield f'<li><a href="#v{number}">{text(visit.phase)}</a>{where}{again} {mark}<ol>'
+            took = _took(self.state.figures_of([visit]), visit.seconds)
+            yield f'<li><a href="#v{number}">{text(visit.phase)}</a>{where}{again} {mark}{took}<ol>'
             judged = visit.judged if visit.failed_checks else {}
             yield from (f"<li>{_check(*check, brief=True)}" for check in judged.get(0, ()))
             for made, call in enumerate(visit.calls, 1):
-                tools = ", ".join(tool.tool for tool in call.tools)
-                link = f'<a href="#c{self.numbers[id(call)]}">{text(call.name)}</a>'
-                edited = " · edited by hand" if call.place in self._edited else ""
                 found = "".join(f" {_check(*check, brief=True)}" for check in judged.get(made, ()))
-                yield f'<li>{link} <span class="dim">{text(tools)}{edited}</span>{found}'
+                yield self._line_of(call) + found
+            yield "</ol></li>"
+        beside = self.state.calls_beside
+        if beside or self.state.embedded:
+            yield f"<li>beside the phases{_took(self.state.beside_the_phases(beside), None)}<ol>"
+            yield from map(self._line_of, beside)
             yield "</ol></li>"
         yield "</ol>"
+
+    def _line_of(self, call: CallState) -> str:
+        """A call in the tree: its name as a link, its tools, and what it took."""
+        link = f'<a href="#c{self.numbers[id(call)]}">{text(call.name)}</a>'
+        edited = ["edited by hand"] if call.place in self._edited else []
+        words = " · ".join((*filter(None, [", ".join(tool.tool for tool in call.tools)]), *edited))
+        took = _took(self.state.figures_of_calls([call]), None if call.recorded else call.duration_s)
+        return f'<li>{link} <span class="dim">{text(words)}</span>{took}'
 
     def _decided(self, place: Place) -> Iterator[str]:
         """Which candidate won each round of a visit, or of the whole cascade, by whom and why."""
@@ -331,6 +341,20 @@ def _cost(spent: CostSum) -> str:
         return "cost unpriced" if spent.calls + spent.embedded else ""
     known = money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
     return " · ".join(filter(None, (known, recorded_words(spent.recorded, exact=spent.recorded_exact))))
+
+
+def _tokens_and_cost(sums: Figures) -> str:
+    """``~515 tokens in, 46 out · $0.0002``."""
+    out = "–" if (told := sums.told_out) is None else f"{told:,}"
+    tokens = f"{_about(sums.grade_in)}{sums.tokens_in:,} tokens in, {out} out"
+    return " · ".join(filter(None, (tokens, _cost(sums.spent))))
+
+
+def _took(sums: Figures, seconds: float | None) -> str:
+    """What a phase or call took, at the right end of its line in the tree; empty without an answer."""
+    facts = [_tokens_and_cost(sums)] if sums.calls or sums.recorded else []
+    facts += [took_with_pauses(seconds, 0.0)] if facts and seconds is not None else []
+    return f' <span class="took">{text(" · ".join(facts))}</span>' if facts else ""
 
 
 def _counted(number: int, noun: str) -> str:
