@@ -240,6 +240,15 @@ def test_the_same_place_hears_the_same_whatever_was_asked_before(place: Place) -
     ("text", "problem"),
     [
         ("look:\n  - text: x\n", "r.yaml:1:1: error: unknown key 'look' (phases stand below 'replies') [L901]"),
+        (
+            "latency: 1\nreplies: {}\n",
+            "r.yaml:1:1: error: unknown key 'latency' (it stands below 'defaults') [L901]",
+        ),
+        ("default: {}\n", "r.yaml:1:1: error: unknown key 'default' (did you mean 'defaults'?) [L901]"),
+        (
+            "defaults: {latncy: 1}\n",
+            "r.yaml:1:12: error: unknown key 'latncy' (did you mean 'latency'?) [L901]",
+        ),
         ("replies:\n  a:\n    - txt: x\n", "r.yaml:3:7: error: unknown key 'txt' (did you mean 'text'?) [L901]"),
         (
             "replies:\n  a:\n    - text: 3\n",

@@ -246,14 +246,21 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Offline replies"}
 
 
+def _meant(path: tuple[int | str, ...]) -> str:
+    """What may have been meant by a key that is not known where it stands; empty for no idea."""
+    key = str(path[-1])
+    if len(path) == 1 and key in Defaults.model_fields:
+        return "it stands below 'defaults'"
+    models: dict[int, type[_Strict]] = {1: RepliesFile, 2: Defaults}
+    guess = nearest(key, tuple(models.get(len(path), Reply).model_fields))
+    return f"did you mean '{guess}'?" if guess else "phases stand below 'replies'" if len(path) == 1 else ""
+
+
 def _problem(error: ErrorDetails, source: Source) -> Problem:
     path, span, hint = error["loc"], source.span(error["loc"]), ""
     if error["type"] == "extra_forbidden":
         message, span = f"unknown key {name_of(path)}", source.key_span(path)
-        guess = nearest(
-            str(path[-1]), tuple(Reply.model_fields) if len(path) > 2 else ("defaults", "replies", "latency")
-        )
-        hint = f"did you mean '{guess}'?" if guess else "phases stand below 'replies'" if len(path) == 1 else ""
+        hint = _meant(path)
     else:
         message, hint = mistyped(error, name_of(path))
     return Problem(Severity.ERROR, "L901", message, source.file, span, path, hint)
