@@ -36,6 +36,17 @@ def test_the_summary_says_the_output_the_sums_the_dearest_call_and_what_masking_
     assert f"{saved:,} tokens saved" in text
 
 
+def test_placeholders_longer_than_what_they_replace_save_nothing_and_say_so() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    for call in run.calls:
+        call.shortened, call.held_back = 1, 0
+    for saved, said in ((-2, "2 tokens more; at most 1"), (-1, "1 token more; at most 1"), (0, "0 tokens saved; at")):
+        run.calls[-1].held_back = saved
+        assert said in "\n".join(lines(SummaryRows(run, {}))), said
+    run.calls[-1].held_back = 1
+    assert "1 token saved, less than 1% of the input; at most 1" in "\n".join(lines(SummaryRows(run, {})))
+
+
 def test_a_phase_with_a_call_that_was_edited_is_marked_and_small_costs_stand_apart() -> None:
     run = RunState.of(triage_story(finished=True).events)
     assert not any("✎" in line for line in lines(SummaryRows(run, {}), 78))

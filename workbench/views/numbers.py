@@ -24,6 +24,7 @@ __all__ = [
     "day_and_time",
     "money",
     "plural",
+    "saved_words",
     "seconds",
     "spent_cell",
     "spent_in_full",
@@ -112,6 +113,13 @@ def plural(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
+def saved_words(saved: int, grade: str = "exact") -> str:
+    """What masking spared: ``166 tokens saved``. Placeholders longer than what they replace take tokens instead:
+    ``~1 token more``."""
+    noun = "token" if abs(saved) == 1 else "tokens"
+    return f"{count(-saved, grade)} {noun} more" if saved < 0 else f"{count(saved, grade)} {noun} saved"
 
 
 @lru_cache(maxsize=16384)

@@ -12,7 +12,7 @@ from workbench.language.problem import Problem
 from workbench.views import syntax
 from workbench.views.cells import Span, flat
 from workbench.views.documents import reason
-from workbench.views.numbers import count, money
+from workbench.views.numbers import count, money, saved_words
 from workbench.views.text import TextLine, TextRows, text_lines
 
 AROUND = 400
@@ -63,7 +63,7 @@ def why_doc(call: CallState, index: int, text: str, file: str, now: str = "") ->
     if entry.sent is None:
         tokens += ", none sent"
     elif saved:
-        tokens += f", {count(entry.tokens_sent, entry.grade)} sent, {count(saved, entry.grade)} saved"
+        tokens += f", {count(entry.tokens_sent, entry.grade)} sent, {saved_words(saved, entry.grade)}"
     action = "sent as it is" if entry.action is Action.KEPT else str(entry.action)
     words = reason(call, entry)
     lines = [TextLine(words if words.startswith(action) else f"{action}: {words}", "bold"), TextLine(tokens, "dim")]

@@ -18,7 +18,7 @@ from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, money, plural, seconds, spent_in_full, took_words
+from workbench.views.numbers import count, money, plural, saved_words, seconds, spent_in_full, took_words
 from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
@@ -177,15 +177,15 @@ class SummaryRows(Rows):
             cost = spent_in_full(run.figures_of_calls([call]).spent)
             words = f"{flat(place_words(call.place))}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
             yield "most expensive", ((words, "plain"),), call
-        saved = sum(call.held_back for call in run.calls if call.answered)
-        if saved:
+        masked = max((call.shortened for call in run.calls if call.answered), default=0)
+        if masked:
+            saved = sum(call.held_back for call in run.calls if call.answered)
             grade = Grade.of_sum(call.grade for call in run.calls if call.answered and call.held_back)
-            sent = sum(call.tokens_sent for call in run.calls if call.answered)
-            share = f"{100 * saved / (saved + sent):.0f}% of the input"
-            masked = max(call.shortened for call in run.calls)
-            words = (
-                f" {count(saved, grade)} tokens saved, {share}; at most {plural(masked, 'message')} masked in one call"
-            )
+            words = f" {saved_words(saved, grade)}"
+            if saved > 0:
+                percent = 100 * saved / (saved + sum(call.tokens_sent for call in run.calls if call.answered))
+                words += f", {f'{percent:.0f}' if percent >= 0.5 else 'less than 1'}% of the input"
+            words += f"; at most {plural(masked, 'message')} masked in one call"
             yield "masking", (sign("masked"), (words, "masked"), (told("   {view.strategies} compares"), "faint")), None
         if run.other_strategy:
             words = what_if_words(run.other_strategy)

@@ -17,7 +17,7 @@ from workbench.engine.journal.event import LEFT, STOPPED_BY_USER, TOO_LATE, Even
 from workbench.engine.journal.parts import expected_of
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import flat
-from workbench.views.numbers import count, money, plural, seconds
+from workbench.views.numbers import count, money, plural, saved_words, seconds
 
 Words = tuple[str, str, str]
 """The kind of an event, its description, and the token that colours it."""
@@ -84,7 +84,7 @@ def _context(it: AppliedEvent) -> Words:
     grade = it.data.get("grade", "")
     text = f"sends {count(expected_of(it.data), grade)} tokens"
     if call is not None and call.shortened:
-        text += f"; {plural(call.shortened, 'message')} masked, {count(call.held_back, call.grade)} tokens saved"
+        text += f"; {plural(call.shortened, 'message')} masked, {saved_words(call.held_back, call.grade)}"
     forecast = it.data.get("forecast") or {}
     if forecast.get("cached") and forecast.get("reason"):
         text += f"; {forecast['reason']}"
