@@ -1,15 +1,16 @@
-"""What a comparison says of masking where the provider caches nothing."""
+"""What a comparison says of masking where the provider caches nothing, and of runs that made other calls."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.support import FlatPrices
+from tests.engine.support import FlatPrices, Words
 from tests.engine.test_compare import against, played
+from workbench.analysis.compare import as_recorded, compare
 from workbench.context.cache import Price
-from workbench.views.compare import comparison_json
-from workbench.views.compare_words import breach_line, cost_of, pay_lines, verdict
+from workbench.views.compare import CompareRows, comparison_json
+from workbench.views.compare_words import answer_lines, breach_line, cost_of, pay_lines, verdict
 
 
 def test_masking_that_falls_below_the_cache_is_not_said_to_pay_where_it_costs_more() -> None:
@@ -49,3 +50,30 @@ def test_breaks_that_do_not_pay_back_are_not_held_against_masking_that_costs_les
     assert "costs 21% less" in verdict(less)[1]
     assert [line[:11] for line in pay_lines(dearer)] == ["B frees 3,1", "Breaks even"]
     assert [line[:11] for line in pay_lines(less)] == ["B frees 3,1"]
+
+
+def test_a_run_that_was_stopped_early_is_not_said_to_be_cheaper() -> None:
+    whole, cut = played(100), played(100, turns=3)
+    a, b = (as_recorded("one", run.state, run.definition, Words(), FlatPrices()) for run in (whole, cut))
+    warns, said = verdict(compare(a, b))
+    assert not warns
+    assert said.startswith("A made 8 calls, B 4: B sends ")
+    assert b.outcome is not None
+    stopped = compare(a, replace(b, outcome=replace(b.outcome, status="stopped", output="")))
+    warns, said = verdict(stopped)
+    assert warns
+    assert said.startswith("A made 8 calls, B 4 (B stopped): B sends ")
+    assert "A alone has a final output" in list(answer_lines(stopped))
+    rows = CompareRows(stopped, "one and two")
+    rows.lay_out(100)
+    (told,) = (line for at in range(len(rows)) if (line := rows.row(at, 100).text).startswith(" final output"))
+    assert told.rstrip() == " final output      A alone: told"
+    assert verdict(compare(a, a)) == (False, "both send the same requests")
+
+
+@pytest.mark.parametrize(("left", "words"), [(1, "1 remains"), (2, "2 remain"), (0, "0 remain")])
+def test_one_turn_that_is_left_remains(left: int, words: str) -> None:
+    found = against(played(800), "selective", "selective+mask(after=2)")
+    (one, *_) = (pair.b for pair in found.pairs if pair.b is not None and pair.b.breach is not None)
+    assert one.breach is not None
+    assert breach_line(replace(one, breach=replace(one.breach, left=left)), None).endswith(f"more turns; {words}")

@@ -734,9 +734,10 @@ class CompareRows(Rows):
         return _columns(self._widths_at(width), fields, (said.text, said.token), width)
 
     def _answer(self, ref: Ref) -> tuple[Span, ...]:
-        """The call, and the place in B's answer where it begins to differ."""
+        """The call, and the place in B's answer where it begins to differ; where B has none, that of A."""
         old, new = self._answers(ref)
-        return ((f" {fit(self._answered(ref), NAME)}  ", "name"), *_around(old, new, "added-word"))
+        told = _around(old, new, "added-word") if new else [("A alone: ", "dim"), (_flat(old, AROUND), "gone-word")]
+        return ((f" {fit(self._answered(ref), NAME)}  ", "name"), *told)
 
     def _answers(self, ref: Ref) -> tuple[str, str]:
         pair = None if ref.pair == OUTPUT else self.comparison.pairs[ref.pair]

@@ -103,7 +103,19 @@ def _more(pair: CallPair) -> str:
 
 
 def verdict(comparison: Comparison) -> tuple[bool, str]:
-    """Returns whether to be warned, and how B stands to A in one sentence."""
+    """Returns whether to be warned, and how B stands to A in one sentence; of two runs that made more and fewer calls,
+    with that first: fewer because a run did not come to its end are no saving."""
+    warns, said = _verdict(comparison)
+    a, b = len(comparison.a.seen), len(comparison.b.seen)
+    if not comparison.both_ran or a == b:
+        return warns, said
+    sides = (("A", comparison.a.outcome), ("B", comparison.b.outcome))
+    cut = [f"{name} {ran.status}" for name, ran in sides if ran is not None and ran.status != "success"]
+    ended = f" ({', '.join(cut)})" if cut else ""
+    return warns or bool(cut), f"A made {plural(a, 'call')}, B {b:,}{ended}: {said}"
+
+
+def _verdict(comparison: Comparison) -> tuple[bool, str]:
     a, b = comparison.a.totals, comparison.b.totals
     if not comparison.differing:
         return False, "both send the same requests"
@@ -152,12 +164,16 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
                 continue
             left = sum(b.left for b in breaches) / len(breaches)
             paying = sum(1 for pair in comparison.pairs if pays(*(pair.b, pair.a) if name == "B" else (pair.a, pair.b)))
-            here = f"{left:.0f} remain on average. Paid off at {paying} of {plural(len(breaches), 'call')}"
+            here = f"{_remain(f'{left:.0f}')} on average. Paid off at {paying} of {plural(len(breaches), 'call')}"
             said = _pays(side.pays_after, here)
             if side.pays_after == 0 and _is_more(side.totals.cost, other.totals.cost):
                 short = [one.breach.price.rule.minimum for one in side.seen if one.breach and _is_short(one)]
                 said = _dearer(max(short, default=0), f" at {plural(len(short), 'call')}")
             yield said[0].upper() + said[1:]
+
+
+def _remain(turns: str) -> str:
+    return f"{turns} remains" if turns == "1" else f"{turns} remain"
 
 
 def _freed(freed: str, rewritten: str, again: int) -> str:
@@ -175,7 +191,7 @@ def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
         return f"frees {count(breach.freed, seen.grade)} tokens"
     rewritten = count(breach.rewritten, seen.grade)
     what = _freed(count(breach.freed, seen.grade), rewritten, breach.rewritten)
-    said = _pays(breach.turns, f"{breach.left} remain")
+    said = _pays(breach.turns, _remain(str(breach.left)))
     if breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)):
         return f"{what}, {_dearer(breach.price.rule.minimum if _is_short(seen) else 0)}"
     return f"{what}: {said}"
@@ -263,8 +279,10 @@ def answer_lines(comparison: Comparison) -> Iterator[str]:
     """Whether two runs have the same output, and where their answers differ."""
     if (outputs := comparison.outputs) is None:
         return
-    same = outputs[0] == outputs[1]
-    yield "both end with the same output" if same else "the final outputs differ"
+    if outputs[0] == outputs[1]:
+        yield "both end with the same output"
+    else:
+        yield "the final outputs differ" if all(outputs) else f"{'A' if outputs[0] else 'B'} alone has a final output"
     if differ := comparison.answered_otherwise:
         both = sum(1 for pair in comparison.pairs if pair.a is not None and pair.b is not None)
         names = ", ".join(comparison.pairs[at].place.words for at in differ[:4]) + (", …" if len(differ) > 4 else "")
