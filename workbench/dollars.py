@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 UNPRICED = "unpriced"
 """Replaces a sum of money without any known price."""
 
@@ -28,7 +26,7 @@ def told_apart(one: float, other: float) -> tuple[str, str]:
 
 def _written(value: float, more: int = 0, *, exact: bool = False) -> str:
     decimals = 4
-    if value and abs(value) < 0.001:
-        decimals = 1 - math.floor(math.log10(abs(value)))
+    if value and abs(value) < 0.001:  # The exponent of what is written: 0.00099999 is 0.0010.
+        decimals = min(1 - int(f"{value:.1e}".partition("e")[2]), 12)
     whole, _, rest = f"{value:,.{min(decimals + more, 12)}f}".partition(".")
-    return f"{'' if exact else '~'}${whole}.{rest.rstrip('0').ljust(4, '0')}"
+    return f"{'' if exact else '~'}${whole}.{rest.rstrip('0').ljust(decimals, '0')}"

@@ -73,8 +73,14 @@ def test_numbers_read_as_the_visual_language_says() -> None:
     assert [money(0.00411), money(0.00411, exact=True), money(0.00001), money(None)] == [
         "~$0.0041",
         "$0.0041",
-        "~$0.00001",
+        "~$0.000010",
         "unpriced",
+    ]
+    assert [money(value) for value in (0.000029, 0.00003, 0.00099999, 0.001)] == [
+        "~$0.000029",
+        "~$0.000030",
+        "~$0.0010",
+        "~$0.0010",
     ]
     assert [told_apart(*costs) for costs in ((0.000119, 0.000121), (0.0052, 0.0061), (0.2, 0.2))] == [
         ("~$0.000119", "~$0.000121"),
