@@ -97,6 +97,12 @@ async def test_a_wide_terminal_puts_the_file_beside_the_card_and_a_masked_messag
         await it.until(lambda: "━ File  log_triage.yaml" in it.pane("detail") or "─ File  " in it.pane("detail"))
         await it.until(lambda: "File  " not in it.pane("tree"), "a phase that did not run shows the file twice")
         await it.press("tab", "g")
+        await it.press("left_square_bracket", "p")
+        await it.until(lambda: "─ Why  " in it.pane("detail"))
+        await it.press("shift+tab", "G", "k")
+        await it.until(lambda: "─ File  " in it.pane("detail"))
+        await it.until(lambda: "File  " not in it.pane("tree"), "after a look at why it shows the file twice")
+        await it.press("tab", "g")
         await it.pilot.resize_terminal(110, 40)
 
 

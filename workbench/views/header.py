@@ -98,11 +98,15 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         ((doing,), ()),
     )
     bare = _bare_badges(run)
-    # First a form that leaves room for why the run failed.
+    needs = width_of(((f": {flat(run.reason)}", ""),)) if run is not None and bare else 0
+    # First a form that leaves room for why the run failed; a reason that has to be cut takes that of what it can.
     for why, (parts, right) in product((True, False), forms):
         spans = joined(parts, gap)
         room = width - 2 - width_of(spans) - width_of(right)
         if room < (2 if right else 1):
+            continue
+        cut = room - 2 < needs and not bare.isdisjoint(spans)
+        if why and cut and file != brief and any(part is file for part in parts):
             continue
         if run is not None and room - 2 >= LEAST_REASON:
             spans = tuple(_with_reason(span, run.reason, room - 2) if span in bare else span for span in spans)

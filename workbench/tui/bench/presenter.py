@@ -522,7 +522,8 @@ class Presenter:
         the selected call. None before a run, of a program that is watched, for a text that cannot be read, and where
         the detail shows the file itself."""
         run, call = self.state.shown, self.state.call
-        if call is None and self.detail_mode == "message" and not self.shows_summary and self._is_about_file(row):
+        shows_file = self.detail_mode in ("message", "why") and not self.shows_summary
+        if call is None and shows_file and self._is_about_file(row):
             return None
         definition = self._pinned() if self.state.started and "imported" not in run.ports else None
         if definition is None:
