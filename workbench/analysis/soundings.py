@@ -17,7 +17,7 @@ from workbench.engine.journal.state import RunState
 
 WHOLE = "(the whole cascade)"
 Z = 1.96
-"""Of the 95 % interval."""
+"""Of the 95% interval."""
 GAP = 0.25
 """How much more often a trait stands in winners than in losers before it is named."""
 MAX_WORDS = 6
@@ -69,7 +69,7 @@ class Variant(Struct):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of its share of wins (Wilson's score interval)."""
+        """The 95% interval of its share of wins (Wilson's score interval)."""
         if not self.stood:
             return 0.0, 1.0
         share, z2 = self.won / self.stood, Z * Z

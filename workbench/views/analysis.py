@@ -14,7 +14,7 @@ COLUMNS = (
     Column("stood", right=True),
     Column("won", right=True),
     Column("by chance", right=True, leaves=3),
-    Column("95 % interval", right=True, leaves=2),
+    Column("95% interval", right=True, leaves=2),
     Column("failed", right=True, leaves=1),
     Column("cost", right=True, leaves=4),
 )

@@ -215,7 +215,7 @@ class BatchView(View):
             Column("what"),
             Column("mean", right=True, leaves=2),
             Column("difference", right=True),
-            Column("95 % interval", right=True),
+            Column("95% interval", right=True),
             Column("higher/equal/lower", right=True, leaves=1),
             Column("rows", right=True, leaves=3),
         )
