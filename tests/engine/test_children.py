@@ -131,7 +131,7 @@ def test_a_failed_child_fails_the_phase() -> None:
     shelf = Shelf({"child": {**CHILD, "phases": [{**CHILD["phases"][0], "output_schema": {"type": "object"}}]}})  # type: ignore[dict-item]
     outcome, _ = run(parent(ref="child.json"), shelf, {"inner": ["x"], "outer": []}, code=1)
     assert outcome.status == "failed"
-    assert "sub-cascade 'child.json' is failed" in outcome.reason
+    assert "sub-cascade 'child.json' failed: " in outcome.reason
 
 
 def test_a_missing_file_fails_the_phase_with_its_name() -> None:

@@ -543,7 +543,7 @@ def test_a_manager_without_a_child_graph_says_so() -> None:
 
 def test_a_child_that_fails_fails_its_node() -> None:
     body = 'm [type="subgraph", stack.child_dotfile="child.dot"]\n start -> m -> done'
-    assert "the child graph is failed" in with_child(body, CHILD, {"work": ["outcome=fail"]}).outcome.reason
+    assert "the child graph failed" in with_child(body, CHILD, {"work": ["outcome=fail"]}).outcome.reason
 
 
 def test_a_restart_goes_on_in_a_new_run_from_its_target() -> None:

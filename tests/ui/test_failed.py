@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,64 @@ def test_a_watched_program_decides_itself_whether_it_asks_again() -> None:
     assert "slow down" in shown
     assert "The program decides whether to try again." in shown
     assert "asks again, and what was answered stays" not in shown
+
+
+REJECTED = """\
+cascade_id: bad
+phases:
+  - name: judge
+    instructions: Answer in JSON.
+    output_schema: {type: object, properties: {verdict: {enum: [good, bad]}}, required: [verdict]}
+    rules: {max_turns: 1, max_attempts: 2}
+"""
+ANSWERS = """\
+replies:
+  judge:
+    - text: 'The verdict is bad, I think.'
+    - attempt: 2
+      text: '{"verdict": "a word that the schema does not have among its two"}'
+"""
+REASON = "at $.verdict: 'a word that the schema does not have among its two' is not one of ['good', 'bad']"
+
+
+def words(text: str) -> str:
+    """A text without its layout and without the edges of a pane."""
+    return " ".join(re.sub("[│┃▏▌┤├]", " ", text).split())
+
+
+async def test_the_reason_of_a_failed_check_is_whole_where_there_is_room_and_leads_to_what_it_judged(
+    tmp_path: Path,
+) -> None:
+    async with bench(tmp_path, text=REJECTED, replies=ANSWERS) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.status == "failed" and not it.session.running)
+        assert REASON in words(it.pane("tree"))
+        await it.press("shift+tab")
+        for key, shown in (("j", "2"), ("k", "2"), ("k", "1"), ("k", "1"), ("j", "1")):
+            await it.press(key)
+            assert it.pane("tree").count("✗ output_schema") == 2, "the tree stays unfolded"
+            title = "".join(text for text, _ in it.screen.context_pane.rows.title)
+            assert title.endswith("attempt 2" if shown == "2" else "turn 1"), key
+            assert "no model call" not in it.text()
+
+
+async def test_the_reason_of_a_failed_try_is_whole_where_there_is_room(tmp_path: Path) -> None:
+    error = {"kind": "other", "message": "the provider does not say why, but it takes " + "many words " * 9 + "for it"}
+    async with bench(tmp_path, events=story(error, tries=2).events) as it:
+        assert words(it.pane("context")).count(error["message"]) == 2
+
+
+async def test_a_phase_that_a_nested_run_ended_shows_the_call_at_which_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "inner.yaml").write_text(REJECTED)
+    middle = "cascade_id: middle\nphases: [{name: m, instructions: Go., sub_cascades: [{ref: inner.yaml}]}]\n"
+    (tmp_path / "middle.yaml").write_text(middle)
+    outer = "cascade_id: outer\nphases: [{name: p, instructions: Go., sub_cascades: [{ref: middle.yaml}]}]\n"
+    async with bench(tmp_path, text=outer, replies=ANSWERS) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.status == "failed" and not it.session.running)
+        assert "judge · turn 1 · attempt 2" in it.pane("context")
+        assert "a word that the schema" in it.pane("detail")
+        assert "✗ output_schema" in it.pane("tree")
+        assert f"sub-cascade 'middle.yaml' failed: sub-cascade 'inner.yaml' failed: {REASON}" in words(it.pane("dock"))
+        await it.press("o")
+        assert "no model call" in it.pane("context")

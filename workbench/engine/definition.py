@@ -129,6 +129,11 @@ class Outcome(Struct, frozen=True):
     restart: str = ""
     """Of a pipeline that another began anew: the node at which it is to begin once more."""
 
+    @property
+    def words(self) -> str:
+        """How it ended and why, after the name of the run: ``failed: no answer``, ``was stopped: by a person``."""
+        return f"{self.status if self.status == 'failed' else f'was {self.status}'}: {self.reason}"
+
 
 class Parent(Struct, frozen=True):
     """The run that this one came from."""

@@ -138,7 +138,7 @@ class Validation:
         given = {"content": content, "original_input": dict(world.input)}
         child = await self._children.run(definition, given, kind, place)
         if child.outcome.status != "success":
-            reason = f"validator '{name}' is {child.outcome.status}: {child.outcome.reason}"
+            reason = f"validator '{name}' {child.outcome.words}"
             raise PhaseFailed(reason, name)
         verdict = verdict_of(child.outcome.output)
         if verdict is None and self.passes_over(child.outcome.output, place):

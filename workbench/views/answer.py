@@ -16,9 +16,12 @@ from workbench.views.entry import BLANK
 from workbench.views.numbers import bill_words, count, seconds
 from workbench.views.run import GOOD, parts
 from workbench.views.signs import sign
+from workbench.views.text import hung
 
 ANSWER = "the answer"
 """The origin of what a model said."""
+TRY: tuple[Span, ...] = (BLANK, sign("failed"), BLANK)
+"""What stands before the words of a try that gave no answer."""
 
 
 class LiveCall(Struct, frozen=True):
@@ -48,11 +51,20 @@ def live_row(columns: Columns, live: LiveCall) -> Row:
 
 def failure_row(columns: Columns, data: Mapping[str, Any], number: int) -> Row:
     """A try that gave no answer."""
+    return Row(crop((*TRY, *_try_words(data, number)), columns.width))
+
+
+def failure_lines(columns: Columns, data: Mapping[str, Any], number: int) -> tuple[Row, ...]:
+    """The same in as many lines as its reason needs."""
+    return hung(TRY, _try_words(data, number), columns.width)
+
+
+def _try_words(data: Mapping[str, Any], number: int) -> tuple[Span, ...]:
     error = data.get("error") or {}
-    text = f" try {data.get('try', number)}: {name_of(error)}: {error.get('message', '')}"
+    text = f"try {data.get('try', number)}: {name_of(error)}: {error.get('message', '')}"
     wait = data.get("retry_in")
     after = f", again in {seconds(wait)}" if wait is not None else ""
-    return Row(crop((BLANK, sign("failed"), (" " + flat(text, 400), "error"), (after, "dim")), columns.width))
+    return (flat(text, 400), "error"), (after, "dim")
 
 
 def back_row(columns: Columns, call: CallState) -> Row:

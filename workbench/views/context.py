@@ -341,11 +341,12 @@ class ContextRows(Rows):
         return answer.live_row(layout, self.live or LiveCall("waiting"))
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        """An entry in as many lines as its origin and its reason need."""
-        ref = self.refs[index]
+        """An entry in as many lines as its origin and its reason need, and a failed try in those of its reason."""
+        ref, layout = self.refs[index], self._columns(width)
+        if ref.kind == "failure":
+            return answer.failure_lines(layout, self.call.failures[ref.index], ref.index + 1)
         if ref.kind != "entry":
             return ()
-        layout = self._columns(width)
         one, reason, broken = self._told(ref.index)
         return entry.entry_lines(layout, self._entry_row(ref.index, width), one, reason, broken)
 

@@ -17,6 +17,7 @@ from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import call_cost, count, plural, seconds, spent_cell
 from workbench.views.signs import sign, status_sign
+from workbench.views.text import hung
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
@@ -288,6 +289,8 @@ class Node(Struct, frozen=True):
     """When it ran, for its bar; a phase has a line of the tokens of its calls instead."""
     total: RunState | None = None
     """Of the total row: the run."""
+    says: bool = False
+    """Whether it is a sentence, which may take several lines."""
 
     @property
     def visit_key(self) -> VisitKey | None:
@@ -624,7 +627,8 @@ class Nodes:
             passed = check.get("valid", True)
             left = (sign("done"), (text, "dim")) if passed else (sign("broken"), (text, "error"))
             id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(at), str(number))
-            yield Node(id, depth, left, phase=visit.phase, run=self._nested)
+            judged = visit.calls[max(0, at - 1)].place if visit.calls else None
+            yield Node(id, depth, left, place=judged, phase=visit.phase, run=self._nested, says=True)
 
     def _calls(self, visit: VisitState, checks: Mapping[int, Sequence[Node]], depth: int) -> Iterator[Node]:
         """The calls of a visit; of many those at both ends and around the selected and the held one, and what is
@@ -884,6 +888,7 @@ class TreeRows(Rows):
     """The tree, built once for each change of the run; drawn on demand."""
 
     empty = ("No cascade is open.",)
+    spreads = True
 
     def __init__(self, run: RunState | None, view: TreeView, settled: SettledNodes | None = None) -> None:
         """``settled``: what earlier trees made of the same run."""
@@ -929,6 +934,13 @@ class TreeRows(Rows):
         if found is None:
             found = self._drawn[index, width] = self._laid_out(self.nodes[index], width)
         return found
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        node = self.nodes[index]
+        if not node.says:
+            return ()
+        *before, (words, token) = _left(node)
+        return hung((*before, (" ", "plain")), ((words.strip(), token),), width)
 
     def needed(self, width: int) -> int:
         """The fewest cells for all columns that a tree of ``width`` cells has, without bars, with names that are whole

@@ -122,7 +122,7 @@ class Children:
             child = await self.run(definition, given, "sub", place)
             outcome = child.outcome
             if outcome.status != "success":
-                raise PhaseFailed(f"sub-cascade '{sub.ref}' is {outcome.status}: {outcome.reason}", "sub_cascades")
+                raise PhaseFailed(f"sub-cascade '{sub.ref}' {outcome.words}", "sub_cascades")
             if sub.context_out:
                 for key, value in outcome.state.items():
                     if key != "input":

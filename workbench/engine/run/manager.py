@@ -170,7 +170,7 @@ class ChildGraph:
         self._execution.output = outcome.output
         if outcome.status == "success":
             return PhaseOutcome(notes=outcome.output)
-        return replace(PhaseOutcome("fail"), failure_reason=f"the child graph is {outcome.status}: {outcome.reason}")
+        return replace(PhaseOutcome("fail"), failure_reason=f"the child graph {outcome.words}")
 
 
 async def _done(task: asyncio.Task[Child]) -> None:

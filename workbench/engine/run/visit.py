@@ -286,7 +286,7 @@ class Visit:
         given = {**self.world.input, **self.world.state}
         outcome = (await self.parts.children.run(definition, given, "sub", execution.place())).outcome
         if outcome.status != "success":
-            raise PhaseFailed(f"cascade '{text.strip()}' is {outcome.status}: {outcome.reason}", self.phase.tool or "")
+            raise PhaseFailed(f"cascade '{text.strip()}' {outcome.words}", self.phase.tool or "")
         return outcome.output
 
     def _inner_phase(self, text: str) -> Phase:

@@ -293,6 +293,8 @@ class Running:
         state = presenter.state
         if state.selected is not None and not state.selected_run:
             presenter.phase = state.selected.phase
+        elif state.selected is None and state.visited is not None:
+            presenter.phase = state.visited[1]
         self._stage.redraw()
 
     def start(self) -> None:

@@ -478,7 +478,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             presenter.phase = node.phase
         if node.place is not None:
             presenter.state.select_in(node.run, node.place)
-        elif node.phase:
+        elif node.phase and not node.calls:  # Calls that are folded have no call to show in the place of the shown one.
             presenter.state.select_node(node.run, node.visit_key)
         self.panes.show_tree(presenter, keep=True)
         self.panes.show_context(presenter)

@@ -13,7 +13,7 @@ from workbench.engine.contracts import Notice
 from workbench.engine.journal.candidate_rounds import VisitKey
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.paging import PagedEvents
-from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import flat
 from workbench.views.log import LogLine, LogRows, log_line
@@ -209,13 +209,10 @@ class BenchState(Struct):
         parent = str(self.run_by_id(run_id).parent.get("run_id", ""))
         return parent if parent in self.children else ""
 
-    def child_place(self, run_id: str) -> Place | None:
-        """Returns where a nested run was started: the newest call of that visit in the run that started it."""
+    def _started_in(self, run_id: str) -> VisitState | None:
+        """Returns the visit in which a nested run was started, of the run that started it."""
         parent = self.children.get(self.parent_run(run_id), self.run)
-        for visit in parent.visits:
-            if any(child.get("run_id") == run_id for child in visit.children):
-                return visit.calls[-1].place if visit.calls else None
-        return None
+        return next((v for v in parent.visits if any(child.get("run_id") == run_id for child in v.children)), None)
 
     def select_in(self, run_id: str, place: Place) -> bool:
         """Look at a call of this run, or of a nested one. False when there is no such call."""
@@ -245,12 +242,13 @@ class BenchState(Struct):
         return child is not None and bool(child.calls) and self.select_in(run_id, child.calls[-1].place)
 
     def come_back(self) -> bool:
-        """From a nested run to the place that started it. False when none is looked at."""
+        """From a nested run to the newest call of the visit that started it, or to that visit. False when none is
+        looked at."""
         if not self.selected_run:
             return False
-        outer, place = self.parent_run(self.selected_run), self.child_place(self.selected_run)
-        if place is None or not self.select_in(outer, place):
-            self.selected, self.selected_run, self.following = None, outer, False
+        outer, visit = self.parent_run(self.selected_run), self._started_in(self.selected_run)
+        if visit is None or not visit.calls or not self.select_in(outer, visit.calls[-1].place):
+            self.select_node(outer, (visit.branch, visit.phase, visit.visit) if visit is not None else None)
         return True
 
     # -- what happened -----------------------------------------------------------------------------------------------
@@ -290,6 +288,8 @@ class BenchState(Struct):
         elif event.kind == "run_finished":
             # A run that failed shows the call at which it did.
             self.summary = self.following and self.run.status == "success" and bool(self.run.calls)
+            if self.following and self.run.status != "success":
+                self._follow_into_failed()
             self.waiting.clear()
             self.held = None
         self._tell(event, self.run)
@@ -306,6 +306,18 @@ class BenchState(Struct):
         self.held = None
         again = f"{self.run.status} again: {event.data.get('reason', '')}"
         self.log.add(LogLine(event.at, event.place, "run", again, "warning"))
+
+    def _follow_into_failed(self) -> None:
+        """Look at the last call of the nested run that ended a phase before the phase made a call of its own."""
+        run, inner = self.run, ""
+        while run.visits and not run.visits[-1].calls:
+            failed = [child for child in run.visits[-1].children if child.get("status") in ("failed", "blocked")]
+            inner = str(failed[-1].get("run_id", "")) if failed else ""
+            if (child_run := self.children.get(inner)) is None:
+                return
+            run = child_run
+        if inner and run.calls:
+            self.selected, self.selected_run = run.calls[-1].place, inner
 
     def _may_follow(self, place: Place) -> bool:
         """Returns whether a call that was prepared is the one to look at: not beside a paused one, which the keys are

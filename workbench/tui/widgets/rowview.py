@@ -273,9 +273,10 @@ class RowView(LineView, can_focus=True):
             self.post_message(self.Chosen(self, index))
 
     def keep_in_view(self) -> None:
-        """Scroll no more than needed to show the cursor."""
-        top, page, lines = round(self.scroll_y), self.page, self._spread.lines_of(self._position(self.cursor))
-        if (wanted := min(lines.start, max(top, lines.stop - page))) != top:
+        """Scroll no more than needed to show the cursor, and no rows away that there is room for."""
+        now, page, lines = round(self.scroll_y), self.page, self._spread.lines_of(self._position(self.cursor))
+        top = min(now, max(0, len(self._spread) - page))
+        if (wanted := min(lines.start, max(top, lines.stop - page))) != now:
             self.scroll_to(y=wanted, animate=False, force=True)
 
     def _step(self, lines: int) -> None:
