@@ -78,8 +78,10 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     seen["columns"] = await at.ask("SELECT " + ", ".join(f"'v{n}' AS column_{n}" for n in range(40)))
     await it.press("f6", *["right_square_bracket"] * 5)
     seen["scrolled"] = screen_text(it.app)
+    usual = at.screen.side.size.height
     await it.press("f6")
     seen["catalogue keys"] = screen_text(it.app).splitlines()[-1]
+    seen["catalogue lines"] = (usual, at.screen.side.size.height)
     await it.press("f6")
     seen.update(await _completed(at))
     seen.update(await _kept(at))

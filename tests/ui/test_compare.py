@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from functools import partial
 from pathlib import Path
@@ -321,8 +322,10 @@ async def assert_other_sides_are_picked(it: Bench, sheet: CompareSheet) -> None:
     await assert_the_way_out_is_offered_in_the_smallest_terminal(it)
     listed = screen_text(it.app)
     assert all(name in listed for name in ("file", "masked", "snowball", "log_triage-7f3a"))
-    await it.press("k", "k")
+    await it.press("k", "space", "k")  # Both sides are strategies: how long a run took differs each time.
     await it.until(lambda: "older than after turns" in screen_text(it.app), "what the strategy does is not below")
+    await it.until(lambda: "If it is taken" in screen_text(it.app), "what it would send and cost is not below")
+    assert re.search(r"If it is taken\n.*B sends .*(tokens|requests)", screen_text(it.app))
     await check_sizes(it, "compare-sides")
     await it.press("g", "space", "w")
     await it.until(lambda: picker.query(LineInput), "nothing was asked")

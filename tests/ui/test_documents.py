@@ -83,7 +83,7 @@ def test_why_shows_the_reason_above_the_file_and_marks_the_line_that_decided() -
     heads = [row.text.strip() for row in document.heads(100)]
     assert heads == [
         "masked: age 2 > 1",
-        "984 tokens in full, 15 sent, 969 saved",
+        "984 tokens in full, 15 sent, 969 tokens saved",
         "decided by phases[1].intra_context.mask_observations_after",
     ]
     marked = [line.text for line in document.lines if line.tone == "rule-line"]

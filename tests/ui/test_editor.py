@@ -273,6 +273,34 @@ async def leaving_and_quitting_ask_before_changes_are_lost(it: Desk, tmp_path: P
     assert file_of(tmp_path).read_text() == TEXT
 
 
+FAULTY = """\
+cascade_id: faulty
+phases:
+  - name: a
+    instructions: Hi {{ state.x }}
+    handoffs: [nope]
+    tackle: [read_lgo]
+  - name: b
+    instruction: typo
+"""
+
+
+@pytest.mark.parametrize(("size", "all_of_them"), [((120, 40), True), ((80, 24), False)])
+async def test_the_problems_have_the_lines_that_a_short_text_leaves(
+    tmp_path: Path, size: tuple[int, int], *, all_of_them: bool
+) -> None:
+    async with desk(tmp_path, FAULTY, size=size) as it:
+        pane = it.screen.problem_pane
+        assert len(it.screen.problems) == 6
+        await it.it.until(lambda: pane.size.height > 6, "the list stays as high as ever")
+        assert (pane.size.height == pane.wanted_whole) == all_of_them
+        assert ("(did you mean 'instructions'?)  [L201]" in it.it.text()) == all_of_them
+        await it.begin(FAULTY + "# more\n" * 40)
+        usual = pane.styles.base.height
+        assert usual is not None
+        await it.it.until(lambda: pane.size.height == usual.value, "the text has not got its lines back")
+
+
 async def test_the_line_that_is_typed_stays_in_sight_when_its_problem_appears_below(tmp_path: Path) -> None:
     async with desk(tmp_path, TEXT + "# more\n" * 30, size=(80, 24)) as it:
         await it.put(36)

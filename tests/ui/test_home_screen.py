@@ -90,6 +90,17 @@ async def test_a_folder_shows_its_cascades_with_their_problems_and_its_runs(
         assert lines[runs + 2][:4] == ["▏", "✓", "▸", "log_triage-7f3a"]
 
 
+async def test_what_the_cascades_are_about_is_whole_where_there_is_room(tmp_path: Path) -> None:
+    about = "Answers a question about a CSV file with SQL, and explains the answer to somebody who was not there at all."
+    for number in range(8):
+        (tmp_path / f"c{number}.yaml").write_text(f"cascade_id: c\ndescription: {number} {about}\nphases: [{{name: a, instructions: Go.}}]\n")
+    async with home(tmp_path) as (it, screen):
+        await it.until(lambda: it.text().count("not there at all.") == 8, "they are cut beside empty lines")
+        await it.pilot.resize_terminal(120, 14)
+        await it.until(lambda: it.text().count("not there at all.") < 8)
+        assert screen.recent.size.height >= 4
+
+
 async def test_enter_opens_a_cascade_or_a_run_and_h_leads_back(tmp_path: Path) -> None:
     (tmp_path / "log_triage.yaml").write_text(TRIAGE)
     (tmp_path / "other.yaml").write_text(TRIAGE.replace("log_triage", "other"))

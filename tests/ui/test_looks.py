@@ -26,7 +26,7 @@ from workbench.views.text import DrawnRows, TextLine, explained
 # The colours that a terminal gives the first eight, where nobody chose others.
 SIXTEEN = {
     **{"red": "#cd0000", "green": "#00cd00", "yellow": "#cdcd00", "blue": "#0000ee", "magenta": "#cd00cd"},
-    **{"cyan": "#00cdcd", "bright_black": "#7f7f7f", "bright_blue": "#5c5cff"},
+    **{"cyan": "#00cdcd", "bright_black": "#7f7f7f", "bright_blue": "#5c5cff", "bright_red": "#ff0000"},
 }
 
 
@@ -99,7 +99,7 @@ def test_sixteen_colours_can_be_read_on_their_ground(name: str) -> None:
     ground = Color.parse("#000000" if theme.dark else "#ffffff")
     for value in (theme.primary, theme.secondary, theme.accent, theme.warning, theme.error, theme.success):
         color = str(value).removeprefix("ansi_")
-        assert color == "default" or contrast(Color.parse(SIXTEEN[color]), ground) >= 3.5, color
+        assert color == "default" or contrast(Color.parse(SIXTEEN[color]), ground) >= 4.4, color
 
 
 @pytest.mark.parametrize("theme", ["ansi-dark", "ansi-light"])

@@ -136,7 +136,7 @@ async def test_a_small_budget_is_said_in_full(tmp_path: Path) -> None:
         await it.press("tab", "tab", "tab")
         await it.type("0.0000001")
         await it.press("enter")
-        await it.until(lambda: "the budget of $0.0000001 is too small" in it.text(), "the budget is not refused")
+        await it.until(lambda: "the budget of $0.00000010 is too small" in it.text(), "the budget is not refused")
 
 
 async def test_what_a_round_costs_and_edits_have_room_beside_the_names_of_models(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
     assert rows.heads(200)[0].text.split() == ["calls", "in", "cached", "out", "cost", "time"]
     assert rows.heads(80)[0].text.split() == ["calls", "in", "out", "cost", "time"]
     lines = shown(rows, 200)
-    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.0004", "7.0s", "█"]
+    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.00040", "7.0s", "█"]
     assert lines[3].split() == ["✓", "turn", "2", "search_files", "1,491", "448", "36", "$0.0026", "0.8s"]
     assert {line.index("s", line.index("$")) for line in (lines[2], lines[3])} == {len(rows.heads(200)[0].text) - 1}
     assert "search_files" in shown(rows, 80)[3]

@@ -35,6 +35,8 @@ READABLE, BELOW = 36, 5
 class CascadeRows(Rows):
     """The cascade files, each with its problems once they are known, and its last run."""
 
+    spreads = True
+
     def __init__(
         self,
         listed: Sequence[ListedCascade] | None,

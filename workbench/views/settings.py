@@ -14,7 +14,7 @@ from workbench.engine.journal.redact import without_password
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import Key, command_of, displayed, told
 from workbench.views.model import Rows
-from workbench.views.text import TextLine, TextRows
+from workbench.views.text import TextLine, TextRows, hung
 from workbench.views.value import Block, Cell, Column, Table, View
 from workbench.workspace.folders import at_home
 from workbench.workspace.settings import SecretText, Setting, Settings
@@ -118,6 +118,8 @@ NAMED, VALUED, FROM = 19, 19, 10
 
 class SettingRows(Rows):
     """Name, value, origin and meaning of each setting that holds the filter in its name, help or value."""
+
+    spreads = True
 
     def __init__(
         self,
@@ -237,6 +239,8 @@ def setting_doc(
 class KeyRows(Rows):
     """Every command with its keys; what the user has changed is marked."""
 
+    spreads = True
+
     def __init__(self, table: Sequence[Key], changed: Mapping[str, str], problems: Sequence[str] = ()) -> None:
         self.keys = tuple(table)
         self._changed = changed
@@ -250,16 +254,21 @@ class KeyRows(Rows):
         return (Row(crop(((f"   {fit('command', 22)}{fit('keys', 22)}{where}what it does", "head"),), width)),)
 
     def row(self, index: int, width: int) -> Row:
+        return Row(crop((*self._first(index, width), (flat(self.keys[index].help), "plain")), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        return hung(self._first(index, width), ((flat(self.keys[index].help), "plain"),), width)
+
+    def _first(self, index: int, width: int) -> tuple[Span, ...]:
+        """The columns before what the command does."""
         key = self.keys[index]
         wrong, own = key.id in self._problems, key.id in self._changed
-        spans: list[Span] = [
+        return (
             (" ✗ " if wrong else " ● " if own else "   ", "error" if wrong else "changed"),
             (fit(key.id, 21) + " ", "name"),
             (fit(displayed(key.keys), 21) + " ", "changed" if own else "key"),
             (fit(key.context, WHERE) if width >= ROOMY else "", "faint"),
-            (flat(key.help), "plain"),
-        ]
-        return Row(crop(spans, width))
+        )
 
     def plain(self, index: int) -> str:
         key = self.keys[index]

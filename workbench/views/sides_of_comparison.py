@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from workbench.context.strategy import read_parts
 from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.compare_words import ComparisonNote
 from workbench.views.model import Rows
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.workspace.comparing import ComparedRun, SideChoice
@@ -24,6 +25,8 @@ KINDS = {
 }
 KIND = 13
 """Width of these words with a gap."""
+TONES = {"warning": "warning", "verdict": "bold", "side": "plain", "pays": "bold", "note": "plain"}
+"""How the sentences about a side look, of those that are shown."""
 NAME = 34
 """Width of a name, if there is room for more columns."""
 
@@ -56,8 +59,8 @@ class SideRows(Rows):
         )
         return Row(crop(spans, width))
 
-    def about(self, index: int) -> TextRows:
-        """What a side is, part by part; empty for a run, which its card shows."""
+    def about(self, index: int, said: Sequence[ComparisonNote] = ()) -> TextRows:
+        """What a side is, part by part, and what is ``said`` of it against A; empty for a run, which its card shows."""
         if not 0 <= index < len(self.choices):
             return TextRows([], (("Side", "title"),))
         one = self.choices[index]
@@ -66,13 +69,18 @@ class SideRows(Rows):
         lines += [
             drawn_line([(f"{fit(name, longest)}  ", "head"), (spec, "accent")]) for name, spec in one.says.items()
         ]
+        found = [note for note in said if note.kind in TONES]
+        told = [TextLine(""), TextLine("If it is taken", "head")] if found else []
+        told += [TextLine(flat(note.text), "ok" if note.saves else TONES[note.kind]) for note in found]
         if one.kind in ("named", "built-in"):
             spec = one.words if one.kind == "named" else one.name
-            lines = [TextLine(spec, "accent"), *(() if one.kind == "named" else lines)]
+            lines = [TextLine(spec, "accent"), *(() if one.kind == "named" else lines), *told]
             for part in read_parts(spec):
                 values = ", ".join(f"{name}={getattr(part, name)}" for name in part.parameters())
                 meaning = " ".join((part.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
                 lines += [TextLine(""), drawn_line([(part.NAME, "head"), (f"  {values}", "dim")]), TextLine(meaning)]
+        else:
+            lines += told
         return TextRows(lines, (("Side", "title"), (f"  {flat(one.name)}", "name")), ((KINDS[one.kind], "dim"),))
 
     def plain(self, index: int) -> str:

@@ -164,6 +164,16 @@ class EditorScreen(WorkbenchScreen[None]):
         self.problem_pane.show(_titled(ProblemRows(problems), len(problems)))
         self.show_field(self.field)
         self.show_header()
+        self.call_after_refresh(self._fit_problems)
+
+    def _fit_problems(self) -> None:
+        """Give the problems the lines that they need, of those that a short text leaves free."""
+        pane, usual = self.problem_pane, self.problem_pane.styles.base.height
+        if usual is None:
+            return
+        free = self.area.size.height + pane.size.height - self.area.wrapped_document.height - 1
+        height = min(pane.wanted_whole, free)
+        pane.styles.height = height if height > usual.value else None
 
     def show_field(self, found: FieldHelp | None) -> None:
         """Show what the field under the cursor means, and the problems of its line."""
@@ -176,6 +186,7 @@ class EditorScreen(WorkbenchScreen[None]):
     def on_resize(self) -> None:
         self.popup.close()
         self.call_after_refresh(self.show_header)
+        self.call_after_refresh(self._fit_problems)
 
     def ask(self, label: str, **options: Any) -> None:
         """Open the one-line prompt in the place of the footer; see ``Prompt`` for the options."""

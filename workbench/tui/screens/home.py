@@ -103,7 +103,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _shared(self) -> int:
         """Lines of the runs: as many as they need, at most half of the screen, and all that the cascades leave."""
         room = self.size.height - 2
-        return max(min(self.recent.wanted + 1, room // 2), room - self.cascades.wanted - 1)
+        return max(min(self.recent.wanted + 1, room // 2), room - self.cascades.wanted_whole - 1)
 
     def on_resize(self) -> None:
         self.apply_sizes()

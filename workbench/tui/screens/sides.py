@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.binding import BindingType
+from textual.timer import Timer
 
 from workbench.context.strategy import SpecError, completed
 from workbench.engine.definition import DefinitionError
@@ -17,16 +18,24 @@ from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import ListSheet
 from workbench.tui.screens.sweep import ask_for_sweep
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.compare_words import ComparisonNote, sentences
 from workbench.views.model import Rows
 from workbench.views.runs import CardRows
 from workbench.views.sides_of_comparison import FILE_CHANGES, SideRows
-from workbench.workspace.comparing import ComparedRun, SideChoice, source_of, spec_fault
+from workbench.workspace.comparing import ComparedRun, SideChoice, compare_sources, pricing_of, source_of, spec_fault
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsRequest
 
 
+LATER = 0.1
+"""Seconds on a row after which it is weighed against A."""
+WEIGHED = 200
+"""Calls of a run, at most, that are weighed unasked: of more it takes seconds."""
+
+
 class SidePicker(ListSheet):
-    """Enter takes a row as B; A is chosen beside it, and both can be written."""
+    """Enter takes a row as B; A is chosen beside it, and both can be written. What B would send and cost stands below
+    its parts."""
 
     OFFERED: ClassVar[tuple[str, ...]] = (
         "list.open",
@@ -63,6 +72,9 @@ class SidePicker(ListSheet):
         self._project, self._chosen, self._changes, self._above = project, chosen, changes, above or chosen
         self.a, self.b = a, b
         self._is_settled, self._usual = is_settled, a
+        self._weighed: dict[tuple[ComparedRun, ComparedRun], Sequence[ComparisonNote]] = {}
+        """What is said of two sides; nothing of those that cannot be compared."""
+        self._timer: Timer | None = None
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -70,11 +82,40 @@ class SidePicker(ListSheet):
         self.call_after_refresh(self.view.move_to, 0 if self._changes is not None else at)
 
     def about(self, row: int) -> Rows:
-        """The card of a run; of a strategy its parts."""
+        """The card of a run; of a strategy its parts, and what is said of it against A."""
         one = self._choices[row] if 0 <= row < len(self._choices) else None
         run = self._runs.get(one.side.run) if one is not None and one.kind in ("record", "run") else None
         assert isinstance(self._rows, SideRows)
-        return self._rows.about(row) if run is None else CardRows(Listing(RunsRequest("")), run)
+        if run is not None:
+            return CardRows(Listing(RunsRequest("")), run)
+        pair = self._pair(one) if one is not None and one.side.spec else None
+        if pair is not None and pair not in self._weighed and self._is_short(pair):
+            if self._timer is not None:
+                self._timer.stop()
+            self._timer = self.set_timer(LATER, partial(self._weigh, pair))
+        return self._rows.about(row, self._weighed.get(pair, ()) if pair is not None else ())
+
+    def _pair(self, one: SideChoice) -> tuple[ComparedRun, ComparedRun]:
+        """A and B if a row is taken: what is A becomes B, and the two change places."""
+        return (self.b if one.side == self.a else self.a), one.side
+
+    def _is_short(self, pair: tuple[ComparedRun, ComparedRun]) -> bool:
+        runs = [self._runs.get(side.run) for side in pair]
+        return all(run is not None and run.calls <= WEIGHED for run in runs)
+
+    @work(thread=True, exclusive=True, group="weigh", exit_on_error=False)
+    def _weigh(self, pair: tuple[ComparedRun, ComparedRun]) -> None:
+        try:
+            prices = pricing_of(self._project.environment.prices, None).prices
+            said = tuple(sentences(compare_sources(self._project, *pair, prices).comparison))
+        except (SpecError, DefinitionError, StoreError):
+            said = ()  # Taking the row says why.
+        self.app.call_later(self._told, pair, said)
+
+    def _told(self, pair: tuple[ComparedRun, ComparedRun], said: Sequence[ComparisonNote]) -> None:
+        self._weighed[pair] = said
+        if self.is_attached and (one := self._at()) is not None and self._pair(one) == pair:
+            self.below.show(self.about(self.view.cursor))
 
     @cached_property
     def _runs(self) -> Mapping[str, RunSummary]:
@@ -170,5 +211,4 @@ class SidePicker(ListSheet):
             self.dismiss()
             self._changes()
         else:
-            # What is A becomes B: the two change places.
-            self._take(self.b if one.side == self.a else self.a, one.side)
+            self._take(*self._pair(one))

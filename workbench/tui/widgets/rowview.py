@@ -215,6 +215,14 @@ class RowView(LineView, can_focus=True):
         return self.head_count + (rows or len(explained(self.rows.empty, self.inner_width - 3)) + 1)
 
     @property
+    def wanted_whole(self) -> int:
+        """The same with no row cut, unless there are more rows than the screen has lines."""
+        rows, width = self.rows, self.inner_width
+        if len(rows) > self.screen.size.height:
+            return self.wanted
+        return self.wanted + sum(max(0, len(rows.whole(row, width)) - 1) for row in range(len(rows)))
+
+    @property
     def page(self) -> int:
         """Rows that show at once."""
         return max(1, self.size.height - self.head_count)
