@@ -79,8 +79,8 @@ async def a_description_is_readable_in_a_narrow_terminal(it: Bench) -> None:
     assert "Seconds before the second" in shown[row]
     assert "try of a call" in shown[row + 1]
     await search_for(it, "max_c")
-    shown = " ".join(screen_text(it.app).split())
-    assert "US dollars of a run before it is stopped." in shown, "of few rows none is cut"
+    words = " ".join(screen_text(it.app).split())
+    assert "US dollars of a run before it is stopped." in words, "of few rows none is cut"
 
 
 async def keys_are_listed_as_they_stand_on_the_keyboard(it: Bench, tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from workbench.workspace.comparing import ComparedRun, SideChoice, compare_sourc
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsRequest
 
-
 LATER = 0.1
 """Seconds on a row after which it is weighed against A."""
 WEIGHED = 200
