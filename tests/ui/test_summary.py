@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
@@ -10,9 +13,9 @@ from tests.ui.test_candidates import contested
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.views.model import Filtered
-from workbench.views.numbers import count, spent_words
+from workbench.views.numbers import count, money, spent_words
 from workbench.views.summary import SummaryRows
-from workbench.views.tree import TreeRows, TreeView
+from workbench.views.tree import TreeRows, TreeView, fitted
 
 
 def lines(rows: SummaryRows, width: int = 100) -> list[str]:
@@ -57,6 +60,15 @@ def test_a_phase_with_a_call_that_was_edited_is_marked_and_small_costs_stand_apa
     (edited,) = (line for line in found if "✎" in line)
     assert run.calls[-1].place.phase in edited
     assert not any("0$" in line or "2$" in line or "8$" in line for line in found)
+
+
+@pytest.mark.parametrize("width", [40, 78, 120, 160])
+@pytest.mark.parametrize("cost", [0.0000004, 0.00000041, 0.0000043, 0.00012, 0.1])
+def test_a_cost_is_never_joined_to_the_number_before_it(width: int, cost: float) -> None:
+    for text in (money(cost), money(cost, exact=True), *([f"≥{money(cost)}"] if cost > 1e-6 else ())):
+        cells = [text for text, _ in fitted({"out": ("12,345", "plain"), "cost": (text, "plain")}, width)]
+        assert re.search(r"(^|12,345) +[≥~$.\d]+", "".join(cells))
+        assert "…" not in "".join(cells)
 
 
 def test_a_tool_that_failed_is_told_with_its_error_and_leads_to_its_call() -> None:

@@ -98,15 +98,24 @@ def fitted(texts: Mapping[str, Span], width: int, without: Collection[str] = ())
     shown = {name: texts.get(name, ("", "plain")) for name in columns if name not in without}
     if columns is NARROW:
         shown["cost"] = (_without_sign(shown["cost"][0]), shown["cost"][1])
-    elif len(shown["cost"][0]) >= columns["cost"]:
-        shown["cost"] = (shown["cost"][0].replace("$0.", "$."), shown["cost"][1])
+    else:
+        shown["cost"] = (_narrowed(shown["cost"][0], columns["cost"]), shown["cost"][1])
     return [(fit(text, columns[name], "right"), token) for name, (text, token) in shown.items()]
 
 
 def _without_sign(text: str) -> str:
     """``~$0.0039`` as ``~.0039``, and ``≥~$0.000063`` as ``≥.000063``: beside other columns a sum needs the room."""
-    short = "cost $" if text == "cost" else text.replace("$0.", ".").replace("$", "")
-    return short.replace("~", "", 1) if len(short) >= NARROW["cost"] else short
+    return _narrowed("cost $" if text == "cost" else text.replace("$0.", ".").replace("$", ""), NARROW["cost"])
+
+
+def _narrowed(text: str, cells: int) -> str:
+    """A cost with a blank before it in so many cells: without its zero, then its sign, then its last digits if they are
+    zeros."""
+    for shorter in (text.replace("$0.", "$."), text.replace("$0.", "$.").replace("~", "", 1)):
+        if len(text) < cells:
+            return text
+        text = shorter
+    return text if len(text) < cells else text.rstrip("0")
 
 
 def _columns_head(label: int, width: int, without: Collection[str]) -> Row:
