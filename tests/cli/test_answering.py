@@ -114,7 +114,7 @@ def test_a_cost_that_is_no_bill_keeps_its_sign_in_the_page(cli: Cli, one: Path) 
         assert cli("run", "one.yaml", "-m", "gpt-4o", "--base-url", provider.url, "--session", "s").code == 0
     page = cli("export", "s", "--as", "html").out
 
-    assert page.count("~$3.5000") == 2
+    assert page.count("~$3.5000") == 4, "of the run, in the tree of its phase and its call, and at the call"
 
 
 def test_one_call_has_one_number_of_cached_tokens(cli: Cli, workspace: Path) -> None:
