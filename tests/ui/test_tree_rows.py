@@ -25,7 +25,7 @@ from workbench.views.numbers import seconds, spent_words
 from workbench.views.run import visit_json
 from workbench.views.summary import SummaryRows
 from workbench.views.timeline import Timeline
-from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, sparkline
+from workbench.views.tree import MEDIUM, PhaseOutline, TreeRows, TreeView, breadcrumb, fitted, sparkline
 from workbench.workspace.mermaid import RunPath
 
 OUTLINE = (
@@ -427,3 +427,21 @@ def test_a_quick_look_at_a_pipeline_finds_the_nodes_that_the_reader_finds() -> N
     assert name == "p q"
     assert [phase.name for phase in phases] == [node.id for node in graph.nodes]
     assert [phase.line for phase in phases][:2] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("told", "cell"),
+    [
+        ("~$0.0000091", "~.000009"),
+        ("≥~$0.000063", "≥~.00006"),
+        ("~$0.00000041", "<.000001"),
+        ("~$0.00082", "~.00082"),
+        ("$0.0000091", ".0000091"),
+        ("~$12.3456", "~12.3456"),
+        ("~$1,234.5000", "~1,234.5"),
+        ("unpriced", "unpriced"),
+    ],
+)
+def test_a_cost_in_a_narrow_column_gives_up_digits_and_never_the_sign_of_an_estimate(told: str, cell: str) -> None:
+    cost = next(text for text, _ in fitted({"cost": (told, "plain")}, MEDIUM) if text.strip())
+    assert cost.strip() == cell

@@ -104,18 +104,22 @@ def fitted(texts: Mapping[str, Span], width: int, without: Collection[str] = ())
 
 
 def _without_sign(text: str) -> str:
-    """``~$0.0039`` as ``~.0039``, and ``≥~$0.000063`` as ``≥.000063``: beside other columns a sum needs the room."""
+    """``~$0.0039`` as ``~.0039``, and ``≥~$0.000063`` as ``≥~.00006``: beside other columns a sum needs the room."""
     return _narrowed("cost $" if text == "cost" else text.replace("$0.", ".").replace("$", ""), NARROW["cost"])
 
 
 def _narrowed(text: str, cells: int) -> str:
-    """A cost with a blank before it in so many cells: without its zero, then its sign, then its last digits if they are
-    zeros."""
-    for shorter in (text.replace("$0.", "$."), text.replace("$0.", "$.").replace("~", "", 1)):
-        if len(text) < cells:
-            return text
-        text = shorter
-    return text if len(text) < cells else text.rstrip("0")
+    """A cost with a blank before it in so many cells: without its zero, then without its last digits, and never without
+    the sign of an estimate. One of which no digit is left is below the smallest that fits: ``<.000001``."""
+    short = text if len(text) < cells else text.replace("$0.", "$.")
+    whole, point, _ = short.partition(".")
+    if len(short) < cells or len(whole) >= cells:
+        return short
+    cut = short[: cells - 1].rstrip(".")
+    if not point or any(digit in cut for digit in "123456789"):
+        return cut
+    money = "<$." if "$" in short else "<."
+    return f"{money}{'1'.rjust(cells - 1 - len(money), '0')}"
 
 
 def _columns_head(label: int, width: int, without: Collection[str]) -> Row:
