@@ -47,6 +47,19 @@ def accepted(marked: str, form: Format = "yaml") -> str:
     return text[: found.start] + (item.insert or item.text) + text[found.end :]
 
 
+def test_a_key_is_found_by_a_word_of_its_meaning_where_no_name_has_it() -> None:
+    found = offered(PHASE + "    check|~\n")
+    assert {"wards", "output_schema"} & set(found), found
+    assert offered(PHASE + "    ch|~\n") == offered(PHASE + "    CH|~\n")
+    assert offered(PHASE + "    war|~\n") == ["wards"], "a name that fits leaves meanings aside"
+    assert offered(PHASE + "    xyz|~\n") == []
+
+
+def test_a_key_that_mostly_holds_a_name_goes_on_in_its_line() -> None:
+    assert accepted(PHASE + "    wards:\n      post:\n        - valid|~\n").endswith("- validator: \n")
+    assert accepted(PHASE + "    rules:\n      loop_unt|~\n").endswith("loop_until: \n")
+
+
 def path_of(marked: str, form: Format = "yaml") -> str:
     text, at = split(marked)
     found = field_help(text, at, form)

@@ -39,6 +39,8 @@ class Item(Struct, frozen=True):
     """Its type or origin, in a few words."""
     insert: str = ""
     """The inserted text, with ``\\n`` and the further indentation as spaces; ``text`` itself if empty."""
+    about: str = ""
+    """What it means."""
 
 
 class Completion(Struct, frozen=True):
@@ -215,13 +217,17 @@ def _at_cursor(cursor: Cursor, text: str, form: Format, items: Iterable[Item]) -
 
 
 def _matching(start: int, end: int, typed: str, items: Iterable[Item]) -> Completion:
-    wanted = typed.casefold()
+    """The things whose name holds what is typed. If none does, those whose meaning has a word that begins so, from
+    three letters on: an author who looks for checks need not know that they are called wards."""
+    wanted, known = typed.casefold(), tuple(items)
     ranked = [
         (0 if name.startswith(wanted) else 1, at, item)
-        for at, item in enumerate(items)
+        for at, item in enumerate(known)
         if wanted in (name := item.text.casefold())
     ]
     found = tuple(item for _, _, item in sorted(ranked, key=lambda entry: entry[:2]))
+    if not found and len(wanted) > 2:
+        found = tuple(item for item in known if any(w.startswith(wanted) for w in item.about.casefold().split()))
     return Completion(start, end, typed, found)
 
 
@@ -278,7 +284,7 @@ def _key_items(cursor: Cursor, text: str, form: Format, names: Names) -> Iterato
     for key, found in sorted(shape(stand.inside).items(), key=lambda pair: pair[0] not in required):
         if key not in cursor.written:
             words = type_words(field_schema(stand.inside, key))
-            yield Item(key, "key", words, _key_text(found, words, form, finished=colon))
+            yield Item(key, "key", words, _key_text(found, words, form, finished=colon), found.description)
 
 
 def _required(model: type[Model]) -> frozenset[str]:
@@ -294,7 +300,7 @@ def _key_text(found: FieldShape, words: str, form: Format, *, finished: bool) ->
         return f'"{found.key}"' if finished else f'"{found.key}": '
     if finished:
         return found.key
-    if found.model is not None and not found.choices:
+    if found.model is not None and not found.choices and not words.startswith("text or "):
         return f"{found.key}:\n  " + ("- " if found.holds == "list" else "")
     if words.startswith("list of"):
         return f"{found.key}:\n  - "
