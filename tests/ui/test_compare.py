@@ -160,6 +160,7 @@ async def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
         await check_sizes(it, "apply", picture=True)
         await it.press("k")
         assert file.read_text() == before
+        await it.until(lambda: f"{file.name} stays as it is." in screen_text(it.app), "nothing says so")
         await it.press("a")
         await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
         await it.press("w")

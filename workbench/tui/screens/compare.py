@@ -341,6 +341,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
         def answered(answer: str | None) -> None:
             if answer == "write":
                 self._write(change, back=back)
+            else:
+                self.services.say(f"{change.shown} stays as it is.")
 
         asked = f"Take B out of {change.shown} again?" if back else f"Write B into {change.shown}?"
         self.services.push_unasked(ChoiceDialog(asked, text, answers), answered)
