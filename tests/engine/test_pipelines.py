@@ -61,7 +61,7 @@ def run(
     sink = ListSink()
     base = ports(ScriptedModel([]), tools=played.tools, human=Answers(), sink=sink)
     before = len(played.tools.called)
-    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(base)).execute())
+    outcome = asyncio.run(Run(played.definition, more.get("input", {}), played.options, replay.ports(base)).execute())
     assert (outcome.status, outcome.reason) == (played.outcome.status, played.outcome.reason)
     assert sum(replay.asked.values()) == 0
     assert len(played.tools.called) == before
@@ -198,6 +198,15 @@ def test_a_prompt_holds_the_output_of_a_node_that_stated_a_failure() -> None:
     asked = next(request for place, request in played.model.requests if place.phase == "mend")
     assert asked.messages[-1].text == "Mend: Line 3 is wrong.\noutcome=fail"
     assert played.state.outputs["review"] == "Line 3 is wrong.\noutcome=fail"
+
+
+def test_a_prompt_holds_what_the_graph_declares_and_the_input_wins() -> None:
+    body = """audience="children"  vars="tone=kind, depth=2, place"  goal="$audience"
+      a [prompt="For $audience in $place, $tone, ${depth}. $goal"]
+      start -> a -> done"""
+    played = run(body, {"a": ["ok"]}, input={"depth": 3})
+    (asked,) = [request for place, request in played.model.requests if place.phase == "a"]
+    assert asked.messages[-1].text == "For children in $place, kind, 3. $audience"
 
 
 def test_a_failure_without_a_way_on_ends_the_run_with_its_reason() -> None:

@@ -159,3 +159,11 @@ def test_files_are_exported_without_a_run(tmp_path: Path, monkeypatch: pytest.Mo
     Path("bad.dot").write_text("digraph g { a -> }")
     refused = run_cli("export", "bad.dot", "--as", "cascade")
     assert (refused.code, "bad.dot" in refused.err) == (1, True)
+
+
+def test_a_variable_that_the_graph_declares_keeps_its_default() -> None:
+    text = """digraph g { vars="place=the \\"yard\\", when" start -> look -> done
+      start [shape=Mdiamond] done [shape=Msquare] look [prompt="Look at $place $when"] }"""
+    made = as_cascade(load(text, "g.dot"))
+    asked = play(made.text, ["ok"]).model.requests[0][1].messages[-1].text
+    assert asked == 'Look at the "yard" '

@@ -177,6 +177,13 @@ def test_an_attribute_without_the_name_before_its_dot_is_known() -> None:
     assert unread.hint == "did you mean 'manager.max_cycles'?"
 
 
+def test_what_a_graph_declares_is_a_variable_of_its_prompts() -> None:
+    body = 'audience=all; vars="tone=kind, place"; start -> a -> done; a [prompt="$audience $tone $place {0}"]'
+    assert told(graph(body.format(""))) == []
+    assert [code for _, code, *_ in told(graph(body.format("$tune")))] == ["variable_unknown"]
+    assert [code for _, code, *_ in told(graph(body.replace("$audience", "")))] == ["attribute_unknown"]
+
+
 def test_each_attribute_that_nothing_reads_is_told_once_and_those_that_draw_or_are_notes_are_not() -> None:
     body = "start -> a -> b -> done; a [prompt=x, {0}]; b [prompt=y, {0}]"
     for quiet in ("color=red", "human.hint=x", "context.files=x", "workbench.note=x", "workbench.note.why=x"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -338,7 +339,8 @@ class _Cascade:
             elif output is not None and self.graph.node(output[1]) is not None:
                 made += f"{{{{ outputs.{output[1]} }}}}"
             elif key.isidentifier():
-                made += f"{{{{ state.{key} | default(input.{key}) | default('') }}}}"
+                value = json.dumps(self.graph.rules.variables.get(key) or "", ensure_ascii=False)
+                made += f"{{{{ state.{key} | default(input.{key}) | default({value}) }}}}"
             else:
                 made += _raw(text[variable.start : variable.end])
                 self.lost.append(f"{name}: the variable {variable.name}")

@@ -147,7 +147,17 @@ class GraphRules(Struct, frozen=True):
     post_hook: str = ""
     allow: tuple[str, ...] = ()
     """Errors of the lint that count as warnings."""
+    vars: str = ""
+    """Names of variables, each perhaps with a default: ``feature, env=staging``."""
     raw: Mapping[str, str] = {}
+
+    @property
+    def variables(self) -> dict[str, str | None]:
+        """The variables that the graph declares, with their values: attributes of its own, and ``vars``. None: only a
+        run's input can have the value."""
+        declared = (one.partition("=") for one in self.vars.split(","))
+        listed = {name.strip(): value.strip() if sign else None for name, sign, value in declared if name.strip()}
+        return {**self.raw, **listed}
 
 
 class Graph(Struct, frozen=True, dict=True):

@@ -175,7 +175,7 @@ class PipelineWork:
         if "$" not in text:
             return text
         world, rules = execution.world, self.walk.graph.rules
-        known: dict[str, str] = {}
+        known = {name: value for name, value in rules.variables.items() if value is not None}
         for name, value in {**world.input, **world.state}.items():
             known[name] = known[f"context.{name}"] = as_text(value)
         for id, output in world.outputs.items():

@@ -59,6 +59,7 @@ _RETRY = (
 GRAPH = (
     AttributeRow("goal", "text", "The goal of the run; $goal in prompts."),
     AttributeRow("label", "text", "The name for people."),
+    AttributeRow("vars", "text", "Variables of prompts, with defaults: feature, env=staging; the input sets them."),
     AttributeRow("model_stylesheet", "text", "Rules that set models: selector { property: value; }"),
     AttributeRow(
         "default_max_retries", "count", "Retries of nodes that say nothing.", "0", also=("default_max_retry",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from workbench.language.dot.attributes import (
     words,
 )
 from workbench.language.dot.stylesheet import PROPERTIES, Stylesheet, read_stylesheet
+from workbench.language.dot.variables import variables
 from workbench.language.graph import COMMAND, Edge, Graph, GraphRules, Node, NodeRules
 from workbench.language.model.base import FIDELITIES
 from workbench.language.model.cascade import Cascade
@@ -194,9 +195,12 @@ class _Builder:
         if at.key not in DRAWING and not at.key.startswith(("human.", "context.", "workbench.note")):
             self._unread.setdefault((scope, at.key), []).append(at)
 
-    def told_unread(self) -> None:
-        """One warning for each name of an attribute that nothing reads."""
+    def told_unread(self, named: Set[str]) -> None:
+        """One warning for each name of an attribute that nothing reads; prompts read those of the graph that they have
+        ``named``."""
         for (scope, key), found in self._unread.items():
+            if scope == "graph" and key in named:
+                continue
             places = len({at.start for at in found})
             meant = nearest(key, BY_NAME[scope])
             others = [other for other in TABLE if other != scope and key in BY_NAME[other]]
@@ -217,7 +221,7 @@ class _Builder:
         nodes = tuple(self._node(index, node) for index, node in enumerate(read.nodes.values()))
         edges = tuple(self._edge(at) for at in self.kept)
         self._implicit()
-        self.told_unread()
+        self.told_unread({variable.name for node in nodes for variable in variables(node.prompt)})
         rules = GraphRules(
             found.text("goal"),
             found.text("label"),
@@ -230,6 +234,7 @@ class _Builder:
             found.text("tool_hooks.pre"),
             found.text("tool_hooks.post"),
             words(found.text("workbench.allow")),
+            found.text("vars"),
             found.raw,
         )
         return Graph(read.id or self.stem, nodes, edges, "dot", "walk", rules)

@@ -421,7 +421,7 @@ class _Pipeline:
 
     def _variables(self) -> Iterator[Problem]:
         told: set[str] = set()
-        known = {"goal", *ENGINE_KEYS}
+        known = {"goal", *ENGINE_KEYS, *self.graph.rules.variables}
         for index, node in enumerate(self.graph.nodes):
             if node.kind not in ("llm", "join", "human"):
                 continue
