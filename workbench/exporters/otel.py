@@ -395,13 +395,15 @@ def _of_parts(parts: Sequence[Sequence[Entry]]) -> list[Message]:
 
 
 def _reasoning(message: Message) -> Iterator[dict[str, Any]]:
-    """The model's reasoning: the text in the conventions' form, with the provider's block."""
+    """The model's reasoning: the text in the conventions' form, with the provider's block, or as beside an answer."""
     blocks = message.extra.get("reasoning")
     for block in blocks if isinstance(blocks, list) else []:
         told = block if isinstance(block, dict) else {"text": str(block)}
         words = next((told[key] for key in ("thinking", "reasoning", "content", "text") if told.get(key)), "")
         content = words if isinstance(words, str) else json.dumps(words)
         yield {"type": "reasoning", "content": content, "workbench.block": told}
+    if isinstance(text := message.extra.get("reasoning_content"), str) and text:
+        yield {"type": "reasoning", "content": text, "workbench.field": "reasoning_content"}
 
 
 def _failure(status: str, reason: str) -> str:

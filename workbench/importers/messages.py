@@ -118,6 +118,8 @@ class _Pieces(Struct):
     calls: list[ToolCall] = field(default_factory=list)
     results: list[ImportedMessage] = field(default_factory=list)
     reasoning: list[Any] = field(default_factory=list)
+    thought: str = ""
+    """Reasoning that stood beside the content, as this program exports it."""
     mark: str = ""
     """Of the last part that is marked for the cache."""
     signature: str = ""
@@ -182,7 +184,7 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
     extra: dict[str, Any] = {}
     if reasoning := [*array(body.get("thinking_blocks")), *array(body.get("reasoning")), *pieces.reasoning]:
         extra["reasoning"] = reasoning
-    if text := string(body.get("reasoning_content")) or string(body.get("reasoning")):
+    if text := string(body.get("reasoning_content")) or string(body.get("reasoning")) or pieces.thought:
         extra["reasoning_content"] = text
     if pieces.signature:
         extra[SIGNATURE] = pieces.signature
@@ -429,6 +431,8 @@ def _read_part(part: Mapping[str, Any], pieces: _Pieces, remarks: Remarks) -> No
     pieces.mark = mark_of(part) or pieces.mark
     if inner:
         _read_part(plain_part(inner), pieces, remarks)
+    elif part.get("workbench.field") == "reasoning_content":
+        pieces.thought += string(part.get("content"))
     elif kind in REASONING or part.get("thought") is True or "reasoningContent" in part:
         pieces.reasoning.append(mapping(part.get("workbench.block")) or dict(part))
     elif is_call(part):
