@@ -255,6 +255,22 @@ async def test_the_palette_knows_every_command_and_runs_it(tmp_path: Path) -> No
         assert it.app.current_theme.name == "workbench-light"
 
 
+@pytest.mark.parametrize("typed", ["triage:1", "tri 1", "triage turn 1"])
+async def test_the_palette_goes_to_a_call_by_its_place(tmp_path: Path, typed: str) -> None:
+    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+        state = it.presenter.state
+        assert state.call is None or state.call.place.words != "triage:1"
+        provider = Commands(it.screen)
+        hit = max([hit async for hit in provider.search(typed)], key=lambda hit: hit.score)
+        assert hit.text == "triage:1"
+        await it.press("ctrl+p")
+        await it.type(typed)
+        await it.until(lambda: "Look at this call" in it.text(), "the call is not offered")
+        await it.press("enter")
+        await it.until(lambda: state.call is not None and state.call.place.words == "triage:1", "it is not shown")
+        assert not [hit async for hit in provider.search("triage:99")]
+
+
 FINDS = (
     ("help", "app.help"),
     ("step", "run.over"),

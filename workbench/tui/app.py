@@ -251,6 +251,17 @@ class WorkbenchApp(ThemedApp):
         return self._navigation.sessions.labels if self._navigation is not None else ()
 
     @property
+    def calls(self) -> Sequence[Place]:
+        """The places of the model calls of the run that the Bench shows, in their order."""
+        presenter = self.bench.presenter
+        return [call.place for call in presenter.state.shown.calls] if presenter is not None else ()
+
+    def look_at_call(self, place: Place) -> None:
+        """Look at a call of that run."""
+        if (presenter := self.bench.presenter) is not None:
+            self.bench.controllers.inspecting.go_to_call(presenter.state.shown.run_id, place)
+
+    @property
     def draws_pictures(self) -> bool:
         """Whether images can be shown: a session is open, and the terminal has the colours."""
         presenter = self.bench.presenter

@@ -1,4 +1,5 @@
-"""The command palette: every command of the key table by its name, every open tab, and every theme."""
+"""The command palette: every command of the key table by its name, every open tab, every theme, and on the Bench the
+calls of the run by their places."""
 
 from __future__ import annotations
 
@@ -17,8 +18,11 @@ from workbench.views.keys import ON_SHEETS
 from workbench.views.tab_line import SHOW
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.fuzzy import Matcher
 
+    from workbench.context.place import Place
     from workbench.views.keys import Key
 
 KEYS, NAMES, NARROW = 11, 32, 25
@@ -27,6 +31,8 @@ CONTEXTS = ("bench", "annotate", "app", "tree", "list")
 """Contexts of the keys that it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
 """Added to the score of a command that is found by its name, by a search word, by its sentence."""
+MOST_CALLS = 20
+"""Calls that are offered at most, as of many visits and branches with a turn of that number."""
 
 
 class Commands(Provider):
@@ -79,6 +85,11 @@ class Commands(Provider):
             if (score := score_of(entry, query, matcher)) > 0:
                 shown = self._row(entry, matcher)
                 yield Hit(score, shown, partial(self._services.run_command, entry.id), text=entry.name)
+        if not getattr(self.screen, "PALETTE", ()):
+            for place in places_found(query, self._services.calls)[:MOST_CALLS]:
+                shown = self._row(NamedCommand("", flat(place.words), "", "Look at this call", ""))
+                go = partial(self._services.look_at_call, place)
+                yield Hit(BY_NAME + BY_WORD, shown, go, text=flat(place.words))
 
     def _row(self, entry: NamedCommand, matcher: Matcher | None = None) -> Content:
         """One line: the key in a column of its own, the name, and what it does."""
@@ -96,6 +107,22 @@ class Commands(Provider):
 def _is_long(entry: NamedCommand) -> bool:
     """Returns whether the name of an entry may reach into the column of sentences."""
     return entry.id.startswith((SHOW, "theme:"))
+
+
+def places_found(query: str, places: Sequence[Place]) -> list[Place]:
+    """Returns the calls that are meant by ``triage:3``, ``tri 3`` or ``turn 3``: by the turn, and by the beginning of
+    the phase's name."""
+    *names, turn = query.casefold().replace(":", " ").split() or [""]
+    if not turn.isdecimal():
+        return []
+    wanted = (place for place in places if str(place.turn) == turn)
+    return [place for place in wanted if all(_is_of(place, name) for name in names)]
+
+
+def _is_of(place: Place, typed: str) -> bool:
+    """Whether a word for a call, its phase or its place begins with what is typed."""
+    words = ("turn", "call", place.phase.casefold(), place.words.casefold())
+    return any(word.startswith(typed) for word in words)
 
 
 def score_of(entry: NamedCommand, query: str, matcher: Matcher) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.signal import Signal
 
+    from workbench.context.place import Place
     from workbench.engine.debugger.stepper import Mode
     from workbench.engine.edits import Edit
     from workbench.tools.capabilities import Capability
@@ -141,6 +142,15 @@ class Services(Protocol):
     @property
     def tab_labels(self) -> Sequence[TabLabel]:
         """The label of each open tab."""
+        ...
+
+    @property
+    def calls(self) -> Sequence[Place]:
+        """The places of the model calls of the run that the Bench shows, in their order."""
+        ...
+
+    def look_at_call(self, place: Place) -> None:
+        """Look at a call of that run."""
         ...
 
     @property
