@@ -1,5 +1,5 @@
-"""What makes apps under test quick: short rests, style sheets that are parsed once, and frames that nobody sees left
-undrawn."""
+"""What makes apps under test quick: short rests, style sheets that are parsed once, and frames that are drawn when the
+pilot pauses (``tests/conftest.py`` slows the clock that would draw them in between)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Any
 from weakref import WeakSet
 
 from textual import events
-from textual._compositor import Compositor
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import CssSource, Stylesheet
@@ -224,27 +223,6 @@ _PARSERS: dict[tuple[tuple[str, str], ...], _Parser] = {}
 def _parser(variables: Mapping[str, str]) -> _Parser:
     """The parser of some variables."""
     return _PARSERS.setdefault(tuple(variables.items()), _Parser(variables))
-
-
-def leave_frames_undrawn() -> None:
-    """For the rest of this process. A headless app has no terminal for its frames, and a test looks at few of them:
-    ``screen_text`` and pictures draw the whole screen.
-
-    This replaces a method of Textual, the only one that the tests replace: no public way leaves frames out, and drawing
-    them takes as long again as all the rest of a test (0.28 s instead of 0.16 s of processor time, 70 s for the suite).
-    """
-    draw = Compositor.render_update
-
-    def draw_whole(compositor: Compositor, full: bool = False, *arguments: Any, **named: Any) -> Any:
-        if full:  # For a picture.
-            return draw(compositor, full, *arguments, **named)
-        compositor._dirty_regions.clear()
-        return None
-
-    Compositor.render_update = draw_whole  # type: ignore[assignment, method-assign]
-
-
-leave_frames_undrawn()
 
 
 @asynccontextmanager
