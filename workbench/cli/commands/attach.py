@@ -136,14 +136,7 @@ def command(
         raise Failure(Exit.USAGE, "--offline, --replay and --reuse exclude each other")
     if otlp:
         _without_proxy(offline, replies, replay, reuse, strategy, upstreams, pause)
-    if headless and (bench or pause or terminal):
-        raise Failure(Exit.USAGE, "--headless records without the app, which --bench, --pause and --terminal need")
-    if terminal and not command:
-        raise Failure(Exit.USAGE, "--terminal is for a command", hint="workbench attach --terminal -- COMMAND")
-    here = bool(command) and not headless and not json and sys.stdin.isatty() and sys.stdout.isatty()
-    bench = bench or terminal or here
-    if pause and not bench:
-        raise Failure(Exit.USAGE, "--pause needs the app, where you release a paused request", hint="add --bench")
+    bench = _opens_app(command, bench=bench, headless=headless, terminal=terminal, pause=pause, json=json)
     if replies is not None and not offline:
         raise Failure(Exit.USAGE, "--replies are those of the offline model", hint="add --offline")
     if session and not SESSION_ID.fullmatch(session):
@@ -157,16 +150,9 @@ def command(
     options = AttachOptions(
         shlex.join(command), name, str(Path.cwd()), offline, replies, replay or "", reuse or "", chosen, other
     )
-    try:
-        where = addresses(os.environ, _given(upstreams))
-        usual = OTLP_PORT if otlp else PORT
-        listener = listen(bind or LOOPBACK, port if port is not None else 0 if command else usual)
-    except BadAddress as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
-    except CannotListen as fault:
-        raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
-    options = replace(options, elsewhere=elsewhere(where))
-    served = Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
+    usual = OTLP_PORT if otlp else PORT
+    served = _listening(command, port if port is not None else 0 if command else usual, upstreams, bind)
+    options = replace(options, elsewhere=elsewhere(served.where))
     if bench:
         ctx.exit(_with_bench(options, served, pause=pause, otlp=otlp, terminal=terminal))
     interrupts = signal.getsignal(signal.SIGINT)
@@ -174,6 +160,34 @@ def command(
         ctx.exit(_collect(project, options, served, json) if otlp else _record(project, options, served, json))
     finally:
         signal.signal(signal.SIGINT, interrupts)
+
+
+def _opens_app(
+    command: tuple[str, ...], *, bench: bool, headless: bool, terminal: bool, pause: bool, json: bool
+) -> bool:
+    """Whether the app opens: where it is asked for, and on a terminal by itself. Raises Failure for options that do not
+    go together."""
+    if headless and (bench or pause or terminal):
+        raise Failure(Exit.USAGE, "--headless records without the app, which --bench, --pause and --terminal need")
+    if terminal and not command:
+        raise Failure(Exit.USAGE, "--terminal is for a command", hint="workbench attach --terminal -- COMMAND")
+    by_itself = bool(command) and not headless and not json and sys.stdin.isatty() and sys.stdout.isatty()
+    opens = bench or terminal or by_itself
+    if pause and not opens:
+        raise Failure(Exit.USAGE, "--pause needs the app, where you release a paused request", hint="add --bench")
+    return opens
+
+
+def _listening(command: tuple[str, ...], port: int, upstreams: Sequence[str], bind: str | None) -> Served:
+    """A proxy that listens, with the addresses of the providers. Raises Failure."""
+    try:
+        where = addresses(os.environ, _given(upstreams))
+        listener = listen(bind or LOOPBACK, port)
+    except BadAddress as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    except CannotListen as fault:
+        raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
+    return Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
 
 
 def _record(project: Project, options: AttachOptions, served: Served, json: bool) -> int:

@@ -154,12 +154,9 @@ def command(
     for one in outputs:
         require_results_file(one)
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    source = (
-        project.shown(inputs) if inputs is not None else f"sql {hashlib.sha256((sql or '').encode()).hexdigest()[:8]}"
-    )
     request = BatchRequest(
         (file, *others),
-        source,
+        _source(project, inputs, sql),
         settings,
         strategies,
         scorers,
@@ -170,33 +167,11 @@ def command(
         None if sql is None else limit or 0,
     )
     records = _records(project, request, inputs, sql, limit, quiet=quiet)
-    try:
-        batch = prepared(project, request, records)
-    except CannotRun as fault:
-        failure = cannot_run(fault.opened)
-        raise Failure(Exit.USAGE, str(fault), file=fault.opened.shown, problems=failure.problems) from None
-    told = list(project.notes)
-    for note in told:
-        talk(note, "warning")
-    if not quiet and any(setup.choice.offline for setup in batch.setups):
-        talk("model offline: scripted replies, no provider is called", "warning")
-    for setup in batch.setups:
-        if setup.choice.offline:
-            require_fitting(project, project.open(setup.file))
+    batch = _prepared(project, request, records)
+    told = tuple(project.notes)
+    _tell_before(project, batch, quiet=quiet)
     limits = BatchLimits(concurrency, max_cost, retry, rerun_tools, processes or 0, keep_going)
-    with BatchWriter(BatchFolder(project.store.root, batch.plan.name)) as writer:
-        redact = project.redactor()
-        writer.write_plan(redacted(batch.plan, lambda text: redact(text)[0]))
-        try:
-            with BatchLine(plain, quiet=quiet) as line:
-                run = BatchRun(project, batch, writer, limits, line, model=model or "")
-                with run.started(), Shipping(project.store, lambda text: talk(text, "warning")):
-                    number = _drive(run, line)
-                    finish_spans()
-        except NeedsTrust:
-            raise
-        except ScorerError as fault:
-            raise Failure(Exit.USAGE, f"--score: {fault}") from None
+    run, number = _run(project, batch, limits, model or "", plain=plain, quiet=quiet)
     for note in dict.fromkeys(project.notes):
         if note not in told:
             talk(note, "warning")
@@ -210,8 +185,54 @@ def command(
         _freeze(project, batch, matrix, freeze)
     if number:
         ctx.exit(128 + number)
-    counts = matrix.counts
-    ctx.exit(Exit.OK if set(counts) <= {"success"} else Exit.FAILED)
+    ctx.exit(Exit.OK if set(matrix.counts) <= {"success"} else Exit.FAILED)
+
+
+def _source(project: Project, inputs: Path | None, sql: str | None) -> str:
+    """Names where the rows come from: the file, or the query by its digest."""
+    if inputs is not None:
+        return project.shown(inputs)
+    return f"sql {hashlib.sha256((sql or '').encode()).hexdigest()[:8]}"
+
+
+def _prepared(project: Project, request: BatchRequest, records: Records) -> PreparedBatch:
+    """The batch with the setup of each variant. Raises Failure for a cascade that cannot run."""
+    try:
+        return prepared(project, request, records)
+    except CannotRun as fault:
+        failure = cannot_run(fault.opened)
+        raise Failure(Exit.USAGE, str(fault), file=fault.opened.shown, problems=failure.problems) from None
+
+
+def _tell_before(project: Project, batch: PreparedBatch, *, quiet: bool) -> None:
+    """Say what the project notes, and that no provider is asked. Raises RepliesError for replies that do not fit."""
+    for note in project.notes:
+        talk(note, "warning")
+    offline = [setup for setup in batch.setups if setup.choice.offline]
+    if offline and not quiet:
+        talk("model offline: scripted replies, no provider is called", "warning")
+    for setup in offline:
+        require_fitting(project, project.open(setup.file))
+
+
+def _run(
+    project: Project, batch: PreparedBatch, limits: BatchLimits, model: str, *, plain: bool, quiet: bool
+) -> tuple[BatchRun, int]:
+    """Run what is left of the batch; the run with its figures, and the signal that stopped it, or 0."""
+    with BatchWriter(BatchFolder(project.store.root, batch.plan.name)) as writer:
+        redact = project.redactor()
+        writer.write_plan(redacted(batch.plan, lambda text: redact(text)[0]))
+        try:
+            with BatchLine(plain, quiet=quiet) as line:
+                run = BatchRun(project, batch, writer, limits, line, model=model)
+                with run.started(), Shipping(project.store, lambda text: talk(text, "warning")):
+                    number = _drive(run, line)
+                    finish_spans()
+        except NeedsTrust:
+            raise
+        except ScorerError as fault:
+            raise Failure(Exit.USAGE, f"--score: {fault}") from None
+    return run, number
 
 
 def _records(

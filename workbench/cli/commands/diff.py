@@ -102,44 +102,59 @@ def command(
         raise Failure(Exit.USAGE, "--into goes with --apply", hint="workbench diff --help")
     project = project_here()
     prices = prices_of(project, provider, prices_file, cache_ttl)
+    state = None
     if strategies is None:
-        if len(sessions) != 2:
-            raise Failure(Exit.USAGE, "name two runs, or one with --strategies A B", hint="workbench diff --help")
-        if applied is not None:
-            raise Failure(Exit.USAGE, "--apply needs --strategies", hint="a run is not a strategy")
-        comparison, title = _runs(project, sessions, prices), "two runs, as recorded"
+        comparison, title = _runs(project, _two(sessions, applied), prices), "two runs, as recorded"
     else:
-        if len(sessions) > 1:
-            raise Failure(Exit.USAGE, "with --strategies, name one run", hint="or leave it out for the newest")
-        state = read_run(project, sessions[0] if sessions else None, defined=True)
+        state = read_run(project, _one(sessions), defined=True)
         # The change goes into the file as it is now, so this is what it is compared with.
         today = changed_since(project, state) if applied is not None and into is None else None
         comparison = _strategies(state, strategies, prices, today)
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
         raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
-    shown = CompareView(
-        comparison, title, is_what_if=strategies is not None, at=_chosen(comparison, at), texts=text, plot=plot
-    )
+    is_what_if = state is not None
+    shown = CompareView(comparison, title, is_what_if=is_what_if, at=_chosen(comparison, at), texts=text, plot=plot)
     if not json:
         Printer(plain).show(shown.blocks())
-        if at is None and len(comparison.differing) > 1:
-            more = len(comparison.differing) - 1
-            told = "1 more call differs" if more == 1 else f"{more} more calls differ"
-            talk(f"{told}: --at PHASE:TURN shows one, --text whole texts")
-        if provider is None and comparison.a.totals.unknown + comparison.b.totals.unknown:
-            talk("prices are unknown: --provider openai/gpt-4.1-mini, say, or --prices FILE gives them")
+        _advise(comparison, at, provider)
     elif applied is None:
         write_json(shown.json())
     write_pictures(partial(lines_picture, plotted(comparison)), svg, png)
     if html_file is not None:
-        compared = [state.run_id] if strategies is not None else [find_run(project, name) for name in sessions]
+        compared = [state.run_id] if state is not None else [find_run(project, name) for name in sessions]
         images = images_of(project.store, compared)
-        write_file(Path(html_file), comparison_html(comparison, title, images, is_what_if=strategies is not None))
+        write_file(Path(html_file), comparison_html(comparison, title, images, is_what_if=is_what_if))
         talk(f"written: {html_file}")
-    if applied is not None and strategies is not None:
+    if applied is not None and strategies is not None and state is not None:
         spec = strategies["AB".index(applied)]
         _apply(project, state, comparison, spec, prices, into, yes=yes, json=json, printer=Printer(plain))
+
+
+def _two(sessions: tuple[str, ...], applied: str | None) -> tuple[str, ...]:
+    """The two runs that are compared. Raises Failure."""
+    if len(sessions) != 2:
+        raise Failure(Exit.USAGE, "name two runs, or one with --strategies A B", hint="workbench diff --help")
+    if applied is not None:
+        raise Failure(Exit.USAGE, "--apply needs --strategies", hint="a run is not a strategy")
+    return sessions
+
+
+def _one(sessions: tuple[str, ...]) -> str | None:
+    """The run that strategies are compared on; None for the newest. Raises Failure."""
+    if len(sessions) > 1:
+        raise Failure(Exit.USAGE, "with --strategies, name one run", hint="or leave it out for the newest")
+    return sessions[0] if sessions else None
+
+
+def _advise(comparison: Comparison, at: str | None, provider: str | None) -> None:
+    """Say which options show what is not shown."""
+    if at is None and len(comparison.differing) > 1:
+        more = len(comparison.differing) - 1
+        told = "1 more call differs" if more == 1 else f"{more} more calls differ"
+        talk(f"{told}: --at PHASE:TURN shows one, --text whole texts")
+    if provider is None and comparison.a.totals.unknown + comparison.b.totals.unknown:
+        talk("prices are unknown: --provider openai/gpt-4.1-mini, say, or --prices FILE gives them")
 
 
 def _print_changes(project: Project, session: str | None, printer: Printer, *, json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.sweep import FILE, RECORDED, candidates_among, shared_strategies, sweep
@@ -151,6 +152,70 @@ def command(
       workbench sweep -f 'age<30d' -s 'mask(after=3)' --sample 2000 -o a.parquet
       workbench sweep --at s3://bucket/store -s 'mask(after=3)' --sample 2000
     """
+    _require_fitting(applied, take, lives, max_cost, model, output, yes=yes)
+    project = project_here()
+    asked = _Asked(
+        project,
+        _place(project, at, sessions, filter_, applied),
+        sessions,
+        filter_,
+        at,
+        strategies,
+        tuple(dict.fromkeys(name or RECORDED for name in provider)) or (RECORDED,),
+        own_prices(project, prices_file),
+        cache_ttl,
+        sample,
+        seed,
+    )
+    pricings = pricings_of(asked.prices, asked.providers, cache_ttl)
+    workers = workers_of(processes, dask)
+    is_large = anew or any(one is not None for one in (at, sample, output, processes, dask))
+    named = () if is_large else asked.named(workers)
+    is_large = is_large or len(named) > LARGE
+    if lives and is_large:
+        raise Failure(Exit.USAGE, f"--live goes with at most {LARGE} runs", hint="name them, or --filter fewer")
+    printer = Printer(plain)
+    with ExitStack() as stack:
+        work: ArchiveSweep | None = None
+        subjects: Iterable[Subject]
+        if is_large:
+            work = stack.enter_context(asked.archive(named, workers, anew=anew))
+            _try_all(work, workers, plain=plain, quiet=quiet)
+            found, subjects = work.sweep(), _subjects(project, work)
+        else:
+            found, subjects = _tried_here(project, named, strategies, pricings)
+        _require_calls(found)
+        if not json:
+            printer.show(SweepView(found, plot=plot).blocks())
+        elif applied is None and not lives:
+            write_json(SweepView(found).json())
+        write_pictures(partial(sweep_picture, found), svg, png)
+        if html_file is not None:
+            _write_page(Path(html_file), found)
+        if output is not None:
+            assert work is not None
+            _write_table(output, work)
+        if applied is not None:
+            _apply(project, subjects, found, applied, take, yes=yes, json=json, printer=printer)
+        if work is not None:
+            work.finish()
+    if lives:
+        _run_live(project, list(subjects), found, lives, max_cost, model, yes=yes, json=json, printer=printer)
+    elif not json and applied is None and not is_large:
+        _advise(subjects, found)
+
+
+def _require_fitting(
+    applied: Path | None,
+    take: str | None,
+    lives: tuple[str, ...],
+    max_cost: float | None,
+    model: str,
+    output: Path | None,
+    *,
+    yes: bool,
+) -> None:
+    """Raises Failure for options that do not go together, and for a kind of table that cannot be written."""
     if applied is None and take is not None:
         raise Failure(Exit.USAGE, "--take goes with --apply FILE", hint="workbench sweep --help")
     if not lives and (max_cost is not None or model):
@@ -161,76 +226,83 @@ def command(
         raise Failure(Exit.USAGE, "--live and --apply exclude each other", hint="apply what proved good")
     if output is not None:
         require_table_file(output)
-    project = project_here()
-    place = _place(project, at, sessions, filter_, applied)
-    own = own_prices(project, prices_file)
-    providers = tuple(dict.fromkeys(name or RECORDED for name in provider)) or (RECORDED,)
-    pricings = pricings_of(own, providers, cache_ttl)
-    workers = workers_of(processes, dask)
-    is_large = anew or any(one is not None for one in (at, sample, output, processes, dask))
-    named = () if is_large else _named(project, sessions, filter_, workers)
-    is_large = is_large or len(named) > LARGE
-    if lives and is_large:
-        raise Failure(Exit.USAGE, f"--live goes with at most {LARGE} runs", hint="name them, or --filter fewer")
-    with ExitStack() as stack:
-        work: ArchiveSweep | None = None
-        subjects: Iterable[Subject] = ()
-        if is_large:
 
-            def select() -> Selected:
-                if at is None:
-                    found = named or _named(project, sessions, filter_, workers)
-                else:
-                    found = _there(place, filter_, workers)
-                chosen = sampled(found, sample, seed)
-                with place.open() as store:  # Of a URL none is copied for that.
-                    tried = _candidates(strategies, shared_in(store, () if place.is_remote else chosen))
-                specs = tuple((one.label, None if one.strategy is None else str(one.strategy)) for one in tried)
-                return Selected(chosen, len(found), specs)
 
-            def job(selected: Selected) -> SweepJob:
-                return SweepJob(place, selected.tried, providers, own, cache_ttl)
+class _Asked(Struct, frozen=True):
+    """The runs to sweep, the strategies to try, and the prices to predict with."""
 
-            about = {
-                "runs": [sessions, filter_, at],
-                "strategies": strategies,
-                "sample": sample,
-                "prices": [providers, own, cache_ttl],
-            }
-            work = stack.enter_context(
-                ArchiveSweep(project.store.root, about, select, job, seed=sample and seed, anew=anew)
-            )
-            _try_all(work, workers, plain=plain, quiet=quiet)
-            found = work.sweep()
-            subjects = (one for run_id in work.selected.run_ids for one in subjects_of(project.store, [run_id])[0])
-        else:
-            found, subjects = _tried_here(project, named, strategies, pricings)
-        if not found.count:
-            for one in found.excluded[:TOLD]:
-                talk(f"{one.run} is left out: {one.reason}", "warning")
-            raise Failure(Exit.FAILED, "no run with calls to compare")
-        if json:
-            if applied is None and not lives:
-                write_json(SweepView(found).json())
-        else:
-            Printer(plain).show(SweepView(found, plot=plot).blocks())
-        write_pictures(partial(sweep_picture, found), svg, png)
-        if html_file is not None:
-            title = f"{found.count:,} runs" if found.count > 1 else found.runs[0]
-            write_file(Path(html_file), page(title, "strategies compared", SweepView(found, whole=True).blocks()))
-            talk(f"written: {html_file}")
-        if output is not None:
-            assert work is not None
-            _write_table(output, work)
-        if applied is not None:
-            _apply(project, subjects, found, applied, take, yes=yes, json=json, printer=Printer(plain))
-        if work is not None:
-            work.finish()
-    if lives:
-        small = list(subjects)
-        _run_live(project, small, found, lives, max_cost, model, yes=yes, json=json, printer=Printer(plain))
-    elif not json and applied is None and not is_large:
-        _advise(subjects, found)
+    project: Project
+    place: RunPlace
+    sessions: tuple[str, ...]
+    filter_: str | None
+    at: str | None
+    specs: tuple[str, ...]
+    providers: tuple[str, ...]
+    prices: Mapping[str, Mapping[str, float]]
+    """The user's own, by model."""
+    cache_ttl: float | None
+    sample: int | None
+    seed: int
+
+    def named(self, workers: Workers) -> tuple[str, ...]:
+        """The runs that are named and those that match, each once. Raises Failure."""
+        named = [find_run(self.project, session) for session in self.sessions]
+        if self.filter_ is not None:
+            named += matching_by(workers, RunPlace.of(self.project.store), self.filter_)
+            if not named:
+                raise Failure(Exit.FAILED, f"no stored run matches {self.filter_}", hint="workbench runs lists them")
+        elif not named:
+            named = [find_run(self.project, None)]
+        return tuple(dict.fromkeys(named))
+
+    def archive(self, named: tuple[str, ...], workers: Workers, *, anew: bool) -> ArchiveSweep:
+        """The sweep as a job that can be continued, of the ``named`` runs if they are known already. Raises Failure."""
+
+        def select() -> Selected:
+            found = (named or self.named(workers)) if self.at is None else self._there(workers)
+            chosen = sampled(found, self.sample, self.seed)
+            with self.place.open() as store:  # Of a URL none is copied for that.
+                tried = _candidates(self.specs, shared_in(store, () if self.place.is_remote else chosen))
+            specs = tuple((one.label, None if one.strategy is None else str(one.strategy)) for one in tried)
+            return Selected(chosen, len(found), specs)
+
+        def job(selected: Selected) -> SweepJob:
+            return SweepJob(self.place, selected.tried, self.providers, self.prices, self.cache_ttl)
+
+        about = {
+            "runs": [self.sessions, self.filter_, self.at],
+            "strategies": self.specs,
+            "sample": self.sample,
+            "prices": [self.providers, self.prices, self.cache_ttl],
+        }
+        return ArchiveSweep(self.project.store.root, about, select, job, seed=self.sample and self.seed, anew=anew)
+
+    def _there(self, workers: Workers) -> tuple[str, ...]:
+        """The runs of another store, those that match. Raises Failure."""
+        place, filter_ = self.place, self.filter_
+        found = place.run_ids() if filter_ is None else tuple(matching_by(workers, place, filter_))
+        if not found:
+            raise Failure(Exit.FAILED, f"{place.root} holds no run" + (f" that matches {filter_}" if filter_ else ""))
+        return found
+
+
+def _subjects(project: Project, work: ArchiveSweep) -> Iterator[Subject]:
+    """The runs of a large sweep, one at a time in memory."""
+    return (one for run_id in work.selected.run_ids for one in subjects_of(project.store, [run_id])[0])
+
+
+def _require_calls(found: Sweep) -> None:
+    """Raises Failure if no run could be compared, after saying why."""
+    if not found.count:
+        for one in found.excluded[:TOLD]:
+            talk(f"{one.run} is left out: {one.reason}", "warning")
+        raise Failure(Exit.FAILED, "no run with calls to compare")
+
+
+def _write_page(file: Path, found: Sweep) -> None:
+    title = f"{found.count:,} runs" if found.count > 1 else found.runs[0]
+    write_file(file, page(title, "strategies compared", SweepView(found, whole=True).blocks()))
+    talk(f"written: {file}")
 
 
 def _advise(subjects: Iterable[Subject], found: Sweep) -> None:
@@ -321,18 +393,6 @@ def _run_live(
         raise click.exceptions.Exit(Exit.FAILED)
 
 
-def _named(project: Project, sessions: tuple[str, ...], filter_: str | None, workers: Workers) -> tuple[str, ...]:
-    """The runs that are named and those that match, each once. Raises Failure."""
-    named = [find_run(project, session) for session in sessions]
-    if filter_ is not None:
-        named += matching_by(workers, RunPlace.of(project.store), filter_)
-        if not named:
-            raise Failure(Exit.FAILED, f"no stored run matches {filter_}", hint="workbench runs lists them")
-    elif not named:
-        named = [find_run(project, None)]
-    return tuple(dict.fromkeys(named))
-
-
 def _place(
     project: Project, at: str | None, sessions: tuple[str, ...], filter_: str | None, applied: Path | None
 ) -> RunPlace:
@@ -345,14 +405,6 @@ def _place(
     if place.is_remote and filter_ is not None:
         raise Failure(Exit.USAGE, "--filter reads every run, which are at a URL here", hint="--sample N takes some")
     return place
-
-
-def _there(place: RunPlace, filter_: str | None, workers: Workers) -> tuple[str, ...]:
-    """The runs of another store, those that match. Raises Failure."""
-    found = place.run_ids() if filter_ is None else tuple(matching_by(workers, place, filter_))
-    if not found:
-        raise Failure(Exit.FAILED, f"{place.root} holds no run" + (f" that matches {filter_}" if filter_ else ""))
-    return found
 
 
 def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> list[Candidate]:
