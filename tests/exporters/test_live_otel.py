@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.support.command import run_cli
 from tests.support.workspaces import GREETING, filled
 from workbench.exporters.live_otel import endpoint_of
-from workbench.exporters.otel import CallTimes, RunSpans, Span
+from workbench.exporters.otel import CallTimes, OtelSpan, RunSpans
 from workbench.store.store import Store
 from workbench.workspace.recorded_runs import StoredImages
 
@@ -73,7 +73,7 @@ def folder(folder: Path) -> Path:
     return filled(folder, GREETING)
 
 
-def exported(name: str) -> list[Span]:
+def exported(name: str) -> list[OtelSpan]:
     store = Store(Path(".workbench"))
     run_id = store.find(name)
     times = CallTimes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.language.documents import PHASES
-from workbench.language.problem import Path, Span
+from workbench.language.problem import Path, TextSpan
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source
 
@@ -16,8 +16,8 @@ def source_of(text: str, file: str = "x.yaml") -> Source:
 
 def test_a_key_and_its_value_have_each_their_place() -> None:
     source = source_of(PHASES)
-    assert source.key_span(("phases", 0, "rules", "max_turns")) == Span(7, 13, 7, 22)
-    assert source.span(("phases", 0, "rules", "max_turns")) == Span(7, 24, 7, 25)
+    assert source.key_span(("phases", 0, "rules", "max_turns")) == TextSpan(7, 13, 7, 22)
+    assert source.span(("phases", 0, "rules", "max_turns")) == TextSpan(7, 24, 7, 25)
 
 
 def test_what_is_missing_has_the_place_of_its_nearest_ancestor() -> None:
@@ -32,7 +32,7 @@ def test_what_is_missing_has_the_place_of_its_nearest_ancestor() -> None:
 
 def test_a_short_form_has_the_place_of_what_it_stands_for() -> None:
     source = source_of(PHASES)
-    assert source.span(("phases", 0, "handoffs", 1, "target")) == Span(11, 9, 11, 14)
+    assert source.span(("phases", 0, "handoffs", 1, "target")) == TextSpan(11, 9, 11, 14)
 
 
 def test_a_block_ends_with_its_last_value() -> None:
@@ -43,18 +43,18 @@ def test_a_block_ends_with_its_last_value() -> None:
 
 def test_an_alias_has_its_own_place() -> None:
     source = source_of("a: &x [1]\nb: *x\nc: [*x, 2, *x]\n")
-    assert source.span(("b",)) == Span(2, 4, 2, 6)
-    assert source.span(("c", 0)) == Span(3, 5, 3, 7)
-    assert source.span(("c", 1)) == Span(3, 9, 3, 10)
-    assert source.span(("c", 2)) == Span(3, 12, 3, 14)
-    assert source.span(("b", 0)) == Span(1, 8, 1, 9)
-    assert source.span(()) == Span(1, 1, 3, 15)
+    assert source.span(("b",)) == TextSpan(2, 4, 2, 6)
+    assert source.span(("c", 0)) == TextSpan(3, 5, 3, 7)
+    assert source.span(("c", 1)) == TextSpan(3, 9, 3, 10)
+    assert source.span(("c", 2)) == TextSpan(3, 12, 3, 14)
+    assert source.span(("b", 0)) == TextSpan(1, 8, 1, 9)
+    assert source.span(()) == TextSpan(1, 1, 3, 15)
 
 
 def test_a_merged_key_has_the_place_where_it_is_written() -> None:
     source = source_of("base: &b\n  x: 1\nuse:\n  <<: *b\n  y: 2\n")
     assert source.has(("use", "x"))
-    assert source.span(("use", "x")) == Span(2, 6, 2, 7)
+    assert source.span(("use", "x")) == TextSpan(2, 6, 2, 7)
     spot = source.spot(("use", "x"))
     assert spot is not None
     assert spot.shared
@@ -97,7 +97,7 @@ def test_a_position_beside_the_text_gives_the_text() -> None:
 
 def test_a_stretch_of_characters_has_its_length() -> None:
     source = source_of("t: |\n  {{ inptu.x }}\n")
-    assert source.inner_span(("t",), 1, 4, 5) == Span(2, 6, 2, 11)
+    assert source.inner_span(("t",), 1, 4, 5) == TextSpan(2, 6, 2, 11)
 
 
 def test_json_in_a_file_of_yaml_is_read_as_yaml_unless_yaml_cannot_read_it() -> None:

@@ -22,13 +22,13 @@ from workbench.engine.journal.usage import Usage
 from workbench.store.index.row_values import row_id, time_of
 from workbench.store.index.rows import RowMaker
 from workbench.store.index.run_ingest import newest
-from workbench.store.index.tables import CardRow, EvalRow, MessageRow, Row, RunRow
+from workbench.store.index.tables import CardRow, EvalRow, MessageRow, RunRow, TableRow
 from workbench.store.index.values import json_rows
 
 RUNS = {"rich": rich_run(), "candidates": candidate_run()}
 
 
-def rows_of(events: Sequence[Event]) -> list[Row]:
+def rows_of(events: Sequence[Event]) -> list[TableRow]:
     maker = RowMaker(events[0].run_id)
     return newest([*(row for event in events for row in maker.apply(event)), maker.run_row()])
 
@@ -37,7 +37,7 @@ def messages_of(events: Sequence[Event]) -> list[MessageRow]:
     return [row for row in rows_of(events) if isinstance(row, MessageRow)]
 
 
-def by_key(rows: list[Row]) -> dict[object, Row]:
+def by_key(rows: list[TableRow]) -> dict[object, TableRow]:
     return {row.key: row for row in newest(rows)}
 
 

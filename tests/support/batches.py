@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from tests.store.examples import plain_run, save
-from workbench.analysis.batch.matrix import CellResult, Plan, PlannedVariant
-from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.matrix import BatchPlan, CellResult, PlannedVariant
+from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score, Scorer
 from workbench.store.batches import BatchFolder, BatchWriter
 from workbench.store.store import Store
@@ -25,13 +25,13 @@ def stored_batch(folder: Path, texts: Sequence[str] = TEXTS) -> None:
     events = plain_run(RUN, session="reviews-1.r1.v1")
     save(store, events)
     rows = tuple(
-        Row(at, f"rows.jsonl:{at}", {"review": text}, {"review": text, "expected": "good"})
+        InputRow(at, f"rows.jsonl:{at}", {"review": text}, {"review": text, "expected": "good"})
         for at, text in enumerate(texts, 1)
     )
     variants = (PlannedVariant("model=openai/gpt-4.1-mini", "flow.yaml"), PlannedVariant("model=x/b", "flow.yaml"))
     cells = {f"{row}.{variant}": (row, variant, 0) for row in range(len(rows)) for variant in range(2)}
     scorers = (Scorer.parse("exact"), Scorer.parse("person"))
-    plan = Plan("reviews-1", "rows.jsonl", rows, variants, cells, 1, scorers)
+    plan = BatchPlan("reviews-1", "rows.jsonl", rows, variants, cells, 1, scorers)
     with BatchWriter(BatchFolder(store.root, plan.name)) as writer:
         writer.write_plan(json.loads(json.dumps(plan.to_json())))
         for number, (key, (row, variant, _)) in enumerate(cells.items()):

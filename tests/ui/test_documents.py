@@ -17,7 +17,7 @@ from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
-from workbench.language.problem import Problem, Severity, Span
+from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.tui.bench.opening import presenter_of
 from workbench.views import documents, reasons, viewer, wire
 from workbench.views.markdown import MarkdownBlock
@@ -167,7 +167,7 @@ def test_text_that_only_looks_like_json_is_not_coloured_as_json() -> None:
 
 def test_a_problem_is_shown_with_its_line_its_hint_and_its_repair() -> None:
     problem = Problem(
-        Severity.ERROR, "L101", "no such phase", "a.yaml", Span(9, 16, 9, 22), hint="triage?", fix="[triage]"
+        Severity.ERROR, "L101", "no such phase", "a.yaml", TextSpan(9, 16, 9, 22), hint="triage?", fix="[triage]"
     )
     document = reasons.problem_doc(problem, TRIAGE)
     assert [row.text.strip() for row in document.heads(100)] == [
@@ -182,7 +182,7 @@ def test_a_problem_is_shown_with_its_line_its_hint_and_its_repair() -> None:
 
 def test_a_problem_without_a_line_names_none_and_shows_its_whole_reason() -> None:
     reason = "unscripted: no reply is scripted for phase 'plan', turn 1 in meals.replies.yaml"
-    document = reasons.problem_doc(Problem(Severity.ERROR, "", reason, "a.yaml", Span(0, 1, 0, 1)), TRIAGE)
+    document = reasons.problem_doc(Problem(Severity.ERROR, "", reason, "a.yaml", TextSpan(0, 1, 0, 1)), TRIAGE)
     assert "".join(text for text, _ in document.title_right) == "a.yaml"
     assert text_of(document) == f"error: {reason}"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.bench import bench
-from workbench.language.problem import Problem, Severity, Span
+from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.tui.widgets.rowview import Spread
 from workbench.views.cells import Row
 from workbench.views.model import Rows
@@ -68,7 +68,7 @@ def test_every_line_belongs_to_one_row_and_no_row_is_cut_beside_free_lines(
 def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> None:
     words = "tool 'smart' is not known; it will not be offered"
     hint = "register it, or put its file into a tackle folder"
-    rows = ProblemRows([Problem(Severity.WARNING, "L501", words, "a.yaml", Span(15, 26, 15, 31), hint=hint)])
+    rows = ProblemRows([Problem(Severity.WARNING, "L501", words, "a.yaml", TextSpan(15, 26, 15, 31), hint=hint)])
     for width in (30, 38, 60, 79):
         lines = [row.text for row in rows.whole(0, width)]
         assert max(map(len, lines)) <= width

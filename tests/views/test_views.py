@@ -24,8 +24,8 @@ from tests.engine.support import play
 from tests.support.command import run_cli
 from tests.support.stored import check_stored
 from tests.support.workspaces import CASCADE, REPLIES, alone
-from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, PlannedVariant
-from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.matrix import BatchPlan, CellResult, Matrix, PlannedVariant
+from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score, Scorer
 from workbench.analysis.changed import AssembledRequest, ChangedCall, ChangedPart
 from workbench.analysis.soundings import analysed
@@ -293,9 +293,9 @@ def samples(project: Project) -> Example:
 
 def batch_matrix() -> Matrix:
     rows = (
-        Row(1, "rows.jsonl:1", {"name": "Ada <b>no</b>"}, {"name": "Ada <b>no</b>", "expected": "Hello"}),
-        Row(2, "rows.jsonl:2", {"name": "Bob"}, {"name": "Bob", "expected": "Hi"}),
-        Row(3, "rows.jsonl:3", fault="'name' missing"),
+        InputRow(1, "rows.jsonl:1", {"name": "Ada <b>no</b>"}, {"name": "Ada <b>no</b>", "expected": "Hello"}),
+        InputRow(2, "rows.jsonl:2", {"name": "Bob"}, {"name": "Bob", "expected": "Hi"}),
+        InputRow(3, "rows.jsonl:3", fault="'name' missing"),
     )
     variants = (PlannedVariant("model=a", "greet.yaml"), PlannedVariant("model=b", "greet.yaml"))
     cells = {f"{row}{variant}": (row, variant, 0) for row in range(2) for variant in range(2)}
@@ -305,7 +305,7 @@ def batch_matrix() -> Matrix:
         "01": CellResult("success", "", "Hello, you", "r2", "s2", 0.0025, 0.0025, 95, 3, 0.5, 1, wrong),
         "10": CellResult("failed", "no answer", "", "r3", "s3", None, 0.0, 12, 0, 0.25, 2),
     }
-    plan = Plan("greet-1", "rows.jsonl", rows, variants, cells, 1, (Scorer.parse("exact"),))
+    plan = BatchPlan("greet-1", "rows.jsonl", rows, variants, cells, 1, (Scorer.parse("exact"),))
     return Matrix(plan, results)
 
 

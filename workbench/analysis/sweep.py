@@ -50,7 +50,7 @@ class Pricing(Struct, frozen=True):
     prices: Prices
 
 
-class Candidate(Struct, frozen=True):
+class TriedStrategy(Struct, frozen=True):
     """A strategy to try."""
 
     label: str
@@ -276,7 +276,7 @@ class Sweep(Struct, frozen=True):
         return Dominant(base.most.run, share) if share >= max(0.5, DOMINATES / found.runs) else None
 
 
-def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple[Candidate, ...]:
+def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple[TriedStrategy, ...]:
     """The strategies that specs with ranges and lists mean; before them the baseline, what each file says, and what
     all of them name under ``strategies:``.
 
@@ -285,13 +285,13 @@ def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple
     return candidates_among(specs, shared_strategies(definitions))
 
 
-def candidates_among(specs: Sequence[str], shared: Mapping[str, str]) -> tuple[Candidate, ...]:
+def candidates_among(specs: Sequence[str], shared: Mapping[str, str]) -> tuple[TriedStrategy, ...]:
     """The same, for what all files name under ``strategies:``. Raises SpecError."""
-    found = [Candidate(BASELINE, with_named({})(BASELINE)), Candidate(FILE, None)]
-    found += [Candidate(name, with_named(shared)(name)) for name in shared]
+    found = [TriedStrategy(BASELINE, with_named({})(BASELINE)), TriedStrategy(FILE, None)]
+    found += [TriedStrategy(name, with_named(shared)(name)) for name in shared]
     for spec in specs:
         if spec.strip() not in (BASELINE, FILE, *shared):
-            found += [Candidate(str(strategy), strategy) for strategy in grid(spec)]
+            found += [TriedStrategy(str(strategy), strategy) for strategy in grid(spec)]
     return tuple({candidate.label: candidate for candidate in found}.values())
 
 
@@ -334,7 +334,9 @@ class RunTrials(Struct, frozen=True):
     run_id: str = ""
 
 
-def tried_on(subject: Subject, tried: Sequence[Candidate], counter: Counter, pricings: Sequence[Pricing]) -> RunTrials:
+def tried_on(
+    subject: Subject, tried: Sequence[TriedStrategy], counter: Counter, pricings: Sequence[Pricing]
+) -> RunTrials:
     """Every strategy on one run, at the prices of each pricing."""
     past = past_of(subject.state)
     bases = [_base(subject, counter, pricing, past) for pricing in pricings]
@@ -377,7 +379,7 @@ def _base(subject: Subject, counter: Counter, pricing: Pricing, past: PastCalls)
 
 
 def sweep(
-    subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Counter, pricings: Sequence[Pricing]
+    subjects: Sequence[Subject], tried: Sequence[TriedStrategy], counter: Counter, pricings: Sequence[Pricing]
 ) -> Sweep:
     """Try every strategy on every run; ratios are to ``snowball`` on the same run. No model is called."""
     found = [tried_on(subject, tried, counter, pricings) for subject in subjects]
@@ -387,7 +389,7 @@ def sweep(
 
 def summed(
     runs: Callable[[], Iterator[RunTrials]],
-    tried: Sequence[Candidate],
+    tried: Sequence[TriedStrategy],
     pricings: Sequence[str],
     sample: Sample | None = None,
 ) -> Sweep:
@@ -459,7 +461,7 @@ class _Selected:
 
 
 def sweeping(
-    subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Counter, pricings: Sequence[Pricing]
+    subjects: Sequence[Subject], tried: Sequence[TriedStrategy], counter: Counter, pricings: Sequence[Pricing]
 ) -> Iterator[Sweep]:
     """The sweep so far, at first without a row and then after each strategy at each pricing: it may be left at any
     point. A run that nothing can be said of takes itself out, and no strategy with it."""
@@ -497,7 +499,12 @@ def _is_of_messages(problem: BrokenInvariant) -> bool:
 
 
 def _trial(
-    subject: Subject, candidate: Candidate, base: ComparisonSide, counter: Counter, pricing: Pricing, past: PastCalls
+    subject: Subject,
+    candidate: TriedStrategy,
+    base: ComparisonSide,
+    counter: Counter,
+    pricing: Pricing,
+    past: PastCalls,
 ) -> Trial:
     if candidate.label == BASELINE:
         side = base
@@ -522,7 +529,7 @@ def _less(one: float | None, other: float | None) -> bool:
 class _RowSum:
     """One strategy at the prices of one provider, run after run."""
 
-    def __init__(self, candidate: Candidate, pricing: str, sample: Sample | None) -> None:
+    def __init__(self, candidate: TriedStrategy, pricing: str, sample: Sample | None) -> None:
         self._candidate, self._pricing, self._sample = candidate, pricing, sample
         self._trials: list[Trial] = []
         self._tokens, self._cost = Middle(), Middle()

@@ -28,7 +28,7 @@ from workbench.importers.formats.otel import (
     without_repeats,
 )
 from workbench.importers.journal import FileClock, JournalServices, Origin, RunJournal, begin, has_pictures
-from workbench.importers.spans import Span, each_span, logged_span, records_of, with_records
+from workbench.importers.spans import ImportedSpan, each_span, logged_span, records_of, with_records
 from workbench.importers.threads import ObservedCall, attempted
 from workbench.importers.values import as_text
 
@@ -208,7 +208,7 @@ class _Trace(Struct):
     """The span that each span is inside of, by their ids."""
     answers: dict[str, ImportedMessage] = field(default_factory=dict)
     """Of the calls that are written, by the ids of their spans."""
-    others: list[Span] = field(default_factory=list)
+    others: list[ImportedSpan] = field(default_factory=list)
     """Spans that are no calls, while there is no call."""
     whole: WholeInputs = field(default_factory=WholeInputs)
     conversation: str = ""
@@ -220,11 +220,11 @@ class _Trace(Struct):
 class _Waiting(Struct):
     """A span whose messages have not all come."""
 
-    span: Span
+    span: ImportedSpan
     since: float
 
 
-def _lacks(call: ObservedCall, span: Span) -> bool:
+def _lacks(call: ObservedCall, span: ImportedSpan) -> bool:
     """Returns whether messages of a call may still come."""
     return _is_blank(call) or (bool(call.call.fault) and not span.failed)
 
@@ -260,7 +260,7 @@ class SpanRuns:
         """Requests of exporters that nothing could be taken from."""
         self.refusal = ""
         """Why, for the first of them."""
-        self._without = deque[Span](maxlen=MOST_SPANS)
+        self._without = deque[ImportedSpan](maxlen=MOST_SPANS)
         """Spans of calls that came without messages."""
         self._times = deque[tuple[str, str]](maxlen=MOST_SPANS)
         """When the calls that are written began and ended."""
@@ -304,7 +304,7 @@ class SpanRuns:
     # -- in the thread -------------------------------------------------------------------------------------------------
 
     def _take(self, body: Any) -> None:
-        ready = list[Span]()
+        ready = list[ImportedSpan]()
         for span_id, record in records_of(body):
             if (waiting := self._waiting.get(span_id)) is not None:
                 waiting.span = with_records(waiting.span, (record,))
@@ -329,7 +329,7 @@ class SpanRuns:
         trace = self._traces.get(as_text(record.get("traceId")))
         return trace is not None and span_id in trace.parents
 
-    def _trace(self, span: Span) -> _Trace:
+    def _trace(self, span: ImportedSpan) -> _Trace:
         trace = self._traces.pop(span.trace, None) or _Trace()
         self._traces[span.trace] = trace
         trace.touched = time.monotonic()
@@ -339,18 +339,18 @@ class SpanRuns:
             self._over(next(iter(self._traces)))
         return trace
 
-    def _whole_now(self) -> list[Span]:
+    def _whole_now(self) -> list[ImportedSpan]:
         """Spans that have waited, and whose log records hold their messages by now."""
-        found = list[Span]()
+        found = list[ImportedSpan]()
         for id, waiting in list(self._waiting.items()):
             call = attempted(partial(call_of, waiting.span, Remarks()), Remarks())
             if call is not None and not _lacks(call, waiting.span):
                 found.append(self._waiting.pop(id).span)
         return found
 
-    def _read(self, spans: Iterable[Span], *, finally_: bool) -> None:
+    def _read(self, spans: Iterable[ImportedSpan], *, finally_: bool) -> None:
         """Write the calls of spans, in the order in which they began. ``finally_``: nothing more is to come of them."""
-        by_trace: dict[str, list[tuple[Span, ObservedCall]]] = {}
+        by_trace: dict[str, list[tuple[ImportedSpan, ObservedCall]]] = {}
         remarks = Remarks()
         for span in sorted(spans, key=lambda one: one.start):
             trace = self._traces.setdefault(span.trace, _Trace())
@@ -365,7 +365,7 @@ class SpanRuns:
                 self._without.append(span)
             else:
                 self._other(trace, span)
-        found = list[tuple[str, Span, ObservedCall]]()
+        found = list[tuple[str, ImportedSpan, ObservedCall]]()
         for name, calls in by_trace.items():
             kept = without_repeats(calls, self._traces[name].parents, remarks)
             found += ((name, span, call) for span, call in kept)
@@ -375,7 +375,7 @@ class SpanRuns:
         if run is not None:
             run.remarks = Remarks((*run.remarks.all, *remarks.all))
 
-    def _other(self, trace: _Trace, span: Span) -> None:
+    def _other(self, trace: _Trace, span: ImportedSpan) -> None:
         """A span that is no call."""
         if trace.run is not None:
             trace.run.remarks.left_out("a span that is not a model call")
@@ -383,7 +383,7 @@ class SpanRuns:
         elif len(trace.others) < MOST_SPANS:
             trace.others.append(span)
 
-    def _call(self, trace: _Trace, span: Span, call: ObservedCall) -> SpanRun | None:
+    def _call(self, trace: _Trace, span: ImportedSpan, call: ObservedCall) -> SpanRun | None:
         """Write a call into its run, unless it is known from a span inside it, or around it."""
         for id in trace.answers if span.id else ():
             near = id in enclosing(span.id, trace.parents) or span.id in enclosing(id, trace.parents)
@@ -404,7 +404,7 @@ class SpanRuns:
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
-    def _run_of(self, trace: _Trace, span: Span, call: ObservedCall) -> SpanRun:
+    def _run_of(self, trace: _Trace, span: ImportedSpan, call: ObservedCall) -> SpanRun:
         """By the conversation that the trace names, else by what the call goes on with, else by its trace; a call that
         is a trace of its own belongs to its process."""
         key = f"trace {span.trace}"
@@ -422,7 +422,7 @@ class SpanRuns:
         self._runs[key] = run
         return run
 
-    def _begun(self, key: str, span: Span, call: ObservedCall) -> SpanRun:
+    def _begun(self, key: str, span: ImportedSpan, call: ObservedCall) -> SpanRun:
         if len(self._runs) >= MOST_RUNS:
             self._end(next(iter(self._runs)))
         new = self._begins()
@@ -472,7 +472,7 @@ class SpanRuns:
     def _close(self, status: str, reason: str) -> None:
         waiting = [one.span for one in self._waiting.values()]
         self._waiting.clear()
-        lonely: Sequence[Span] = [logged_span(records) for records in self._records.values()]
+        lonely: Sequence[ImportedSpan] = [logged_span(records) for records in self._records.values()]
         self._records.clear()
         self._read([*waiting, *lonely], finally_=True)
         for name in list(self._traces):

@@ -14,7 +14,7 @@ from workbench.language.graph import Graph
 from workbench.language.lint.not_run import not_run
 from workbench.language.load import load
 from workbench.language.model.cascade import Cascade
-from workbench.language.problem import Path, Problem, Severity, Span
+from workbench.language.problem import Path, Problem, Severity, TextSpan
 from workbench.language.read.source import Source
 
 
@@ -39,7 +39,7 @@ class Definition(Struct, frozen=True, dict=True):
     def sha256(self) -> str:
         return sha256(self.source.text)
 
-    def span(self, path: Path) -> Span:
+    def span(self, path: Path) -> TextSpan:
         """Position of a value in the file."""
         return self.source.span(path)
 

@@ -24,7 +24,7 @@ from workbench.engine.gate import EDITS_AT, Decision, EditFault, RunStopped, Sto
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.lifecycle import where
 from workbench.engine.world import World
-from workbench.language.problem import Path, Span, path_text
+from workbench.language.problem import Path, TextSpan, path_text
 
 AFTER_THE_RUN = frozenset({"cascade_complete", "cascade_error"})
 """No event follows these, so a hook can neither pause the run nor add a message."""
@@ -274,7 +274,9 @@ class Services:
         same, so only a run that asks none, or repeats one, has such."""
         return text.startswith(PLACEHOLDER) and self.ports.model.name in ("offline", "recorded")
 
-    def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), at: Span | None = None) -> None:
+    def warn(
+        self, code: str, message: str, path: Path = (), place: Place = Place(), at: TextSpan | None = None
+    ) -> None:
         """Journal a warning, once for each place in the file and text, and in each branch: which of several candidates
         is the first to find something is chance."""
         key = (place.branch, path_text(path), message)

@@ -21,7 +21,7 @@ from workbench import __version__
 from workbench.engine.contracts import Images
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
-from workbench.exporters.otel import SCOPE, CallTimes, RunSpans, Span, service_of
+from workbench.exporters.otel import SCOPE, CallTimes, OtelSpan, RunSpans, service_of
 from workbench.extras import missing
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -69,7 +69,7 @@ class LiveRun(Struct):
     _spans: RunSpans | None = None
     _made: set[str] = field(default_factory=set)
 
-    def take(self, event: Event) -> Iterator[Span]:
+    def take(self, event: Event) -> Iterator[OtelSpan]:
         """The spans of what this event ends; at the end of the run, also of what never ended."""
         self.state.read(event)
         self.times.take(event)
@@ -86,7 +86,7 @@ class LiveRun(Struct):
         if event.kind == "run_finished":
             self._made.clear()  # A run that goes on after its end is sent once more.
 
-    def _ended(self, spans: RunSpans, event: Event) -> Iterator[Span]:
+    def _ended(self, spans: RunSpans, event: Event) -> Iterator[OtelSpan]:
         visit = self.state.visit_of(event.place)
         if event.kind == "call_finished":
             if (call := self.state.call_at(event.place)) is not None:
@@ -259,7 +259,7 @@ class _Output:
 
         return Ids()
 
-    def send(self, span: Span, service: str) -> None:
+    def send(self, span: OtelSpan, service: str) -> None:
         """Put a span into the queue."""
         trace = self._trace
         tracer = self._tracers.get(service) or self._tracer(service)

@@ -36,7 +36,7 @@ _FINISHED = {"tool_calls": "tool_call", "function_call": "tool_call", "tool_use"
 """Words of providers for the reasons that the conventions name (stop, length, content_filter, tool_call, error)."""
 
 
-class Span(Struct, frozen=True):
+class OtelSpan(Struct, frozen=True):
     """One span. Ids in hex, times in nanoseconds since 1970."""
 
     trace_id: str
@@ -125,7 +125,7 @@ class RunSpans(Struct):
     still: Stretches | None = None
     """When the run was paused or stopped."""
 
-    def all(self) -> Iterator[Span]:
+    def all(self) -> Iterator[OtelSpan]:
         """The run's, then those of each phase, its calls and their tools."""
         yield self.run()
         for visit in self.state.visits:
@@ -140,7 +140,7 @@ class RunSpans(Struct):
             if self.state.visit_of(call.place) is None:
                 yield self.call(call)
 
-    def run(self) -> Span:
+    def run(self) -> OtelSpan:
         """The whole run, as far as it has come, as long as every other place says: with what ended after it."""
         state = self.state
         attributes = {
@@ -159,7 +159,7 @@ class RunSpans(Struct):
         )
         return replace(span, end=span.start + round(state.seconds * 1e9)) if state.seconds else span
 
-    def visit(self, visit: VisitState) -> Span:
+    def visit(self, visit: VisitState) -> OtelSpan:
         """A visit of a phase."""
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
@@ -175,7 +175,7 @@ class RunSpans(Struct):
         visit = self.state.visit_of(place)
         return "run" if visit is None else _key(visit)
 
-    def call(self, call: CallState) -> Span:
+    def call(self, call: CallState) -> OtelSpan:
         """A model call; the context is what was sent, so messages that were left out are not in it.
 
         A context of more than ``WHOLE`` messages is told by what follows those that the call before it began with too:
@@ -260,7 +260,7 @@ class RunSpans(Struct):
             known = self._sizes[id(part)] = sum(1 for entry in part if entry.sent is not None)
         return known
 
-    def tool(self, tool: ToolState) -> Span:
+    def tool(self, tool: ToolState) -> OtelSpan:
         """A call of a tool."""
         attributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -290,14 +290,14 @@ class RunSpans(Struct):
         *,
         client: bool = False,
         failure: str = "",
-    ) -> Span:
+    ) -> OtelSpan:
         """Ids follow from the run and the place, so the same run exports to the same spans."""
         run = self.state.run_id
         start = self._passed(began or self.state.started)
         known = {name: value for name, value in attributes.items() if value is not None and value != ""}
         if failure:
             known.setdefault("error.type", failure.partition(":")[0])
-        return Span(
+        return OtelSpan(
             trace_id=sha256(run)[:32],
             span_id=sha256(f"{run} {key}")[:16],
             parent_id=sha256(f"{run} {parent}")[:16] if parent else "",

@@ -16,7 +16,7 @@ _MAX_INDEX = 10_000
 """Entries of an array that is written as dotted keys; a larger index is no array."""
 
 
-class Span(Struct, frozen=True):
+class ImportedSpan(Struct, frozen=True):
     """One span; attributes by their dotted names."""
 
     name: str
@@ -35,19 +35,19 @@ class Span(Struct, frozen=True):
     """The name and the instance of the service that made it, where its resource tells."""
 
 
-def spans_of(body: Any) -> list[Span]:
+def spans_of(body: Any) -> list[ImportedSpan]:
     """All spans of a file, with their log records; empty if it holds none."""
     logged: dict[str, list[Mapping[str, Any]]] = {}
     for span_id, record in records_of(body):
         logged.setdefault(span_id, []).append(record)
-    spans: list[Span] = []
+    spans: list[ImportedSpan] = []
     for raw in _raw(body):
         if (span := _span(raw)) is not None:
             spans.append(with_records(span, logged.pop(span.id, ())) if logged else span)
     return [*spans, *map(logged_span, logged.values())]
 
 
-def with_records(span: Span, records: Sequence[Mapping[str, Any]]) -> Span:
+def with_records(span: ImportedSpan, records: Sequence[Mapping[str, Any]]) -> ImportedSpan:
     """A span with its log records as events."""
     return replace(span, events=(*span.events, *map(_event, records))) if records else span
 
@@ -58,7 +58,7 @@ def records_of(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield string(record.get("spanId") or record.get("span_id")), record
 
 
-def each_span(body: Any) -> Iterator[Span]:
+def each_span(body: Any) -> Iterator[ImportedSpan]:
     """The spans of a file one at a time, for callers that stop at the first match."""
     for raw in _raw(body):
         if (span := _span(raw)) is not None:
@@ -82,7 +82,7 @@ def _event(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return name, attributes | _body(record)
 
 
-def logged_span(records: Sequence[Mapping[str, Any]]) -> Span:
+def logged_span(records: Sequence[Mapping[str, Any]]) -> ImportedSpan:
     """A span that is known by its log records alone."""
     attributes: dict[str, Any] = {}
     for record in records:
@@ -90,7 +90,7 @@ def logged_span(records: Sequence[Mapping[str, Any]]) -> Span:
     times = [moment(record.get("timeUnixNano") or record.get("observedTimeUnixNano")) for record in records]
     events, trace = tuple(map(_event, records)), string(records[0].get("traceId"))
     id = string(records[0].get("spanId") or records[0].get("span_id"))
-    return Span("", attributes, events, min(times), max(times), trace=trace, nested=_nested(attributes), id=id)
+    return ImportedSpan("", attributes, events, min(times), max(times), trace=trace, nested=_nested(attributes), id=id)
 
 
 def _raw(body: Any) -> Iterator[Mapping[str, Any]]:
@@ -119,7 +119,7 @@ def _is_span(outer: Mapping[str, Any]) -> bool:
     return is_object or any(key.startswith("attributes.") for key in outer)
 
 
-def _span(raw: Mapping[str, Any]) -> Span | None:
+def _span(raw: Mapping[str, Any]) -> ImportedSpan | None:
     attributes = _attributes(raw.get("attributes"))
     attributes |= {key.removeprefix("attributes."): v for key, v in raw.items() if key.startswith("attributes.")}
     if not attributes and not raw.get("spanId"):
@@ -133,7 +133,7 @@ def _span(raw: Mapping[str, Any]) -> Span | None:
         for one in map(mapping, array(decoded(raw.get("events"))))
     )
     flat = _flattened(attributes)
-    return Span(
+    return ImportedSpan(
         string(raw.get("name")),
         flat | ({"openinference.span.kind": raw["span_kind"]} if isinstance(raw.get("span_kind"), str) else {}),
         events,

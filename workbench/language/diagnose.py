@@ -15,7 +15,7 @@ from workbench.language.model.base import LIST, MAP, TAGS, TEXT
 from workbench.language.model.cascade import ContextSource, Narrator
 from workbench.language.model.mcp import McpServer, bad_server_name
 from workbench.language.nearest import nearest
-from workbench.language.problem import Path, Problem, Severity, Span
+from workbench.language.problem import Path, Problem, Severity, TextSpan
 from workbench.language.read.source import Source
 
 MAX_PROBLEMS = 200
@@ -70,12 +70,12 @@ def _problem(error: ErrorDetails, source: Source) -> Problem:
     return Problem(Severity.ERROR, code, message, source.file, _span(error, source, path), path, hint, fix)
 
 
-def _span(error: ErrorDetails, source: Source, path: Path) -> Span:
+def _span(error: ErrorDetails, source: Source, path: Path) -> TextSpan:
     if error["type"] != "missing":
         return source.span(path)
     start = source.span(path[:-1])
     end = len(source.line_text(start.line)) + 1
-    return start if start.end_line == start.line else Span(start.line, start.column, start.line, end)
+    return start if start.end_line == start.line else TextSpan(start.line, start.column, start.line, end)
 
 
 def _said(error: ErrorDetails, path: Path) -> tuple[str, str, str, str | None]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.job import Job
-from workbench.language.problem import Path, Span
+from workbench.language.problem import Path, TextSpan
 from workbench.language.read.source import Source
 
 Format = Literal["cascade", "dot", "decomposition"]
@@ -20,7 +20,7 @@ Scheduling = Literal["walk", "dataflow"]
 """``walk``: one position that moves along edges; ``dataflow``: a node starts when all before it are done."""
 NodeKind = Literal["start", "exit", "llm", "tool", "human", "route", "parallel", "join", "subgraph", "synthesis"]
 EdgeKind = Literal["handoff", "routed", "dependency", "restart"]
-NOWHERE = Span(1, 1, 1, 1)
+NOWHERE = TextSpan(1, 1, 1, 1)
 COMMAND = "command:pipeline"
 """The tool that runs the commands of a pipeline, in a trusted folder alone; no model is offered it."""
 
@@ -84,7 +84,7 @@ class Node(Struct, frozen=True):
     kind: NodeKind
     model: str | None = None
     tools: tuple[str, ...] = ()
-    span: Span = NOWHERE
+    span: TextSpan = NOWHERE
     label: str = ""
     """The name for people; the id where the file has none."""
     prompt: str = ""
@@ -122,7 +122,7 @@ class Edge(Struct, frozen=True):
     """Of a handoff its description; of a routed edge of a cascade ``next``, ``routing``, ``on_error``, ``decision`` or
     ``escalation``."""
     condition: str = ""
-    span: Span = NOWHERE
+    span: TextSpan = NOWHERE
     weight: int = 0
     fidelity: str = ""
     thread_id: str = ""
@@ -284,7 +284,7 @@ def _chosen(phase: Phase, index: int, source: Source | None) -> Iterator[Edge]:
         yield Edge(phase.name, asked.escalate_to, "routed", ESCALATION, span=span)
 
 
-def _span(source: Source | None, path: Path) -> Span:
+def _span(source: Source | None, path: Path) -> TextSpan:
     return source.span(path) if source is not None else NOWHERE
 
 

@@ -20,7 +20,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A stretch of a file: lines and columns from 1 in characters, the end exclusive."""
 
     line: int
@@ -36,7 +36,7 @@ class Problem(Struct, frozen=True):
     code: str
     message: str
     file: str = ""
-    span: Span = Span(1, 1, 1, 1)
+    span: TextSpan = TextSpan(1, 1, 1, 1)
     path: Path = ()
     hint: str = ""
     fix: str | None = None

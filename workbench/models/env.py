@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from workbench.language.problem import Problem, Severity, Span
+from workbench.language.problem import Problem, Severity, TextSpan
 
 LARGEST = 1_000_000
 """Characters of a file that is still read."""
@@ -135,4 +135,4 @@ def _line_end(text: str, at: int) -> int:
 
 def _problem(text: str, at: int, end: int, file: str, message: str) -> Problem:
     line = text.count("\n", 0, at) + 1
-    return Problem(Severity.WARNING, "env", message, file, Span(line, 1, line, end - at + 1))
+    return Problem(Severity.WARNING, "env", message, file, TextSpan(line, 1, line, end - at + 1))

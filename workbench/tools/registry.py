@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.engine.contracts import ToolSpec
-from workbench.language.problem import Problem, Severity, Span
+from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.tools.hook_registry import HookRegistration
 from workbench.tools.schema import SchemaError, spec_of
 
@@ -186,10 +186,10 @@ def origin_of(function: Function) -> tuple[str, int]:
 def tool_problem(message: str, file: str = "", line: int = 1, column: int = 1) -> Problem:
     """A tool of the workspace that cannot be offered: it stays unknown to phases that list it (L501)."""
     at = max(line, 1)
-    return Problem(Severity.WARNING, "L501", message, file, Span(at, column, at, column))
+    return Problem(Severity.WARNING, "L501", message, file, TextSpan(at, column, at, column))
 
 
 def _hides(tool: Tool, hidden: Tool) -> Problem:
     what = "a built-in of that name" if hidden.kind is Kind.BUILTIN else f"another of that name, from {hidden.file}"
     at = max(tool.line, 1)
-    return Problem(Severity.WARNING, "L504", f"tool '{tool.name}' hides {what}", tool.file, Span(at, 1, at, 1))
+    return Problem(Severity.WARNING, "L504", f"tool '{tool.name}' hides {what}", tool.file, TextSpan(at, 1, at, 1))

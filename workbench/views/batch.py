@@ -12,12 +12,11 @@ from rich.cells import cell_len
 
 from workbench.analysis.batch.matrix import DONE, MEASURES, OPEN, UNFIT, CellResult, Matrix
 from workbench.analysis.batch.paired import LEAST, Paired
-from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score
 from workbench.json_text import as_text
 from workbench.language.clean import clean_line
-from workbench.views.cells import Row as ScreenRow
-from workbench.views.cells import Span, crop, fit, fit_ends, flat, whole_parts
+from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat, whole_parts
 from workbench.views.diffs import DiffRows
 from workbench.views.documents import is_markdown, written_lines
 from workbench.views.keys import told
@@ -57,7 +56,7 @@ def score_text(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def input_words(row: Row) -> str:
+def input_words(row: InputRow) -> str:
     """The input of a row in one line."""
     source = row.input or row.columns
     if len(source) == 1:
@@ -248,7 +247,7 @@ class BatchView(View):
         mark = ("+" if value > 0 else "−") if sign and any(digit in text for digit in "123456789") else ""
         return mark + text
 
-    def _shown(self) -> Sequence[Row]:
+    def _shown(self) -> Sequence[InputRow]:
         return self.matrix.plan.rows if self._most is None else self.matrix.plan.rows[: self._most]
 
     def _table(self) -> Table:
@@ -577,7 +576,7 @@ class BatchRows(Rows):
         self.matrix, self.column, self.order, self.marked = matrix, column, order, marked
         self.rows: list[int] = self._ordered()
         """The rows in the order in which they show."""
-        self._whole: dict[tuple[int, int], tuple[ScreenRow, ...]] = {}
+        self._whole: dict[tuple[int, int], tuple[Row, ...]] = {}
         self._each = 1
         """Lines of a cell at most."""
         if matrix is None:
@@ -643,7 +642,7 @@ class BatchRows(Rows):
         first = max(0, min(self.column - fitting // 2, count - fitting))
         return input, list(range(first, first + fitting)), (room - input) // fitting
 
-    def heads(self, width: int) -> Sequence[ScreenRow]:
+    def heads(self, width: int) -> Sequence[Row]:
         if self.matrix is None:
             return ()
         input, variants, cell = self._shown(width)
@@ -668,7 +667,7 @@ class BatchRows(Rows):
             labels += [self._edge(index), (label, "title-focus" if here else "name")]
             kept = whole_parts(((flat(told), "dim"),), cell - 1)
             sums += [self._edge(index), (fit("".join(text for text, _ in kept), cell - 1), "dim")]
-        return (ScreenRow(crop(labels, width)), ScreenRow(crop(sums, width)))
+        return (Row(crop(labels, width)), Row(crop(sums, width)))
 
     @property
     def _count(self) -> int:
@@ -677,18 +676,18 @@ class BatchRows(Rows):
     def _edge(self, index: int) -> Span:
         return ("┃", "rule-focus") if index == self.column else ("│", "rule")
 
-    def row(self, index: int, width: int) -> ScreenRow:
+    def row(self, index: int, width: int) -> Row:
         input, cells, room = self._cells(index, width)
         return self._line(index, width, fit(input[0], input[1]), [fit(cell.text, room - 1) for cell in cells], cells)
 
-    def whole(self, index: int, width: int) -> tuple[ScreenRow, ...]:
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
         """The input and each cell in as many lines as each row has; below the table the cell stands whole."""
         known = self._whole.get((index, width)) if self._each > 1 else ()
         if known is None:
             input, cells, room = self._cells(index, width)
             texts = [(input[0], input[1] - 1), *((cell.text, room - 2) for cell in cells)]
             columns = [_in_lines(text, wide, self._each) for text, wide in texts]
-            rows: list[ScreenRow] = []
+            rows: list[Row] = []
             for at in range(max(map(len, columns))):
                 first, *rest = [column[at] if at < len(column) else "" for column in columns]
                 parts = [fit(text, room - 1) for text in rest]
@@ -709,7 +708,7 @@ class BatchRows(Rows):
             cells.append(Cell(mark + words.text, words.token))
         return (input_words(self.matrix.plan.rows[at]), input), cells, room
 
-    def _line(self, index: int, width: int, input: str, parts: Sequence[str], cells: Sequence[Cell]) -> ScreenRow:
+    def _line(self, index: int, width: int, input: str, parts: Sequence[str], cells: Sequence[Cell]) -> Row:
         """A line of a row; ``index`` is -1 for one that goes on."""
         assert self.matrix is not None
         label = self.matrix.plan.rows[self.rows[index]].label if index >= 0 else ""
@@ -721,7 +720,7 @@ class BatchRows(Rows):
         ]
         for variant, part, cell in zip(self._shown(width)[1], parts, cells, strict=True):
             spans += [self._edge(variant), (part, cell.token or "plain")]
-        return ScreenRow(crop(spans, width))
+        return Row(crop(spans, width))
 
     def share(self, width: int, most: int) -> int:
         """Let the cells of all rows wrap into the same number of lines, so that together they take at most ``most``.
@@ -834,21 +833,21 @@ class VariantRows(Rows):
         view = BatchView(matrix, rows=0, against=against)
         self._tables = [view.totals(), *([view.compared()] if len(matrix.plan.variants) > 1 else [])]
         self.title = (("Variants", "title"), (f"  {matrix.plan.name}", "name"))
-        self._rows: list[ScreenRow] = []
+        self._rows: list[Row] = []
         self.copy = "\n".join(row.text.rstrip() for row in self._laid_out(_WIDE))
 
     def lay_out(self, width: int) -> None:
         self._rows = self._laid_out(width)
 
-    def _laid_out(self, width: int) -> list[ScreenRow]:
-        found: list[ScreenRow] = []
+    def _laid_out(self, width: int) -> list[Row]:
+        found: list[Row] = []
         for table in self._tables:
             cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in table.rows]
             heads = [Cell(column.title, "head") for column in table.columns]
             asked = [max(width_of(row[at].text) for row in (heads, *cells)) for at in range(len(heads))]
             widths = arranged(table.columns, asked, width - 1)
-            found += [ScreenRow(crop(self._spans(row, table, widths), width)) for row in (heads, *cells)]
-            found.append(ScreenRow(()))
+            found += [Row(crop(self._spans(row, table, widths), width)) for row in (heads, *cells)]
+            found.append(Row(()))
         return found
 
     @staticmethod
@@ -863,5 +862,5 @@ class VariantRows(Rows):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def row(self, index: int, width: int) -> ScreenRow:
+    def row(self, index: int, width: int) -> Row:
         return self._rows[index]

@@ -14,8 +14,7 @@ from workbench.views.numbers import count, plural
 from workbench.views.requests import aligned
 from workbench.views.signs import sign
 from workbench.views.text import TextLine, TextRows, text_lines
-from workbench.workspace.edit_draft import Change, EditDraft, Part
-from workbench.workspace.edit_draft import Row as MessageRow
+from workbench.workspace.edit_draft import Change, DraftRow, EditDraft, Part
 
 REQUEST = "request"
 """The key of the row that stands for model and parameters."""
@@ -74,7 +73,7 @@ def _first(text: str) -> Span:
     return (flat(text, 400) or "(empty)", "dim" if text.strip() else "faint")
 
 
-def _message(part: Part, row: MessageRow) -> Editable:
+def _message(part: Part, row: DraftRow) -> Editable:
     """A message: its number, what was done to it, role, where it comes from, how it begins; how much of it is sent."""
     gone = row.mark == "dropped" or (row.entry is not None and row.entry.item.edited == "dropped")
     mark = sign(_MARK_SIGN[row.mark]) if row.mark else (" ", "plain")

@@ -17,7 +17,7 @@ from workbench.views.run import stop_words
 from workbench.views.signs import sign
 from workbench.views.text import TextLine, TextRows, text_lines
 from workbench.views.value import BLANK, Block, Cell, Column, Table, TextBlock, View
-from workbench.workspace.playground import Plan, Sample, Subject, dollars, spent
+from workbench.workspace.playground import PlaygroundPlan, Sample, Subject, dollars, spent
 
 NARROWEST = 36
 """Cells that a column of answers has at least."""
@@ -54,7 +54,7 @@ def cost_words(sample: Sample) -> str:
     return spent_words(CostSum.sum([CallCost(sample.cost, sample.cost_grade, sample.predicted)]))
 
 
-def plan_words(plan: Plan) -> str:
+def plan_words(plan: PlaygroundPlan) -> str:
     """``6 calls, about $0.0123 expected, budget $0.1000``."""
     parts = [plural(plan.calls, "call")]
     if plan.cost is None:
@@ -77,7 +77,7 @@ def total_words(samples: Sequence[Sample]) -> str:
 class PlaygroundView(View):
     """The request, and its answers."""
 
-    def __init__(self, subject: Subject, plan: Plan, samples: Sequence[Sample], edits: int = 0) -> None:
+    def __init__(self, subject: Subject, plan: PlaygroundPlan, samples: Sequence[Sample], edits: int = 0) -> None:
         self.subject, self.plan, self.samples, self.edits = subject, plan, samples, edits
 
     def blocks(self) -> Iterable[Block]:
@@ -283,7 +283,7 @@ def _column(samples: Sequence[Sample]) -> Iterator[TextLine]:
         yield TextLine("")
 
 
-def input_words(plan: Plan) -> str:
+def input_words(plan: PlaygroundPlan) -> str:
     """To whom the request goes, and how large it is by the first model's count: ``gpt-4.1-mini · 1,967 tokens``."""
     names = [flat(one.model) for one in plan.models]
     to = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
-from workbench.language.problem import Problem, Severity
-from workbench.language.problem import Span as Stretch
+from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
 from workbench.views.text import hung
@@ -17,7 +16,7 @@ from workbench.views.text import hung
 def of_run(run: RunState) -> Iterator[Problem]:
     """Yields the failure of a run, and its warnings."""
     if run.status in ("failed", "blocked") and run.reason:
-        yield Problem(Severity.ERROR, "", f"the run {run.status}: {run.reason}", run.cascade_file, Stretch(0, 1, 0, 1))
+        yield Problem(Severity.ERROR, "", f"the run {run.status}: {run.reason}", run.cascade_file, TextSpan(0, 1, 0, 1))
     for event in run.warnings:
         yield _warning(event)
 
@@ -30,7 +29,7 @@ def _warning(event: Event) -> Problem:
         str(data.get("code", "run")),
         str(data.get("message", "")),
         str(data.get("file", "")),
-        Stretch(line, column, line, column),
+        TextSpan(line, column, line, column),
     )
 
 
@@ -44,7 +43,7 @@ def of_call(call: CallState, file: str) -> Iterator[Problem]:
         line = call.entries[broken.entry].rule.line if 0 <= broken.entry < len(call.entries) else 0
         where = f"{call.place.phase} · turn {call.place.turn}"
         code = f"invariant {broken.invariant}"
-        yield Problem(Severity.ERROR, code, f"{where}: {broken.message}", file, Stretch(line, 1, line, 1))
+        yield Problem(Severity.ERROR, code, f"{where}: {broken.message}", file, TextSpan(line, 1, line, 1))
 
 
 class ProblemRows(Rows):

@@ -31,7 +31,7 @@ NAME = 34
 """Width of a name, if there is room for more columns."""
 
 
-class SideRows(Rows):
+class SideChoices(Rows):
     """One choice in each row, marked if it is a side now."""
 
     empty = ("Nothing to compare with.",)

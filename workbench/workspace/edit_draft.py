@@ -45,7 +45,7 @@ class Change(Struct, frozen=True):
     after: str
 
 
-class Row(Struct, frozen=True):
+class DraftRow(Struct, frozen=True):
     """One message of the draft."""
 
     message: Message
@@ -149,7 +149,7 @@ class EditDraft:
             )
         ]
         self._undone: list[_Version] = []
-        self._laid_out: tuple[_Version, tuple[Row, ...], dict[str, Part]] | None = None
+        self._laid_out: tuple[_Version, tuple[DraftRow, ...], dict[str, Part]] | None = None
         """Rows and parts of a version: a context of 2,000 messages takes a fifth of a second."""
 
     @property
@@ -182,7 +182,7 @@ class EditDraft:
     # -- what is there -----------------------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[DraftRow, ...]:
         """The messages after the edits, dropped ones included."""
         return self._lay_out()[0]
 
@@ -196,22 +196,22 @@ class EditDraft:
         """A part by its key; None if it no longer exists."""
         return self._lay_out()[1].get(key)
 
-    def _lay_out(self) -> tuple[tuple[Row, ...], dict[str, Part]]:
+    def _lay_out(self) -> tuple[tuple[DraftRow, ...], dict[str, Part]]:
         if self._laid_out is None or self._laid_out[0] is not self._now:
             rows = self._made_rows()
             self._laid_out = self._now, rows, {part.key: part for part in self._made_parts(rows)}
         return self._laid_out[1:]
 
-    def _made_rows(self) -> tuple[Row, ...]:
+    def _made_rows(self) -> tuple[DraftRow, ...]:
         entries, first = self.target.entries, _items(self._versions[0].draft)
-        rows: list[Row] = []
+        rows: list[DraftRow] = []
         for origin, item in zip(self._now.origins, _items(self._now.draft), strict=True):
             entry = entries[origin] if origin is not None and origin < len(entries) else None
             touched = origin is None or item != first[origin]
-            rows.append(Row(item.message, origin, item.edited if touched else "", entry))
+            rows.append(DraftRow(item.message, origin, item.edited if touched else "", entry))
         return tuple(rows)
 
-    def _made_parts(self, rows: Sequence[Row]) -> list[Part]:
+    def _made_parts(self, rows: Sequence[DraftRow]) -> list[Part]:
         now, kind = self._now, self.target.kind
         parts: list[Part] = []
         for at, row in enumerate(rows):

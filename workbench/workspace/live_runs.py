@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.analysis.sweep import BASELINE, FILE, Candidate, RanUnder, StrategyResult, Subject, Sweep
+from workbench.analysis.sweep import BASELINE, FILE, RanUnder, StrategyResult, Subject, Sweep, TriedStrategy
 from workbench.context.strategy import SpecError, parse, with_named
 from workbench.dollars import money
 from workbench.engine.definition import Definition, DefinitionError, Options
@@ -39,7 +39,7 @@ class LiveRunError(Exception):
 # -- what ran already --------------------------------------------------------------------------------------------------
 
 
-def ran_under(store: Store, subjects: Sequence[Subject], tried: Iterable[Candidate]) -> Mapping[str, RanUnder]:
+def ran_under(store: Store, subjects: Sequence[Subject], tried: Iterable[TriedStrategy]) -> Mapping[str, RanUnder]:
     """By label, the stored runs of the same cascade texts that ran under a strategy; those inside other runs are left
     out, and those of a fork or re-run, which take over what was answered under another one."""
     texts = {subject.state.cascade_sha256 for subject in subjects}

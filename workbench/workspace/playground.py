@@ -151,7 +151,7 @@ class Planned(Struct, frozen=True):
     """A warning about the model, though it may be asked."""
 
 
-class Plan(Struct, frozen=True):
+class PlaygroundPlan(Struct, frozen=True):
     """Calls that are about to be made."""
 
     models: tuple[Planned, ...]
@@ -221,7 +221,7 @@ class Playground:
                 where = f"message {one.entry + 1} of the request: " if one.entry >= 0 else ""
                 raise EditError(f"the request would not be valid: {where}{one.message} ({rule_words(one.invariant)})")
 
-    def plan(self, models: Sequence[str] = (), samples: int = 1, max_cost: float | None = None) -> Plan:
+    def plan(self, models: Sequence[str] = (), samples: int = 1, max_cost: float | None = None) -> PlaygroundPlan:
         """The calls to send, and their price. Without ``models``, to the model of the request.
 
         Raises PlaygroundError if the number of calls or the budget (``max_cost``, US dollars) is too small or too
@@ -236,7 +236,7 @@ class Playground:
             raise PlaygroundError(f"{samples * len(names)} calls; at most {MOST} are made at once")
         self.check(self.draft)
         messages = self.messages(self.draft)
-        plan = Plan(tuple(self._planned(name, messages) for name in names), samples, max_cost)
+        plan = PlaygroundPlan(tuple(self._planned(name, messages) for name in names), samples, max_cost)
         if max_cost is not None:
             _within(plan, max_cost)
         return plan
@@ -293,7 +293,9 @@ class Playground:
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
-    async def send(self, plan: Plan, changed: Callable[[Sample], None] = lambda sample: None) -> tuple[Sample, ...]:
+    async def send(
+        self, plan: PlaygroundPlan, changed: Callable[[Sample], None] = lambda sample: None
+    ) -> tuple[Sample, ...]:
         """Make the calls, some at the same time; ``changed`` sees each sample whenever something is known of it.
 
         Before each call, what is spent and under way is held against the budget. Cancelling ends the calls that are
@@ -343,7 +345,7 @@ def spent(samples: Sequence[Sample]) -> CostSum:
     return CostSum.sum(CallCost(sample.cost, sample.cost_grade, sample.predicted) for sample in answered)
 
 
-def _within(plan: Plan, max_cost: float) -> None:
+def _within(plan: PlaygroundPlan, max_cost: float) -> None:
     """Raises PlaygroundError if the calls are expected to cost more than the budget."""
     if unpriced := [one for one in plan.models if one.cost is None]:
         why = "; ".join(one.note or f"no price is known for '{one.model}'" for one in unpriced)
@@ -365,7 +367,7 @@ def dollars(value: float) -> str:
 class _Sending:
     """One round of calls."""
 
-    def __init__(self, playground: Playground, plan: Plan, changed: Callable[[Sample], None]) -> None:
+    def __init__(self, playground: Playground, plan: PlaygroundPlan, changed: Callable[[Sample], None]) -> None:
         self._playground = playground
         self._plan = plan
         self._changed = changed

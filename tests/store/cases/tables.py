@@ -17,7 +17,7 @@ from workbench.store.index.database import WRITES, Engine
 from workbench.store.index.index import Index
 from workbench.store.index.rows import RowMaker
 from workbench.store.index.run_ingest import insert, newest
-from workbench.store.index.tables import ROW_TYPES, Row
+from workbench.store.index.tables import ROW_TYPES, TableRow
 from workbench.store.store import Store
 
 
@@ -30,7 +30,7 @@ def contents(engine: Engine, suffix: str = "") -> dict[str, list[Any]]:
     return found
 
 
-def applied(engine: Engine, batches: list[list[Row]], suffix: str) -> dict[str, list[Any]]:
+def applied(engine: Engine, batches: list[list[TableRow]], suffix: str) -> dict[str, list[Any]]:
     """The tables after these batches in this order."""
     with engine.borrowed(WRITES) as handle:
         for table in ddl.TABLES:
@@ -40,9 +40,9 @@ def applied(engine: Engine, batches: list[list[Row]], suffix: str) -> dict[str, 
     return contents(engine, suffix)
 
 
-def batches_of(events: list[Event], size: int) -> list[list[Row]]:
+def batches_of(events: list[Event], size: int) -> list[list[TableRow]]:
     maker = RowMaker(events[0].run_id)
-    found: list[list[Row]] = []
+    found: list[list[TableRow]] = []
     for start in range(0, len(events), size):
         rows = [row for event in events[start : start + size] for row in maker.apply(event)]
         found.append(newest([*rows, maker.run_row()]))

@@ -11,7 +11,7 @@ from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from workbench.analysis.batch.paired import Paired, paired
-from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score, Scorer
 
 DONE = ("success", "failed", "blocked", "diverged")
@@ -34,13 +34,13 @@ class PlannedVariant(Struct, frozen=True):
     strategy: str = ""
 
 
-class Plan(Struct, frozen=True):
+class BatchPlan(Struct, frozen=True):
     """The plan of a batch, as the newest command said."""
 
     name: str
     source: str
     """The file of the inputs, or the query."""
-    rows: tuple[Row, ...]
+    rows: tuple[InputRow, ...]
     variants: tuple[PlannedVariant, ...]
     cells: Mapping[str, tuple[int, int, int]]
     """Row (its place in ``rows``), variant and repetition of each cell, by key."""
@@ -53,7 +53,7 @@ class Plan(Struct, frozen=True):
         return dict(to_builtins(self))
 
     @classmethod
-    def from_json(cls, body: Any) -> Plan:
+    def from_json(cls, body: Any) -> BatchPlan:
         """Raises msgspec.ValidationError."""
         return convert(body, cls)
 
@@ -107,7 +107,7 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
 class Matrix:
     """The table of rows and variants, with one result for each repetition."""
 
-    def __init__(self, plan: Plan, results: Mapping[str, CellResult], *, runs_in: str = "") -> None:
+    def __init__(self, plan: BatchPlan, results: Mapping[str, CellResult], *, runs_in: str = "") -> None:
         """``runs_in`` names the other process that is running it now, if one is."""
         self.plan, self.runs_in = plan, runs_in
         self._totals: dict[int, VariantTotals] = {}

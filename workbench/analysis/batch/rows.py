@@ -18,7 +18,7 @@ NAMES = ("id", "name")
 """The columns that name a row, the first that is there."""
 
 
-class Row(Struct, frozen=True):
+class InputRow(Struct, frozen=True):
     """One record of the inputs."""
 
     number: int
@@ -48,12 +48,12 @@ class Row(Struct, frozen=True):
         return self.columns.get(EXPECTED)
 
 
-def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> Row:
+def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> InputRow:
     """A record as a row. ``declared`` are the inputs of the cascade: each must be present; further columns are kept for
     scorers. A cascade that declares none takes every column but ``id``, ``name`` and ``expected``.
     """
     if not isinstance(record, Mapping):
-        return Row(number, where, fault=_placed(where, f"a row is an object, this is {_kind(record)}"))
+        return InputRow(number, where, fault=_placed(where, f"a row is an object, this is {_kind(record)}"))
     record = {str(key): value for key, value in record.items()}
     inner = record.get(INPUT)
     given = inner if isinstance(inner, Mapping) and INPUT not in declared else record
@@ -74,7 +74,7 @@ def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> R
         fault = f"{_listed(endless)} holds a number that is too large: JSON has no infinity"
     elif unknown := [key for key in input if declared and key not in declared]:
         fault = f"{_listed(unknown)} not an input of the cascade, which declares {_listed(list(declared))}"
-    return Row(number, where, _finite(input), _finite(record), _placed(where, fault))
+    return InputRow(number, where, _finite(input), _finite(record), _placed(where, fault))
 
 
 def _finite(value: Any) -> Any:

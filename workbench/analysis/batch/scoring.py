@@ -10,7 +10,7 @@ from typing import Any
 import regex
 from msgspec import Struct
 
-from workbench.analysis.batch.rows import EXPECTED, Row, canonical
+from workbench.analysis.batch.rows import EXPECTED, InputRow, canonical
 from workbench.engine.toolcalls import first_fenced
 from workbench.language.json_schema import bad_pattern, bad_schema, mismatch
 
@@ -101,7 +101,7 @@ def read_score(answer: Any) -> Score:
     return Score(fault=f"no score in the answer: {str(answer)[:120]!r}")
 
 
-def score(scorer: Scorer, output: str, row: Row, schema: Mapping[str, Any] | None = None) -> Score:
+def score(scorer: Scorer, output: str, row: InputRow, schema: Mapping[str, Any] | None = None) -> Score:
     """Returns the score by one of ``PURE``; ``schema`` is the JSON of a ``schema`` scorer's file."""
     match scorer.kind:
         case "exact":
@@ -112,7 +112,7 @@ def score(scorer: Scorer, output: str, row: Row, schema: Mapping[str, Any] | Non
             return _schema(output, schema or {})
 
 
-def _exact(output: str, row: Row, column: str) -> Score:
+def _exact(output: str, row: InputRow, column: str) -> Score:
     wanted = row.columns.get(column)
     if wanted is None:
         return Score(fault=f"the row has no '{column}' to compare with")

@@ -52,7 +52,7 @@ from workbench.workspace.comparing import change_into, strategy_of, subjects_of
 from workbench.workspace.live_runs import MOST, LiveResult, next_to_run, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
-    from workbench.analysis.sweep import Candidate, Pricing, Subject, Sweep
+    from workbench.analysis.sweep import Pricing, Subject, Sweep, TriedStrategy
     from workbench.workspace.archive.workers import Workers
     from workbench.workspace.project import Project
 
@@ -407,7 +407,7 @@ def _place(
     return place
 
 
-def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> list[Candidate]:
+def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> list[TriedStrategy]:
     """The strategies that the specs mean, each once. Raises Failure."""
     if not specs and not shared:
         raise Failure(Exit.USAGE, "no --strategy, and no name under 'strategies'", hint="--strategy 'mask(after=1..8)'")

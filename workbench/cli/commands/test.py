@@ -18,7 +18,7 @@ from workbench.cli.options import as_json, find_run, plain, project_here, report
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.reports import Case, github, junit, sarif, write_report
 from workbench.cli.snapshot_review import TerminalReview, keys_of
-from workbench.language.problem import Problem, Severity, Span
+from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.snapshots.freeze import Label
 from workbench.views.numbers import plural
 from workbench.views.snapshots import SnapshotsView
@@ -309,7 +309,7 @@ def _problems(verdict: SnapshotResult) -> Iterator[Problem]:
         file = (one.file or verdict.cascade_file) if of_today else verdict.file
         line = one.rule.line if of_today else 1
         words = f"{verdict.name}: {one.words}" + (f" ({one.rule.path})" if one.rule.line else "")
-        yield Problem(Severity.ERROR, "snapshot-difference", words, file, Span(line, 1, line, 1))
+        yield Problem(Severity.ERROR, "snapshot-difference", words, file, TextSpan(line, 1, line, 1))
 
 
 def _snapshots(*, commands: bool = False) -> Snapshots:

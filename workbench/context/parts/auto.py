@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNRECORDED = "no answer to this menu is recorded"
 
 
-class Candidate(Struct):
+class Selectable(Struct):
     """A message that may be selected."""
 
     visit: VisitRecord
@@ -119,7 +119,7 @@ class AutoSelection:
         return self._scope.task or self._scope.phase.instructions or ""
 
     @cached_property
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> list[Selectable]:
         """Returns the messages that may be selected, oldest first, scored; the anchors are marked before."""
         rules = self._scope.phase.context
         excluded = {id(visit) for visit in self._injection.named(rules.exclude if rules else (), every=True)}
@@ -173,15 +173,15 @@ class AutoSelection:
             return "error"
         return "window" if is_young else None
 
-    def _unanchored(self, visits: list[VisitRecord]) -> Iterator[Candidate]:
+    def _unanchored(self, visits: list[VisitRecord]) -> Iterator[Selectable]:
         for visit in visits:
             for index, item in enumerate(visit.items):
                 message = flattened(item)
                 is_substantive = message.role != "system" and (message.text.strip() or message.images)
                 if is_substantive and index not in self._kept[id(visit)] and index not in self._dropped[id(visit)]:
-                    yield Candidate(visit, index, message, self._count(message))
+                    yield Selectable(visit, index, message, self._count(message))
 
-    def _score(self, candidates: Sequence[Candidate]) -> None:
+    def _score(self, candidates: Sequence[Selectable]) -> None:
         """By shared keywords, recency and callouts: each from 0 to 1, times 100 and its weight (``SIGNALS``)."""
         part = self._part
         shared = relevance(self._task, [one.message.text for one in candidates])
@@ -191,7 +191,7 @@ class AutoSelection:
             one.score += 100 * part.callout_weight * bool(one.callout)
 
     @cached_property
-    def _offered(self) -> list[Candidate]:
+    def _offered(self) -> list[Selectable]:
         """Returns the messages that a selector is offered, oldest first: all, or (``hybrid``) the best that fill twice
         the budget."""
         best = _best(self._candidates)
@@ -207,7 +207,7 @@ class AutoSelection:
 
     # -- what is taken -----------------------------------------------------------------------------------------------
 
-    def _select(self, candidates: list[Candidate]) -> None:
+    def _select(self, candidates: list[Selectable]) -> None:
         strategy = self._part.strategy
         if strategy == "semantic":
             self._by_likeness(candidates)
@@ -216,11 +216,13 @@ class AutoSelection:
         else:
             self._by_score(candidates)
 
-    def _by_score(self, candidates: Sequence[Candidate], name: str = "heuristic", code: str = "selected") -> None:
+    def _by_score(self, candidates: Sequence[Selectable], name: str = "heuristic", code: str = "selected") -> None:
         """Best first, newer first among equals, while they fit."""
         self._take(_best(candidates), len(candidates), name, lambda one: Reason(code, (f"{one.score:.1f}",)))
 
-    def _take(self, ranked: Sequence[Candidate], total: int, name: str, reason: Callable[[Candidate], Reason]) -> None:
+    def _take(
+        self, ranked: Sequence[Selectable], total: int, name: str, reason: Callable[[Selectable], Reason]
+    ) -> None:
         part = self._part
         left, taken = part.max_tokens, 0
         for one in ranked:
@@ -238,7 +240,7 @@ class AutoSelection:
 
     # -- semantic ----------------------------------------------------------------------------------------------------
 
-    def _by_likeness(self, candidates: list[Candidate]) -> None:
+    def _by_likeness(self, candidates: list[Selectable]) -> None:
         """Candidates that are similar enough, the most similar first: by embeddings if every candidate has one, else by
         words.
         """
@@ -256,7 +258,7 @@ class AutoSelection:
         name = f"semantic, {said.model}" if vectors and said is not None else "semantic, lexical vectors"
         self._take(near, len(candidates), name, lambda one: Reason(alike, (f"{one.likeness:.2f}",)))
 
-    def _vectors(self, candidates: Sequence[Candidate]) -> Mapping[str, Sequence[float]]:
+    def _vectors(self, candidates: Sequence[Selectable]) -> Mapping[str, Sequence[float]]:
         """Embeddings of the task and of every candidate; empty if one is missing."""
         known = self._scope.vectors
         if known is None:
@@ -272,7 +274,7 @@ class AutoSelection:
 
     # -- a selector --------------------------------------------------------------------------------------------------
 
-    def _by_choice(self, candidates: list[Candidate]) -> None:
+    def _by_choice(self, candidates: list[Selectable]) -> None:
         """Keeps the messages that the selector chose, as far as they fit; without a choice the heuristic decides, and
         says so."""
         strategy, menu = self._part.strategy, self.menu(self._part.selector(self._scope)[0])
@@ -296,12 +298,12 @@ class AutoSelection:
             self._notes.append(f"{choice.by}: {' '.join(choice.reason.split())[:300]}")
 
 
-def _best(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _best(candidates: Sequence[Selectable]) -> list[Selectable]:
     """By score; of equals the newer first."""
     return [one for _, one in sorted(enumerate(candidates), key=lambda pair: (-pair[1].score, -pair[0]))]
 
 
-def _off_menu(one: Candidate) -> Reason:
+def _off_menu(one: Selectable) -> Reason:
     return Reason("off_menu", (f"{one.score:.1f}",))
 
 

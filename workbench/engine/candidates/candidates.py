@@ -73,7 +73,7 @@ class Candidate(Struct):
                 yield from record.items
 
 
-class Plan(Struct, frozen=True):
+class CandidatePlan(Struct, frozen=True):
     """The plan of one candidate."""
 
     index: int
@@ -106,7 +106,7 @@ async def run_candidates(base: Attempting) -> list[Candidate]:
     await run.gate_of_state(Stop(StopKind.BEFORE_CANDIDATES, place, run.depth, state=base.world.state), base.world)
     limit = asyncio.Semaphore(soundings.max_parallel)
 
-    async def one(planned: Plan) -> Candidate:
+    async def one(planned: CandidatePlan) -> Candidate:
         async with limit:
             return await _run_one(base, planned, len(plans))
 
@@ -161,7 +161,7 @@ def factor_of(conversation: Attempting, template: str, path: Path) -> int:
     return int(text)
 
 
-def plan(base: Attempting, soundings: Soundings, path: Path) -> tuple[list[Plan], list[float]]:
+def plan(base: Attempting, soundings: Soundings, path: Path) -> tuple[list[CandidatePlan], list[float]]:
     """Returns which model and which mutation each candidate gets, and the numbers that were drawn for it. ``path`` is
     that of the ``soundings`` block."""
     count, draws = soundings.candidates, list[float]()
@@ -169,7 +169,9 @@ def plan(base: Attempting, soundings: Soundings, path: Path) -> tuple[list[Plan]
         draws = [base.engine.ports.random.draw(base.setup.place, index) for index in range(count)]
     shares = _models(soundings, count, draws)
     varied = mutations(soundings, count, path)
-    plans = [Plan(i, model, named_parameters(share), varied[i]) for i, (model, share) in enumerate(shares[:count])]
+    plans = [
+        CandidatePlan(i, model, named_parameters(share), varied[i]) for i, (model, share) in enumerate(shares[:count])
+    ]
     return plans, draws
 
 
@@ -212,7 +214,7 @@ def branch_of(parent: str, name: str) -> str:
     return f"{parent}/{name}" if parent else name
 
 
-async def _run_one(base: Attempting, planned: Plan, factor: int) -> Candidate:
+async def _run_one(base: Attempting, planned: CandidatePlan, factor: int) -> Candidate:
     name = f"s{planned.index}"
     around = base.world.sounding
     world = base.world.copy(replace(around, index=planned.index, factor=factor, inside=True))

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from workbench.context.message import Image
 from workbench.engine.candidates.candidates import (
     Candidate,
+    CandidatePlan,
     CandidateTask,
-    Plan,
     factor_of,
     gather,
     mutation_data,
@@ -73,7 +73,7 @@ class CascadeSoundings:
         limit = asyncio.Semaphore(soundings.max_parallel)
         session = services.options.session_id
 
-        async def one(planned: Plan) -> Candidate:
+        async def one(planned: CandidatePlan) -> Candidate:
             async with limit:
                 index = planned.index
                 sounding = Sounding(index, len(plans), True, planned.model, planned.parameters)

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.formats.otel import gen_ai_call
 from workbench.importers.messages import ROLES, read_messages
-from workbench.importers.spans import Span, nested_of
+from workbench.importers.spans import ImportedSpan, nested_of
 from workbench.importers.threads import ObservedCall, attempted, threads_of
 from workbench.importers.values import array, as_text, mapping, moment, seconds_between, string
 
@@ -55,7 +55,7 @@ def read_burr(body: Any) -> list[Conversation]:
     return [Conversation(threads_of(calls), "", status, failed[-500:], remarks.all, {"state_key": key})]
 
 
-def _spans(entries: Sequence[Mapping[str, Any]]) -> list[Span]:
+def _spans(entries: Sequence[Mapping[str, Any]]) -> list[ImportedSpan]:
     """The spans that a log keeps, with their attributes, which are entries of their own; oldest first."""
     found: dict[str, dict[str, Any]] = {}
     for one in entries:
@@ -65,7 +65,7 @@ def _spans(entries: Sequence[Mapping[str, Any]]) -> list[Span]:
             if one.get("type") == "attribute":
                 span["attributes"][as_text(one.get("key"))] = one.get("value")
     return [
-        Span(
+        ImportedSpan(
             string(span.get("span_name")),
             span["attributes"],
             start=moment(span.get("start_time")),

@@ -12,7 +12,7 @@ from workbench.engine.journal.span_names import provider_of
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.exchanges import answered_of, given_of, parameters_of
 from workbench.importers.messages import read_messages, tool_schemas
-from workbench.importers.spans import Span, each_span, nested_of, spans_of
+from workbench.importers.spans import ImportedSpan, each_span, nested_of, spans_of
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
 from workbench.importers.usage import fuller, usage_of
 from workbench.importers.values import array, as_text, count, decoded, mapping, number, seconds_between, string
@@ -49,7 +49,7 @@ class SpanMessages(NamedTuple):
     usage: Any = None
 
 
-def gen_ai_messages(span: Span) -> SpanMessages:
+def gen_ai_messages(span: ImportedSpan) -> SpanMessages:
     """By OpenTelemetry's conventions, from the newest to the oldest, then as particular tools do it. What went in and
     what came out are looked for apart: a span may hold one of them in one form and the other in another."""
     told = _told(span)
@@ -72,12 +72,12 @@ def gen_ai_messages(span: Span) -> SpanMessages:
     )
 
 
-def _names_a_call(span: Span) -> bool:
+def _names_a_call(span: ImportedSpan) -> bool:
     """Returns whether a span that holds one side alone says that it is a call of a model."""
     return any(span.attributes.get(key) for key in _CALLS)
 
 
-def exchanged(span: Span) -> SpanMessages | None:
+def exchanged(span: ImportedSpan) -> SpanMessages | None:
     """From a request and a response that are attributes of their own; of a pair that is not whole, the one side."""
     half: SpanMessages | None = None
     for asked, answered in _PAIRS:
@@ -96,7 +96,7 @@ def exchanged(span: Span) -> SpanMessages | None:
     return half
 
 
-def _vercel(span: Span) -> SpanMessages | None:
+def _vercel(span: ImportedSpan) -> SpanMessages | None:
     """The spans of Vercel's AI SDK."""
     names = span.attributes
     given = _listed(names.get("ai.prompt.messages"))
@@ -111,7 +111,7 @@ def _vercel(span: Span) -> SpanMessages | None:
     return SpanMessages(given, [answer] if calls or answer["content"] else [], names.get("ai.prompt.tools"))
 
 
-def _told(span: Span) -> Mapping[str, Any]:
+def _told(span: ImportedSpan) -> Mapping[str, Any]:
     """The span's attributes, and those of the events that carry the messages."""
     told: dict[str, Any] = dict(span.attributes)
     for name, attributes in span.events:
@@ -139,7 +139,7 @@ def _numbered(value: object) -> list[Any]:
     return [{**mapping(one), "content": decoded(mapping(one).get("content"))} for one in array(value) if mapping(one)]
 
 
-def _functions(span: Span) -> Any:
+def _functions(span: ImportedSpan) -> Any:
     """Tools whose fields are attributes of their own."""
     request = mapping(mapping(span.nested.get("llm")).get("request"))
     return [
@@ -148,21 +148,21 @@ def _functions(span: Span) -> Any:
     ]
 
 
-def _all_events(span: Span) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _all_events(span: ImportedSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Those of the span, and those that Logfire keeps in one attribute."""
     yield from span.events
     for one in map(mapping, _listed(span.attributes.get("events"))):
         yield as_text(one.get("event.name")), one
 
 
-def _events(span: Span) -> Iterator[dict[str, Any]]:
+def _events(span: ImportedSpan) -> Iterator[dict[str, Any]]:
     for name, attributes in _all_events(span):
         if name in _ROLES:
             body = {"role": _ROLES[name], **attributes}
             yield {**body, "tool_calls": decoded(body.get("tool_calls")), "tool_call_id": body.get("id", "")}
 
 
-def _choices(span: Span) -> Iterator[dict[str, Any]]:
+def _choices(span: ImportedSpan) -> Iterator[dict[str, Any]]:
     for name, attributes in _all_events(span):
         if name == "gen_ai.choice":
             message = mapping(decoded(attributes.get("message"))) or attributes
@@ -195,7 +195,7 @@ def is_openinference(body: Any) -> bool:
     )
 
 
-def call_of(span: Span, remarks: Remarks) -> ObservedCall | None:
+def call_of(span: ImportedSpan, remarks: Remarks) -> ObservedCall | None:
     """The model call that a span of any of these conventions tells of; None where it tells of none. Raises
     Unreadable."""
     names = span.attributes
@@ -203,7 +203,7 @@ def call_of(span: Span, remarks: Remarks) -> ObservedCall | None:
     return (_inference if inference and not any(map(names.get, _MESSAGES)) else gen_ai_call)(span, remarks)
 
 
-def tells_of_a_bare_call(span: Span) -> bool:
+def tells_of_a_bare_call(span: ImportedSpan) -> bool:
     """Returns whether a span says that it is a call of a model, and holds no message of it."""
     names = span.attributes
     kind = string(names.get("openinference.span.kind")).upper()
@@ -232,8 +232,8 @@ def _read(body: Any, read: Any) -> list[Conversation]:
     return found
 
 
-def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
-    remarks, found, others = Remarks(), list[tuple[Span, ObservedCall]](), list[Mapping[str, Any]]()
+def _trace(spans: Sequence[ImportedSpan], trace: str, read: Any) -> Conversation | None:
+    remarks, found, others = Remarks(), list[tuple[ImportedSpan, ObservedCall]](), list[Mapping[str, Any]]()
     bare = list[str]()
     mine = list(map(WholeInputs().whole, (span for span in spans if span.trace == trace)))
     for span in mine:
@@ -268,7 +268,7 @@ def _told_by_no_other(bare: Sequence[str], whole: Sequence[str], parents: Mappin
     return sum(not (id in around or around.intersection(whole).intersection(enclosing(id, parents))) for id in bare)
 
 
-def calls_of_agents(spans: Sequence[Span], remarks: Remarks) -> list[ObservedCall]:
+def calls_of_agents(spans: Sequence[ImportedSpan], remarks: Remarks) -> list[ObservedCall]:
     """Returns the calls that the spans of agents describe, of a trace whose calls have no spans of their own."""
     calls = [one for span in spans if (one := attempted(partial(_of_agent, span, remarks), remarks)) is not None]
     if calls:
@@ -277,8 +277,8 @@ def calls_of_agents(spans: Sequence[Span], remarks: Remarks) -> list[ObservedCal
 
 
 def without_repeats(
-    found: Sequence[tuple[Span, ObservedCall]], parents: Mapping[str, str], remarks: Remarks
-) -> list[tuple[Span, ObservedCall]]:
+    found: Sequence[tuple[ImportedSpan, ObservedCall]], parents: Mapping[str, str], remarks: Remarks
+) -> list[tuple[ImportedSpan, ObservedCall]]:
     """The calls of a trace without those that tell of a call inside them once more: a framework and the SDK below it
     may both be instrumented. ``parents``: of each span of the trace, by their ids."""
     outer = set[str]()
@@ -313,7 +313,7 @@ class WholeInputs:
     def __init__(self) -> None:
         self._given: dict[str, list[Any]] = {}
 
-    def whole(self, span: Span) -> Span:
+    def whole(self, span: ImportedSpan) -> ImportedSpan:
         """The span with all messages of its call."""
         names = span.attributes
         place = string(names.get("workbench.place"))
@@ -330,7 +330,7 @@ class WholeInputs:
 # -- GenAI -------------------------------------------------------------------------------------------------------------
 
 
-def gen_ai_call(span: Span, remarks: Remarks) -> ObservedCall | None:
+def gen_ai_call(span: ImportedSpan, remarks: Remarks) -> ObservedCall | None:
     """The model call of a span; None if it has none. Raises Unreadable."""
     names = span.attributes
     if names.get("gen_ai.operation.name") in _NOT_CALLS:
@@ -348,7 +348,7 @@ def gen_ai_call(span: Span, remarks: Remarks) -> ObservedCall | None:
     return _observed(told.given, told.answers, span, call, _gen_ai_model(names), extra, remarks)
 
 
-def _elsewhere(span: Span) -> list[str]:
+def _elsewhere(span: ImportedSpan) -> list[str]:
     """The addresses of what an SDK has put into a store of its own instead of its span (``…_ref`` beside the name of an
     attribute, as the upload hook of OpenTelemetry's utilities writes it).
     """
@@ -356,7 +356,7 @@ def _elsewhere(span: Span) -> list[str]:
     return [found[:200] for key in _REFERENCES if (found := string(told.get(key)))]
 
 
-def _of_agent(span: Span, remarks: Remarks) -> ObservedCall | None:
+def _of_agent(span: ImportedSpan, remarks: Remarks) -> ObservedCall | None:
     """The conversation in an agent's span, as its last call; None if it holds none. Raises Unreadable."""
     names = span.attributes
     whole = array(decoded(names.get("pydantic_ai.all_messages") or names.get("all_messages_events")))
@@ -373,7 +373,7 @@ def _gen_ai_model(names: Mapping[str, Any]) -> str:
     return next((found for key in keys if (found := string(names.get(key)))), "")
 
 
-def _gen_ai_call(span: Span, reported: Any) -> Call:
+def _gen_ai_call(span: ImportedSpan, reported: Any) -> Call:
     """``reported``: the usage in a response that the span holds, for what its attributes leave out."""
     names = span.attributes
     usage = {key.removeprefix("gen_ai.usage."): v for key, v in names.items() if key.startswith("gen_ai.usage.")}
@@ -417,7 +417,7 @@ def _requested(names: Mapping[str, Any]) -> dict[str, Any]:
 # -- OpenInference -----------------------------------------------------------------------------------------------------
 
 
-def _inference(span: Span, remarks: Remarks) -> ObservedCall | None:
+def _inference(span: ImportedSpan, remarks: Remarks) -> ObservedCall | None:
     llm = mapping(span.nested.get("llm"))
     kind = string(span.attributes.get("openinference.span.kind")).upper()
     bodies = [_unwrapped(one) for one in array(decoded(llm.get("input_messages")))]
@@ -501,7 +501,7 @@ def _unwrapped(body: object) -> Any:
 def _observed(
     bodies: Sequence[Any],
     answers: Sequence[Any],
-    span: Span,
+    span: ImportedSpan,
     call: Call,
     model: str,
     extra: tuple[tuple[Mapping[str, Any], ...], dict[str, Any]],

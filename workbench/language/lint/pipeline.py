@@ -16,7 +16,7 @@ from workbench.language.graph import Edge, Graph, Node, meeting
 from workbench.language.lint.catalogue import CATALOGUE
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load
-from workbench.language.problem import Path, Problem, Severity, Span
+from workbench.language.problem import Path, Problem, Severity, TextSpan
 
 LOWERED = ("dead_end", "reachability", "terminal_node")
 """Errors that a file (``workbench.allow``) or a person (``--allow``) may let pass; of terminal_node several exits."""
@@ -88,7 +88,7 @@ class _Pipeline:
     def _report(
         self,
         code: str,
-        span: Span,
+        span: TextSpan,
         path: Path = (),
         hint: str | None = None,
         severity: Severity | None = None,
@@ -309,7 +309,7 @@ class _Pipeline:
                     at = self._inside(path, text, clause.at, len(clause.key))
                     yield self._report("condition_value", at, path, key=clause.key, reason=reason)
 
-    def _inside(self, path: Path, text: str, at: int, length: int = 1) -> Span:
+    def _inside(self, path: Path, text: str, at: int, length: int = 1) -> TextSpan:
         before = text[:at].split("\n")
         return self.source.inner_span(path, len(before), len(before[-1]) + 1, length)
 

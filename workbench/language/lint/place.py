@@ -11,7 +11,7 @@ from workbench.language import diagnose
 from workbench.language.clean import clean_line
 from workbench.language.lint.catalogue import CATALOGUE
 from workbench.language.model.cascade import Phase
-from workbench.language.problem import Path, Problem, Span
+from workbench.language.problem import Path, Problem, TextSpan
 from workbench.language.read.source import Source
 
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -29,7 +29,7 @@ class Places:
         """The path as the file writes it: accepted spellings undone, cut at a short form."""
         return diagnose.written(self.source.data, path)
 
-    def replacement(self, span: Span, text: str) -> str:
+    def replacement(self, span: TextSpan, text: str) -> str:
         """``text`` as it would replace the value at ``span``: in the same quotes, or in none."""
         line = self.source.line_text(span.line)
         quote = line[span.column - 1 : span.column]
@@ -45,7 +45,7 @@ class Places:
         path: Path,
         *,
         at_key: bool = False,
-        span: Span | None = None,
+        span: TextSpan | None = None,
         hint: str | None = None,
         instead: str | None = None,
         fix: str | None = None,
@@ -78,7 +78,7 @@ class Places:
             fix if fix is None or inside else self.replacement(span, fix),
         )
 
-    def inside(self, path: Path, offset: int, length: int = 1) -> Span:
+    def inside(self, path: Path, offset: int, length: int = 1) -> TextSpan:
         """The stretch of the file that ``offset`` of a text value stands for."""
         at = self.written(path)
         value = self.source.data

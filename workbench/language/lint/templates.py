@@ -15,7 +15,7 @@ from workbench.language.model.candidates import REFINEMENT
 from workbench.language.model.cascade import DECISION, LAST_ERROR, Cascade, Phase
 from workbench.language.templates.names import FILTERS, TESTS
 from workbench.language.templates.sandbox import MAPPING_METHODS, SANDBOX
-from workbench.language.templates.template import Comparison, NameUse, Word
+from workbench.language.templates.template import ComparedName, NameUse, Word
 from workbench.language.words import ASK_HUMAN, SET_STATE
 
 # The keys of ``outputs`` and ``state`` that can be there when a template is rendered.
@@ -236,7 +236,7 @@ def comparisons(facts: Facts) -> Iterator[Finding]:
                 yield _report(facts, "L607", text, *at, written, fix=fix, comparison=written, bound=bound)
 
 
-def _never(comparison: Comparison, last: int) -> str:
+def _never(comparison: ComparedName, last: int) -> str:
     """Returns why a comparison of the turn cannot hold; empty if it can."""
     constant = comparison.constant
     if comparison.operator not in _SYMBOLS:

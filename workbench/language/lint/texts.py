@@ -24,7 +24,7 @@ from workbench.language.model.cascade import (
     SubCascade,
 )
 from workbench.language.model.shape import shape
-from workbench.language.problem import Path, Span
+from workbench.language.problem import Path, TextSpan
 from workbench.language.templates.template import CONDITION_SHIFT, condition_template
 
 COMMON = frozenset(
@@ -75,7 +75,7 @@ class TemplateText(Struct, frozen=True):
         """The text to render."""
         return condition_template(self.text) if self.condition else self.text
 
-    def span(self, place: Places, line: int, column: int, length: int = 1) -> Span | None:
+    def span(self, place: Places, line: int, column: int, length: int = 1) -> TextSpan | None:
         """The place in the cascade of a position in the template; None if the template stands in another file."""
         if self.file:
             return None

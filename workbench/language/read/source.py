@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from workbench.language.problem import Path, Span
+from workbench.language.problem import Path, TextSpan
 
 # From a text value back to the characters it was written with: escapes, folding and indentation undone.
 
@@ -303,19 +303,19 @@ class Source(Struct, frozen=True, eq=False, dict=True):
             raise KeyError(path)
         return spot.start, spot.end
 
-    def span(self, path: Path) -> Span:
+    def span(self, path: Path) -> TextSpan:
         """The place of the value; if it is missing, its nearest ancestor."""
         spot = self._nearest(path)
-        return self.between(spot.start, spot.end) if spot else Span(1, 1, 1, 1)
+        return self.between(spot.start, spot.end) if spot else TextSpan(1, 1, 1, 1)
 
-    def key_span(self, path: Path) -> Span:
+    def key_span(self, path: Path) -> TextSpan:
         """The place of the value's key; for an item of a list, the item itself."""
         spot = self.layout.spot(path)
         if spot is None:
             return self.span(path)
         return self.between(*(spot.key or (spot.start, spot.end)))
 
-    def inner_span(self, path: Path, line: int, column: int, length: int = 1) -> Span:
+    def inner_span(self, path: Path, line: int, column: int, length: int = 1) -> TextSpan:
         """The place in the file of a position inside a text value, such as line 3 column 5 of a template.
 
         Folding, indentation and escapes are undone. A position outside the value gives the value itself.
@@ -337,9 +337,9 @@ class Source(Struct, frozen=True, eq=False, dict=True):
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
-    def between(self, start: int, end: int) -> Span:
+    def between(self, start: int, end: int) -> TextSpan:
         """The span of a stretch of text."""
-        return Span(*self.position(start), *self.position(max(start, end)))
+        return TextSpan(*self.position(start), *self.position(max(start, end)))
 
     def line_text(self, line: int) -> str:
         """One line without its end; empty beyond the text."""

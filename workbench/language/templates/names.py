@@ -172,7 +172,7 @@ class Word(Struct, frozen=True):
     column: int
 
 
-class Comparison(Struct, frozen=True):
+class ComparedName(Struct, frozen=True):
     """A name compared with a constant: ``turn == 1``. ``operator`` is eq, ne, lt, lteq, gt or gteq."""
 
     path: tuple[str | int, ...]
@@ -188,7 +188,7 @@ class TemplateNames(Struct, frozen=True):
     uses: tuple[NameUse, ...] = ()
     unknown_filters: tuple[Word, ...] = ()
     unknown_tests: tuple[Word, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ComparedName, ...] = ()
     fault: TemplateFault | None = None
     further: tuple[TemplateFault, ...] = ()
     """Those behind the first fault, in other tags."""
@@ -353,7 +353,7 @@ class _Reader:
     def __init__(self, free: frozenset[str]) -> None:
         self.free = free
         self.uses: list[NameUse] = []
-        self.comparisons: list[Comparison] = []
+        self.comparisons: list[ComparedName] = []
 
     def read(self, node: nodes.Node, sure: frozenset[Path], *, guarded: bool = False, tested: bool = False) -> None:
         if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem):
@@ -411,7 +411,7 @@ class _Reader:
             left, operator, right = right, _MIRRORED.get(operator, operator), left
         root, path, _ = _path(left)
         if isinstance(right, nodes.Const) and isinstance(root, nodes.Name) and root.name in self.free:
-            self.comparisons.append(Comparison(path, operator, right.value, *place_of(root)))
+            self.comparisons.append(ComparedName(path, operator, right.value, *place_of(root)))
 
 
 _MIRRORED = {"lt": "gt", "gt": "lt", "lteq": "gteq", "gteq": "lteq"}

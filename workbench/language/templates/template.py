@@ -15,7 +15,7 @@ from msgspec import Struct
 from workbench.language.clean import clean_line
 from workbench.language.templates.limits import BUDGET, MAX_OUTPUT, Budget, LimitReached
 from workbench.language.templates.names import (
-    Comparison,
+    ComparedName,
     NameUse,
     TemplateFault,
     TemplateNames,
@@ -28,7 +28,7 @@ from workbench.language.templates.sandbox import SANDBOX, CheckedText
 
 __all__ = [
     "CONDITION_SHIFT",
-    "Comparison",
+    "ComparedName",
     "NameUse",
     "Outline",
     "Rendered",

@@ -14,7 +14,7 @@ from workbench.engine.journal.parts import VisitState
 from workbench.engine.journal.state import RunState
 from workbench.store.branches import Branches
 from workbench.store.index.row_values import count, time_of
-from workbench.store.index.tables import CardRow, MessageRow, Row
+from workbench.store.index.tables import CardRow, MessageRow, TableRow
 
 OWN = "heuristic"
 """The author of a summary made without a model."""
@@ -38,7 +38,7 @@ class CardRows:
         if row.content_hash:
             self._made_at.setdefault(row.content_hash, row.timestamp)
 
-    def of_visit(self, event: Event) -> list[Row]:
+    def of_visit(self, event: Event) -> list[TableRow]:
         """The cards of the visit (or candidate) that an event ends."""
         visit = self._state.visit_of(event.place)
         if visit is None:
@@ -71,9 +71,9 @@ class CardRows:
         self._cards |= rows
         return list(rows.values())
 
-    def anchors(self, event: Event) -> list[Row]:
+    def anchors(self, event: Event) -> list[TableRow]:
         """The cards of messages that a context holds as anchors, if they had none before."""
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for splice in event.data.get("splices", ()):
             for entry in splice["entries"]:
                 if entry["reason"][0] != "anchor":
@@ -85,7 +85,7 @@ class CardRows:
                     rows.append(self._cards[key])
         return rows
 
-    def called_out(self, event: Event) -> list[Row]:
+    def called_out(self, event: Event) -> list[TableRow]:
         """The card of a message that is called out after the end of its candidate."""
         key = (self._session(event), str(event.data.get("content_hash", "")))
         if key not in self._cards:
@@ -94,7 +94,7 @@ class CardRows:
         self._cards[key] = self._cards[key].changed(is_callout=True, callout_name=name, generated_at=time_of(event.at))
         return [self._cards[key]]
 
-    def made(self, event: Event) -> list[Row]:
+    def made(self, event: Event) -> list[TableRow]:
         """A model's card of a message, merged with its existing card."""
         data = event.data
         said = {name: data[name] for name in CardRow.__struct_fields__ if name in data}
@@ -116,9 +116,9 @@ class CardRows:
         self._cards[session, digest] = card
         return [card]
 
-    def embedded(self, event: Event) -> list[Row]:
+    def embedded(self, event: Event) -> list[TableRow]:
         """The cards of messages that were embedded, with their vectors."""
-        data, rows = event.data, list[Row]()
+        data, rows = event.data, list[TableRow]()
         for digest, vector in zip(data.get("of", ()), data.get("vectors", ()), strict=False):
             known = self._cards.get((self._session(event), digest))
             if known is not None:

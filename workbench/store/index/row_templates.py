@@ -14,7 +14,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.store.branches import Branch, Branches
 from workbench.store.index.row_values import json_text, number, row_id, small, time_of, trace_id
-from workbench.store.index.tables import BlobRow, EvalRow, EventRow, MessageRow, Row
+from workbench.store.index.tables import BlobRow, EvalRow, EventRow, MessageRow, TableRow
 
 JUDGE = "evaluator"
 """The evaluator of candidates: its text is not a candidate's output, and neither won nor lost."""
@@ -153,7 +153,7 @@ class RowTemplates:
     def added(self, event: Event) -> list[Item]:
         return [Item.from_json(body, self._state.bodies) for body in event.data.get("added", ())]
 
-    def blob(self, event: Event, key: str, kind: str, body: str) -> list[Row]:
+    def blob(self, event: Event, key: str, kind: str, body: str) -> list[TableRow]:
         """A body under its hash; empty if a journal lacks the hash."""
         if not key:
             return []

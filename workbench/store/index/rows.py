@@ -33,7 +33,7 @@ from workbench.store.index.row_values import (
     sorted_json,
     time_of,
 )
-from workbench.store.index.tables import AnnotationRow, EvalRow, MessageRow, Row, RunRow
+from workbench.store.index.tables import AnnotationRow, EvalRow, MessageRow, RunRow, TableRow
 
 _ACTORS = {
     "evaluation": "evaluator",
@@ -92,7 +92,7 @@ class RowMaker:
         self._begun = ""
         """Message id of the row that begins the run; annotations of the run stand there as well."""
 
-    def apply(self, event: Event, written: str = "") -> list[Row]:
+    def apply(self, event: Event, written: str = "") -> list[TableRow]:
         """The rows of the next event; ``written`` is its data as JSON text, if at hand. Raises KeyError, TypeError or
         ValueError for an invalid journal.
         """
@@ -154,12 +154,12 @@ class RowMaker:
             row_version=self.annotated << VERSION_BITS | state.seq,
         )
 
-    def annotated_rows(self, annotations: Annotations, size: int) -> list[Row]:
+    def annotated_rows(self, annotations: Annotations, size: int) -> list[TableRow]:
         """The rows of annotations, and those of the calls and of the run that they are about, in a version above all
         before; ``size`` is how many bytes hold them."""
         self.state.annotations, self.annotated = annotations, size
         version = size << VERSION_BITS | self.state.seq
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         holding = {one.id for one in annotations.holding}
         for record in annotations.records:
             place, value = record.place, {} if record.kind == "removed" else {record.kind: record.value}
@@ -189,7 +189,7 @@ class RowMaker:
                 rows.append(row)
         return rows
 
-    def _run_started(self, event: Event) -> list[Row]:
+    def _run_started(self, event: Event) -> list[TableRow]:
         state, data = self.state, event.data
         self._strategy = str(state.options.get("strategy", ""))
         whole, phases = _cascade_bodies(state.cascade_text, state.cascade_file)
@@ -202,17 +202,17 @@ class RowMaker:
         self._begun = started.message_id
         return [*rows, started.changed(metadata_json=json_text(metadata))]
 
-    def _run_resumed(self, event: Event) -> list[Row]:
+    def _run_resumed(self, event: Event) -> list[TableRow]:
         return [self._new.message(event, "cascade_resume", metadata_json=json_text({"ports": event.data.get("ports")}))]
 
-    def _run_finished(self, event: Event) -> list[Row]:
+    def _run_finished(self, event: Event) -> list[TableRow]:
         data = event.data
         node_type = _ENDS.get(str(data.get("status")), "cascade_error")
         metadata = {name: data.get(name) for name in ("status", "reason", "state")}
         content = json_text(data.get("output", ""))
         return [self._new.message(event, node_type, content_json=content, metadata_json=json_text(metadata))]
 
-    def _phase_started(self, event: Event) -> list[Row]:
+    def _phase_started(self, event: Event) -> list[TableRow]:
         data = dict(event.data)
         return [
             self._new.message(
@@ -220,7 +220,7 @@ class RowMaker:
             )
         ]
 
-    def _phase_finished(self, event: Event) -> list[Row]:
+    def _phase_finished(self, event: Event) -> list[TableRow]:
         data = event.data
         if data.get("check"):
             self._failed_check = str(data["check"])
@@ -230,9 +230,9 @@ class RowMaker:
         row = self._new.message(event, node_type, content_json=content, metadata_json=json_text(metadata))
         return [row, *self._cards.of_visit(event)]
 
-    def _context_assembled(self, event: Event) -> list[Row]:
+    def _context_assembled(self, event: Event) -> list[TableRow]:
         call = self.state.call_at(event.place)
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         new = [entry for splice in event.data.get("splices", ()) for entry in splice["entries"]]
         sizes = {entry["m"]: entry["full"] for entry in new}
         for index, item in enumerate([*self._carried_in(event), *self._new.added(event)], 1):
@@ -276,7 +276,7 @@ class RowMaker:
         seen |= {(item.kind, item.message.body_hash) for item in new}
         return new
 
-    def _call_started(self, event: Event) -> list[Row]:
+    def _call_started(self, event: Event) -> list[TableRow]:
         data, place = event.data, event.place
         if place.call > 1 or place in self._turns:  # Another try, or a call that a resume sent again.
             return []
@@ -285,7 +285,7 @@ class RowMaker:
             self._new.message(event, "turn", model_requested=data.get("model", ""), metadata_json=json_text(dict(data)))
         ]
 
-    def _call_failed(self, event: Event) -> list[Row]:
+    def _call_failed(self, event: Event) -> list[TableRow]:
         data = event.data
         metadata = {name: data.get(name) for name in ("try", "error", "retry_in", "purpose")}
         return [
@@ -294,7 +294,7 @@ class RowMaker:
             )
         ]
 
-    def _call_finished(self, event: Event) -> list[Row]:
+    def _call_finished(self, event: Event) -> list[TableRow]:
         items, call, data = self._new.added(event), self.state.call_at(event.place), event.data
         if not items or call is None:
             return []
@@ -335,7 +335,7 @@ class RowMaker:
         self._answer_ids.append(row.message_id)
         return [row, *self._new.blob(event, row.response_hash, "response", body)]
 
-    def _tool_started(self, event: Event) -> list[Row]:
+    def _tool_started(self, event: Event) -> list[TableRow]:
         """A call that the model wrote as text joins its answer's ``tool_calls_json`` when it has been read."""
         data = event.data
         call = {"tool": data.get("tool", ""), "arguments": data.get("arguments", ""), "id": data.get("call_id", "")}
@@ -359,7 +359,7 @@ class RowMaker:
         calls = [*json.loads(answer.tool_calls_json or "[]"), call]
         return [row, answer.changed(tool_calls_json=json_text(calls), row_version=event.seq)]
 
-    def _tool_finished(self, event: Event) -> list[Row]:
+    def _tool_finished(self, event: Event) -> list[TableRow]:
         data, index = event.data, event.data.get("index")
         begun = self._running.pop((event.place, index), {})
         call = {"tool": data.get("tool", ""), "arguments": begun.get("arguments", ""), "id": data.get("call_id", "")}
@@ -390,7 +390,7 @@ class RowMaker:
             for number, item in enumerate(items)
         ]
 
-    def _check_finished(self, event: Event) -> list[Row]:
+    def _check_finished(self, event: Event) -> list[TableRow]:
         data = event.data
         name, valid = str(data.get("name") or data.get("check", "")), bool(data.get("valid"))
         row = self._new.message(
@@ -406,7 +406,7 @@ class RowMaker:
         judged = self._new.judgement(event, 0, name, data.get("score"), None, verdict, str(data.get("reason", "")))
         return [row, judged, *self._filtered(event)]
 
-    def _filtered(self, event: Event) -> list[Row]:
+    def _filtered(self, event: Event) -> list[TableRow]:
         """The row of a candidate, with the verdict of the soundings' validator, which runs when all have ended."""
         place = event.place
         attempt = self._messages.get(self._attempts.get((place.branch, place.phase, place.visit), ""))
@@ -416,7 +416,7 @@ class RowMaker:
         metadata = json.loads(attempt.metadata_json) | {"validation": verdict}
         return [attempt.changed(metadata_json=json_text(metadata), row_version=event.seq)]
 
-    def _evaluation_finished(self, event: Event) -> list[Row]:
+    def _evaluation_finished(self, event: Event) -> list[TableRow]:
         """Judgements of all that were compared; the rows of the candidates of this step learn whether they won."""
         data = event.data
         reason = str(data.get("reason", ""))
@@ -428,7 +428,7 @@ class RowMaker:
             semantic_actor="evaluator",
             semantic_purpose="evaluation",
         )
-        rows: list[Row] = [row]
+        rows: list[TableRow] = [row]
         for index, judged in self._judgements(event):
             name = self._branches.candidates(event.place, index // STEP).get(index, event.place.branch)
             sounding = self._branches.of(event.place._replace(branch=name)).sounding_index
@@ -438,7 +438,7 @@ class RowMaker:
             rows += self._now_decided(event)
         return rows
 
-    def _now_decided(self, event: Event) -> list[Row]:
+    def _now_decided(self, event: Event) -> list[TableRow]:
         """The rows of candidates of whom the event told that they won or lost."""
         visits = {_visit(row) for row in self._messages.values()}
         known = {visit: self._branches.of(Place(*visit)).is_winner for visit in visits}
@@ -483,7 +483,7 @@ class RowMaker:
                     self._new.judgement(event, index, RULE, None, index == winner if decided else None, by, reason),
                 )
 
-    def _candidate_finished(self, event: Event) -> list[Row]:
+    def _candidate_finished(self, event: Event) -> list[TableRow]:
         data, branch = event.data, self._branches.of(event.place)
         node_type = "reforge_attempt" if branch.reforge_step else "sounding_attempt"
         metadata = json_text({key: value for key, value in data.items() if key != "output"})
@@ -491,7 +491,7 @@ class RowMaker:
             event, node_type, content_json=json_text(data.get("output", "")), metadata_json=metadata
         )
         self._attempts[event.place.branch, event.place.phase, event.place.visit] = row.message_id
-        rows: list[Row] = [row, *self._cards.of_visit(event)]
+        rows: list[TableRow] = [row, *self._cards.of_visit(event)]
         if self._told_late:
             said = {
                 "mutation_type": branch.mutation_type,
@@ -501,7 +501,7 @@ class RowMaker:
             rows += self._anew(event, lambda row: self._branches.same(Place(*_visit(row)), event.place), **said)
         return rows
 
-    def _callout(self, event: Event) -> list[Row]:
+    def _callout(self, event: Event) -> list[TableRow]:
         data, said = event.data, event.data.get("body_hash")
         same = [
             row
@@ -515,7 +515,7 @@ class RowMaker:
         rows = [row.changed(**called, row_version=event.seq) for row in meant]
         return [*rows, *self._cards.called_out(event)]
 
-    def _cost_known(self, event: Event) -> list[Row]:
+    def _cost_known(self, event: Event) -> list[TableRow]:
         """A late price belongs to the first call of that request without a known cost."""
         data, usage = event.data, event.data.get("usage") or {}
         wanted = self._answers.get(event.place) or next(
@@ -538,7 +538,7 @@ class RowMaker:
         known = row.tokens_in is not None and row.tokens_out is not None
         return [row.changed(total_tokens=(row.tokens_in or 0) + (row.tokens_out or 0) if known else None)]
 
-    def _anew(self, event: Event, which: Callable[[MessageRow], bool], **changed: Any) -> list[Row]:
+    def _anew(self, event: Event, which: Callable[[MessageRow], bool], **changed: Any) -> list[TableRow]:
         """New versions of rows; they keep their timestamp, since partitions are never merged."""
         return [row.changed(**changed, row_version=event.seq) for row in list(self._messages.values()) if which(row)]
 
@@ -546,7 +546,7 @@ class RowMaker:
         """The answers of models, in order."""
         return (self._messages[message_id] for message_id in self._answer_ids)
 
-    def _human_answered(self, event: Event) -> list[Row]:
+    def _human_answered(self, event: Event) -> list[TableRow]:
         row = self._new.message(
             event,
             "human_input",
@@ -561,7 +561,7 @@ class RowMaker:
         )
         return [row]
 
-    def _audible(self, event: Event) -> list[Row]:
+    def _audible(self, event: Event) -> list[TableRow]:
         row = self._new.message(
             event,
             "human_input",
@@ -574,7 +574,7 @@ class RowMaker:
         )
         return [row]
 
-    def _hook(self, event: Event) -> list[Row]:
+    def _hook(self, event: Event) -> list[TableRow]:
         row = self._new.message(
             event,
             "hook",
@@ -586,7 +586,7 @@ class RowMaker:
         )
         return [row]
 
-    def _blob_event(self, event: Event) -> list[Row]:
+    def _blob_event(self, event: Event) -> list[TableRow]:
         data = event.data
         if data.get("kind") not in ("message", "tools") or "body" not in data:
             return []
@@ -635,7 +635,7 @@ def _scores(value: object) -> dict[int, float]:
     return {int(key): known for key, score in pairs if str(key).isdigit() and (known := number(score)) is not None}
 
 
-_MAKERS: dict[str, Callable[[RowMaker, Event], list[Row]]] = {
+_MAKERS: dict[str, Callable[[RowMaker, Event], list[TableRow]]] = {
     "run_started": RowMaker._run_started,
     "run_resumed": RowMaker._run_resumed,
     "run_finished": RowMaker._run_finished,

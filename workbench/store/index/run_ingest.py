@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from workbench.child_process import deaf_to_interrupts, follow_parent
 from workbench.store.index.database import Database
 from workbench.store.index.rows import RowMaker
-from workbench.store.index.tables import ROW_TYPES, BlobRow, PartRow, Row
+from workbench.store.index.tables import ROW_TYPES, BlobRow, PartRow, TableRow
 from workbench.store.index.values import json_rows
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import Health, JournalLine, Tail
@@ -84,7 +84,7 @@ class NewRows(Struct, frozen=True):
     """Records that are not in the tables yet, as rows."""
 
     records: int
-    rows: list[Row]
+    rows: list[TableRow]
     more: bool
     """Reading stopped before the end of the journal."""
 
@@ -92,17 +92,17 @@ class NewRows(Struct, frozen=True):
 class FurtherRows(Protocol):
     """Makes rows of a run that not every database has."""
 
-    def take(self, line: JournalLine) -> list[Row]:
+    def take(self, line: JournalLine) -> list[TableRow]:
         """Those of one record."""
         ...
 
-    def beside(self, most: int) -> tuple[list[Row], bool]:
+    def beside(self, most: int) -> tuple[list[TableRow], bool]:
         """Rows of files beside the records that were not given before, up to a number of bytes; and whether there are
         more. Raises OSError.
         """
         ...
 
-    def last(self) -> Row:
+    def last(self) -> TableRow:
         """A summary of all rows that were read."""
         ...
 
@@ -135,7 +135,7 @@ class RunIngest:
         if said.size < self.ingested.annotated:
             raise OtherJournal  # The file was exchanged: rows of a higher version would stand for ever.
         self._maker.annotated, self._maker.state.annotations = said.size, said.annotations
-        count, size, rows, more, last, refused = 0, 0, list[Row](), False, None, ""
+        count, size, rows, more, last, refused = 0, 0, list[TableRow](), False, None, ""
         lines = self._tail.lines() if not self.ingested.refused else iter(())
         while not (more or refused) and (some := list(islice(lines, min(TOGETHER, max(most - count, 1))))):
             for line in some:
@@ -205,7 +205,7 @@ class Batch(Struct):
     records: int = 0
     since: float = 0.0
     """When the oldest was read, by the caller's clock."""
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    rows: dict[str, list[TableRow]] = field(default_factory=dict)
     ingested: dict[str, IngestedRun] = field(default_factory=dict)
     """The entries of the ledger when they were sent."""
 
@@ -240,21 +240,21 @@ class Batch(Struct):
         ]
 
 
-def insert(database: Database, rows: Iterable[Row], suffix: str = "") -> None:
+def insert(database: Database, rows: Iterable[TableRow], suffix: str = "") -> None:
     """Send rows to their tables, one batch for each table. Raises DatabaseError."""
     for row_type, found in _by_type(rows):
         database.insert_encoded(row_type.table + suffix, row_type.columns(), json_rows(found))
 
 
-def _by_type(rows: Iterable[Row]) -> list[tuple[type[Row], list[Row]]]:
+def _by_type(rows: Iterable[TableRow]) -> list[tuple[type[TableRow], list[TableRow]]]:
     """Rows by their types, in the order in which they are sent."""
-    by_type: dict[type[Row], list[Row]] = {row_type: [] for row_type in ROW_TYPES}
+    by_type: dict[type[TableRow], list[TableRow]] = {row_type: [] for row_type in ROW_TYPES}
     for row in rows:
         by_type[type(row)].append(row)
     return [(row_type, found) for row_type, found in by_type.items() if found]
 
 
-def newest(rows: Iterable[Row]) -> list[Row]:
+def newest(rows: Iterable[TableRow]) -> list[TableRow]:
     """Without the versions of a row that a later one in the same batch replaces."""
     return list({row.key: row for row in rows}.values())
 
@@ -267,7 +267,7 @@ class EncodedRuns(Struct, frozen=True):
     """Runs as the engine takes them in."""
 
     records: int
-    tables: tuple[tuple[type[Row], bytes], ...]
+    tables: tuple[tuple[type[TableRow], bytes], ...]
     ingested: tuple[IngestedRun, ...]
     """Runs that could not be read are left out."""
     more: bool = False
@@ -276,7 +276,7 @@ class EncodedRuns(Struct, frozen=True):
     @classmethod
     def joined(cls, several: Sequence[EncodedRuns]) -> EncodedRuns:
         """All of them, to be sent at once."""
-        written: dict[type[Row], list[bytes]] = {}
+        written: dict[type[TableRow], list[bytes]] = {}
         for one in several:
             for row_type, rows in one.tables:
                 written.setdefault(row_type, []).append(rows)
@@ -301,8 +301,8 @@ _OF_ALL_RUNS = (PartRow, BlobRow)
 def encoded_runs(folders: Sequence[Path], further: Callable[[Path], FurtherRows] | None = None) -> EncodedRuns:
     """Read whole runs from their beginning. The rows of each become text before the next is read: while they are in
     the processor's cache, which spares a tenth of the work."""
-    written: dict[type[Row], bytearray] = {row_type: bytearray() for row_type in ROW_TYPES}
-    shared: list[Row] = []
+    written: dict[type[TableRow], bytearray] = {row_type: bytearray() for row_type in ROW_TYPES}
+    shared: list[TableRow] = []
     ingested: list[IngestedRun] = []
     for folder in folders:
         try:

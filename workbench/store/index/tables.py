@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 """Of the meaning of ``messages`` columns."""
 
 
-class Row(Struct, kw_only=True, array_like=True):
+class TableRow(Struct, kw_only=True, array_like=True):
     """A row of a table, encoded as the array of its values. Nothing assigns to a field of one: ``changed`` gives
     another row. A frozen class would say so by itself, at four times the cost of making a row of sixty fields, of which
     an index makes tens of thousands."""
@@ -49,7 +49,7 @@ class Row(Struct, kw_only=True, array_like=True):
         return replace(self, **values)
 
 
-class MessageRow(Row, kw_only=True):
+class MessageRow(TableRow, kw_only=True):
     """A row of ``unified_logs``: a message, or a step of the run's life. Seconds are milliseconds here."""
 
     table = "messages"
@@ -122,7 +122,7 @@ class MessageRow(Row, kw_only=True):
     row_version: int
 
 
-class CardRow(Row, kw_only=True):
+class CardRow(TableRow, kw_only=True):
     """A context card: what selection knows of a message."""
 
     table = "context_cards"
@@ -146,7 +146,7 @@ class CardRow(Row, kw_only=True):
     message_timestamp: str
 
 
-class ContextRow(Row, kw_only=True):
+class ContextRow(TableRow, kw_only=True):
     """The changes in one call's context since the call before; the arrays run in parallel."""
 
     table = "contexts"
@@ -178,7 +178,7 @@ class ContextRow(Row, kw_only=True):
     row_version: int
 
 
-class BlobRow(Row, kw_only=True):
+class BlobRow(TableRow, kw_only=True):
     """A body by hash: message, tools, request head, response, cascade, phase."""
 
     table = "blobs"
@@ -191,7 +191,7 @@ class BlobRow(Row, kw_only=True):
     added_at: str
 
 
-class RunRow(Row, kw_only=True):
+class RunRow(TableRow, kw_only=True):
     """One run, as far as it has come."""
 
     table = "runs"
@@ -241,7 +241,7 @@ class RunRow(Row, kw_only=True):
     row_version: int
 
 
-class EventRow(Row, kw_only=True):
+class EventRow(TableRow, kw_only=True):
     """One record of a journal; bodies are left to ``blobs``."""
 
     table = "events"
@@ -260,7 +260,7 @@ class EventRow(Row, kw_only=True):
     row_version: int
 
 
-class EvalRow(Row, kw_only=True):
+class EvalRow(TableRow, kw_only=True):
     """One judgement: of a candidate by an evaluator, of an answer by a check."""
 
     table = "evals"
@@ -282,7 +282,7 @@ class EvalRow(Row, kw_only=True):
     row_version: int
 
 
-class AnnotationRow(Row, kw_only=True):
+class AnnotationRow(TableRow, kw_only=True):
     """One record of what people say of a run or of a call, also one that no longer holds."""
 
     table = "annotations"
@@ -306,7 +306,7 @@ class AnnotationRow(Row, kw_only=True):
     row_version: int
 
 
-class PartRow(Row, kw_only=True):
+class PartRow(TableRow, kw_only=True):
     """Messages that follow each other in contexts: as sent, and as the history has them."""
 
     table = "context_parts"
@@ -318,7 +318,7 @@ class PartRow(Row, kw_only=True):
     added_at: str
 
 
-class LineRow(Row, kw_only=True):
+class LineRow(TableRow, kw_only=True):
     """One record of a journal as it stands in its file. On a server alone."""
 
     table = "journal_lines"
@@ -330,7 +330,7 @@ class LineRow(Row, kw_only=True):
     row_version: int
 
 
-class FileRow(Row, kw_only=True):
+class FileRow(TableRow, kw_only=True):
     """A file beside the records of a run: a long body, an image, annotations. On a server only."""
 
     table = "journal_files"
@@ -342,7 +342,7 @@ class FileRow(Row, kw_only=True):
     row_version: int
 
 
-class OriginRow(Row, kw_only=True):
+class OriginRow(TableRow, kw_only=True):
     """The user and machine of a run, and its line in a list of runs. On a server only."""
 
     table = "origins"
@@ -361,7 +361,7 @@ class OriginRow(Row, kw_only=True):
     row_version: int
 
 
-ROW_TYPES: tuple[type[Row], ...] = (
+ROW_TYPES: tuple[type[TableRow], ...] = (
     *(PartRow, BlobRow, MessageRow, CardRow, ContextRow),
     *(RunRow, EventRow, EvalRow, AnnotationRow),
     *(FileRow, LineRow, OriginRow),

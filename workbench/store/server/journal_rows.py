@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from workbench.store.index.row_values import json_text
-from workbench.store.index.tables import FileRow, LineRow, OriginRow, Row
+from workbench.store.index.tables import FileRow, LineRow, OriginRow, TableRow
 from workbench.store.index.values import whole_text
 from workbench.store.journal import annotation_file
 from workbench.store.journal.disk import is_digest
@@ -32,7 +32,7 @@ class JournalRows:
         self._given: dict[str, int] = {}
         """Sizes of the files that were given, by name."""
 
-    def take(self, line: JournalLine) -> list[Row]:
+    def take(self, line: JournalLine) -> list[TableRow]:
         """The row of a record."""
         if line.event is not None:
             self._fold.apply(line.event)
@@ -40,9 +40,9 @@ class JournalRows:
         text = line.raw.decode("utf-8", "replace").rstrip("\n")
         return [LineRow(run_id=self._folder.name, seq=line.seq, segment=line.segment, line=text, row_version=line.seq)]
 
-    def beside(self, most: int) -> tuple[list[Row], bool]:
+    def beside(self, most: int) -> tuple[list[TableRow], bool]:
         """Files that were not given before, up to a number of bytes together; and whether there are more."""
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         room = most
         for name, path in self._files():
             size = path.stat().st_size
@@ -57,7 +57,7 @@ class JournalRows:
             rows.append(FileRow(run_id=self._folder.name, name=name, data=text, row_version=len(data)))
         return rows, False
 
-    def last(self) -> Row:
+    def last(self) -> TableRow:
         """The run's owner, and its line in a list, as far as it was read."""
         run = self._fold.summary()
         said = annotation_file.read(self._folder).annotations

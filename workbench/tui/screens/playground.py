@@ -45,7 +45,7 @@ from workbench.views.playground import (
 from workbench.views.text import TextRows, text_lines
 from workbench.workspace.edit_draft import Change, EditDraft
 from workbench.workspace.known_models import KnownModels
-from workbench.workspace.playground import Plan, Playground, PlaygroundError, Sample, dollars
+from workbench.workspace.playground import Playground, PlaygroundError, PlaygroundPlan, Sample, dollars
 from workbench.workspace.project import Project
 from workbench.workspace.prompt_edit import PromptEdit, PromptError, prompt_edit
 from workbench.workspace.text_file import CannotSave
@@ -81,7 +81,7 @@ class Arrived(Message):
 class PlannedCalls(Message):
     """The calls are priced, or there is a reason against them."""
 
-    def __init__(self, plan: Plan | None, fault: str = "", *, send: bool) -> None:
+    def __init__(self, plan: PlaygroundPlan | None, fault: str = "", *, send: bool) -> None:
         super().__init__()
         self.plan = plan
         self.fault = fault
@@ -129,7 +129,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
         self._run = run
         self._project = project
         self._fork = fork
-        self._plan: Plan | None = None
+        self._plan: PlaygroundPlan | None = None
         self._fault = ""
         self._first = 0
         """The first column that shows."""
@@ -247,7 +247,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
             self._price(send=True)
 
     @work(thread=True, exclusive=True, group="send", exit_on_error=False)
-    def _send(self, plan: Plan) -> None:
+    def _send(self, plan: PlaygroundPlan) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
             self._task = asyncio.ensure_future(self.state.playground.send(plan, self._arrived))

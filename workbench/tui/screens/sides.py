@@ -21,7 +21,7 @@ from workbench.tui.widgets.rowview import RowView
 from workbench.views.compare_words import ComparisonNote, sentences
 from workbench.views.model import Rows
 from workbench.views.runs import CardRows
-from workbench.views.sides_of_comparison import FILE_CHANGES, SideRows
+from workbench.views.sides_of_comparison import FILE_CHANGES, SideChoices
 from workbench.workspace.comparing import ComparedRun, SideChoice, compare_sources, pricing_of, source_of, spec_fault
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsRequest
@@ -67,7 +67,7 @@ class SidePicker(ListSheet):
         of its own, with the cursor on it. Another run is compared with the run that is shown until a person chooses A;
         ``is_settled``: one has."""
         self._choices = (*((FILE_CHANGES,) if changes is not None else ()), *choices)
-        super().__init__(SideRows(self._choices, a, b))
+        super().__init__(SideChoices(self._choices, a, b))
         self._project, self._chosen, self._changes, self._above = project, chosen, changes, above or chosen
         self.a, self.b = a, b
         self._is_settled, self._usual = is_settled, a
@@ -84,7 +84,7 @@ class SidePicker(ListSheet):
         """The card of a run; of a strategy its parts, and what is said of it against A."""
         one = self._choices[row] if 0 <= row < len(self._choices) else None
         run = self._runs.get(one.side.run) if one is not None and one.kind in ("record", "run") else None
-        assert isinstance(self._rows, SideRows)
+        assert isinstance(self._rows, SideChoices)
         if run is not None:
             return CardRows(Listing(RunsRequest("")), run)
         pair = self._pair(one) if one is not None and one.side.spec else None
@@ -148,7 +148,7 @@ class SidePicker(ListSheet):
 
     def _mark(self, a: ComparedRun, b: ComparedRun) -> None:
         self.a, self.b = a, b
-        self._rows = SideRows(self._choices, a, b)
+        self._rows = SideChoices(self._choices, a, b)
         self.view.show(self._rows)
 
     def action_write(self, value: str = "") -> None:

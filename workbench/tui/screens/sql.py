@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from workbench.language.edit.completion import Completion
-from workbench.language.problem import Problem, Severity, Span
+from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.store.faults import StoreError
 from workbench.store.index.queries import Cancel
 from workbench.store.sqltext import SqlFault
@@ -31,8 +31,7 @@ from workbench.tui.widgets.completing import Completing
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.popup import Popup
 from workbench.tui.widgets.rowview import RowView
-from workbench.views.cells import Span as Cells
-from workbench.views.cells import flat
+from workbench.views.cells import Span, flat
 from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.numbers import plural, seconds
 from workbench.views.result import INNER, CatalogueEntry, CatalogueRows, FoundPlace, ResultRows, place_of_row, record
@@ -221,7 +220,7 @@ class SqlScreen(WorkbenchScreen[None]):
     # -- what is shown -----------------------------------------------------------------------------------------------
 
     def _say(self, words: str, token: str = "plain") -> None:
-        left: list[Cells] = [(" sql ", "faint"), (flat(self._root.name), "bold"), ("   ", "plain")]
+        left: list[Span] = [(" sql ", "faint"), (flat(self._root.name), "bold"), ("   ", "plain")]
         self._header.show((*left, (flat(words, 400), token)))
 
     def _show_answer(self, answer: TimedAnswer) -> None:
@@ -254,7 +253,7 @@ class SqlScreen(WorkbenchScreen[None]):
         self.answer = None
         self.results.show(_titled(ResultRows(None, note, is_fault=True)), 0)
         if fault.line:
-            span = Span(fault.line, fault.column, fault.line, fault.column + fault.length)
+            span = TextSpan(fault.line, fault.column, fault.line, fault.column + fault.length)
             self.area.mark((Problem(Severity.ERROR, "sql", fault.message, "query", span),))
 
     def _catalogue(self) -> CatalogueRows:

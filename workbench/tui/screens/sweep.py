@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from textual import on, work
 from textual.binding import BindingType
 
-from workbench.analysis.sweep import RECORDED, Candidate, Excluded, Subject, Sweep, candidates, sweeping
+from workbench.analysis.sweep import RECORDED, Excluded, Subject, Sweep, TriedStrategy, candidates, sweeping
 from workbench.context.strategy import SpecError, completed
 from workbench.durations import lifetime_of
 from workbench.engine.definition import DefinitionError
@@ -187,7 +187,7 @@ class SweepSheet(ListSheet):
         super().__init__(SweepRows(Sweep((), (), ()), run, 0, is_over=False))
         self._project, self._run_name, self._asked = project, run, asked
         self._take = take
-        self._tried: tuple[Candidate, ...] = ()
+        self._tried: tuple[TriedStrategy, ...] = ()
         self._called = ""
         self._of = 0
         """How often something is tried: each strategy at each provider."""

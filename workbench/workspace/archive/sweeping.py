@@ -21,12 +21,12 @@ from workbench import __version__
 from workbench.analysis.shares import split
 from workbench.analysis.sweep import (
     LISTED,
-    Candidate,
     Pricing,
     RunTrials,
     Sample,
     Subject,
     Sweep,
+    TriedStrategy,
     shared_strategies,
     summed,
     tried_on,
@@ -64,10 +64,10 @@ class SweepJob(Struct, frozen=True):
     cache_ttl: float | None = None
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[TriedStrategy, ...]:
         """The strategies."""
         read = with_named({})
-        return tuple(Candidate(label, None if spec is None else read(spec)) for label, spec in self.tried)
+        return tuple(TriedStrategy(label, None if spec is None else read(spec)) for label, spec in self.tried)
 
     @property
     def pricings(self) -> list[Pricing]:
@@ -77,7 +77,7 @@ class SweepJob(Struct, frozen=True):
 
 
 @lru_cache(maxsize=2)
-def _prepared(job: bytes) -> tuple[SweepJob, tuple[Candidate, ...], list[Pricing]]:
+def _prepared(job: bytes) -> tuple[SweepJob, tuple[TriedStrategy, ...], list[Pricing]]:
     read = msgspec.msgpack.decode(job, type=SweepJob)
     return read, read.candidates, read.pricings
 
@@ -95,7 +95,7 @@ class SweepWork(Struct, frozen=True):
             return [_tried(store, run_id, tried, pricings) for run_id in run_ids]
 
 
-def _tried(store: Store, run_id: str, tried: Sequence[Candidate], pricings: Sequence[Pricing]) -> RunTrials:
+def _tried(store: Store, run_id: str, tried: Sequence[TriedStrategy], pricings: Sequence[Pricing]) -> RunTrials:
     name = run_id
     try:
         state = store.state(run_id)

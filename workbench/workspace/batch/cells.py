@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from workbench.analysis.batch.matrix import DONE, CellResult, Plan
-from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.matrix import DONE, BatchPlan, CellResult
+from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Scorer
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind, open_gate
 from workbench.models.tape import leaving
@@ -351,7 +351,7 @@ class Cells:
         self._ledger.write({"kind": "ended", "cell": key, "result": to_builtins(result)})
         return result
 
-    async def _score(self, key: str, scorer: Scorer, known: CellResult, row: Row) -> None:
+    async def _score(self, key: str, scorer: Scorer, known: CellResult, row: InputRow) -> None:
         about = {"cell": key, "scorer": scorer.name, "by": self.judges.depends(scorer, row)}
         run, by = known.judged_by.get(scorer.name, ("", ""))
 
@@ -378,7 +378,7 @@ def _ports_of(project: Project, batch: PreparedBatch) -> list[tuple[Model, Commo
     return [made[setup.choice, setup.file] for setup in batch.setups]
 
 
-def _session(plan: Plan, task: CellTask) -> str:
+def _session(plan: BatchPlan, task: CellTask) -> str:
     """The name of a run: batch, row, and variant and repetition where there are several."""
     name = f"{plan.name}.r{plan.rows[task.row].number}"
     name += f".v{task.variant + 1}" if len(plan.variants) > 1 else ""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE
-from workbench.analysis.batch.rows import Row, canonical
+from workbench.analysis.batch.rows import InputRow, canonical
 from workbench.analysis.batch.scoring import PURE, Score, Scorer, ScorerError, checked_schema, read_score, score
 from workbench.context.place import Place
 from workbench.engine.contracts import CascadeNotFound, ValidatorFault
@@ -53,7 +53,7 @@ class JudgedCell(Struct, frozen=True):
 
     key: str
     output: str
-    row: Row
+    row: InputRow
     run: str = ""
     """The run that has this output, and its session."""
     session: str = ""
@@ -155,14 +155,14 @@ class Judges:
             why = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
             raise ScorerError(f"{name}: cannot be read: {why}") from fault
 
-    def depends(self, one: Scorer, row: Row) -> str:
+    def depends(self, one: Scorer, row: InputRow) -> str:
         """Returns the facts beside the output that a score depends on: the scorer, the value that it compares with, and
         the text of what it names."""
         text = self._texts.get(one.name, "")
         more = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]] if text else []
         return canonical([*_compared(one, row), *more])
 
-    def holds(self, by: str, one: Scorer, row: Row) -> bool:
+    def holds(self, by: str, one: Scorer, row: InputRow) -> bool:
         """Returns whether a score that was given ``by`` these facts still counts. Scores of before the text was one of
         them do, for many were paid for."""
         return by in (self.depends(one, row), canonical(_compared(one, row)))
@@ -202,7 +202,7 @@ class Judges:
         except Exception as fault:  # noqa: BLE001 - a function of the user's may raise anything: the cell records it
             return Score(fault=f"{one.name} raised {type(fault).__name__}: {fault}"[:500])
 
-    async def _by_function(self, tool: Tool, output: str, row: Row) -> Any:
+    async def _by_function(self, tool: Tool, output: str, row: InputRow) -> Any:
         given = {
             "output": output,
             "content": output,
@@ -214,7 +214,7 @@ class Judges:
         arguments = {key: value for key, value in given.items() if key in takes}
         return await call_function(tool.function, arguments, tool.timeout_s or TIMEOUT_S, tool.users)
 
-    async def _by_validator(self, one: Scorer, output: str, row: Row) -> Score:
+    async def _by_validator(self, one: Scorer, output: str, row: InputRow) -> Score:
         inline = self._inline.get(one.argument)
         validators = self._toolbox.validators
         if inline is not None and inline.language:
@@ -253,7 +253,7 @@ class Judges:
         return replace(found, run=run_id, cost=ended[-1].cost if ended else None)
 
 
-def _compared(one: Scorer, row: Row) -> list[Any]:
+def _compared(one: Scorer, row: InputRow) -> list[Any]:
     return [one.spec, row.columns.get(one.argument) if one.kind == "exact" else row.expected]
 
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.batch.grid import GridError, Variant, variants_of, written
-from workbench.analysis.batch.matrix import Plan, PlannedVariant
-from workbench.analysis.batch.rows import Row, canonical, cell_key, row_of
+from workbench.analysis.batch.matrix import BatchPlan, PlannedVariant
+from workbench.analysis.batch.rows import InputRow, canonical, cell_key, row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError
 from workbench.analysis.sweep import BASELINE, FILE, shared_strategies
 from workbench.context.strategy import SpecError, grid, with_named
@@ -91,7 +91,7 @@ class VariantSetup(Struct, frozen=True):
 class PreparedBatch(Struct, frozen=True):
     """A plan, and what its runs are made from, by the place of the variant."""
 
-    plan: Plan
+    plan: BatchPlan
     setups: tuple[VariantSetup, ...]
     sandbox: str = ""
 
@@ -135,7 +135,7 @@ def prepared(project: Project, request: BatchRequest, records: Records) -> Prepa
         PlannedVariant(one.variant.label, one.variant.cascade, one.choice.label, one.options.strategy) for one in setups
     )
     name = batch_name(project, request)
-    plan = Plan(name, request.source, rows, labels, cells, request.repeat, scorers, request.asked)
+    plan = BatchPlan(name, request.source, rows, labels, cells, request.repeat, scorers, request.asked)
     return PreparedBatch(plan, setups, request.sandbox)
 
 
@@ -149,7 +149,7 @@ def _specs(text: str, definitions: Sequence[Definition]) -> list[str]:
     return [BASELINE] if text.strip() == BASELINE else [str(strategy) for strategy in grid(text)]
 
 
-def _rows(records: Records, opened: Mapping[str, OpenedCascade], given: set[str]) -> tuple[Row, ...]:
+def _rows(records: Records, opened: Mapping[str, OpenedCascade], given: set[str]) -> tuple[InputRow, ...]:
     """``given`` are inputs that settings give every row."""
     declared: dict[str, None] = {}
     for one in opened.values():
@@ -158,7 +158,7 @@ def _rows(records: Records, opened: Mapping[str, OpenedCascade], given: set[str]
     rows = []
     for number, (where, record) in enumerate(records.found, 1):
         if isinstance(record, BadRecord):
-            rows.append(Row(number, where, fault=record.reason))
+            rows.append(InputRow(number, where, fault=record.reason))
         else:
             rows.append(row_of(number, where, record, wanted))
     return tuple(rows)

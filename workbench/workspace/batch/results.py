@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import ValidationError
 from msgspec.structs import replace
 
-from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, folded
+from workbench.analysis.batch.matrix import BatchPlan, CellResult, Matrix, folded
 from workbench.analysis.batch.scoring import Score
 from workbench.files import replacing, write_whole
 from workbench.store.batches import BatchFolder
@@ -31,7 +31,7 @@ WRITTEN = (".json", ".jsonl", ".csv", ".parquet", ".html")
 class StoredBatch:
     """A batch that may be going on in another process: what is new is read, and not the rest again."""
 
-    def __init__(self, store: Store, name: str, plan: Plan | None = None) -> None:
+    def __init__(self, store: Store, name: str, plan: BatchPlan | None = None) -> None:
         """``plan`` replaces the stored one. Raises StoreError for what cannot be a name."""
         self.name = name
         self._store, self._folder = store, BatchFolder(store.root, name)
@@ -54,7 +54,7 @@ class StoredBatch:
         start = self._end if self._end <= changed[1] else 0
         try:
             if self._plan is None or not self._seen or self._seen[0] != changed[0]:
-                self._plan = self._given or Plan.from_json(self._folder.plan())
+                self._plan = self._given or BatchPlan.from_json(self._folder.plan())
                 again = True
             records, self._end = self._folder.records_from(start)
             new = folded(records, self._results if start else None)
@@ -71,7 +71,7 @@ class StoredBatch:
         return Matrix(self._plan, self._judged, runs_in=str(holder or ""))
 
 
-def stored_matrix(store: Store, name: str, plan: Plan | None = None) -> Matrix:
+def stored_matrix(store: Store, name: str, plan: BatchPlan | None = None) -> Matrix:
     """A batch as it is stored, in the shape of ``plan`` if one is given. Raises StoreError, UnknownRun."""
     found = StoredBatch(store, name, plan).read(again=True)
     assert found is not None
@@ -82,7 +82,7 @@ def kept_rows(store: Store, name: str, source: str, asked: int) -> Records | Non
     """The rows that a stored batch has of the same query, the first ``asked`` (0: all); None where it has none, or was
     asked for fewer. Asked anew, a query gives the runs of the batch itself, too."""
     try:
-        plan = Plan.from_json(BatchFolder(store.root, name).plan())
+        plan = BatchPlan.from_json(BatchFolder(store.root, name).plan())
     except (StoreError, UnknownRun, ValidationError):
         return None
     if plan.source != source or plan.asked is None:

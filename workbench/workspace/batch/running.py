@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.analysis.batch.matrix import DONE, CellResult, Plan, folded, without_score
+from workbench.analysis.batch.matrix import DONE, BatchPlan, CellResult, folded, without_score
 from workbench.child_process import cores
 from workbench.dollars import money
 from workbench.engine.gate import RunStopped
@@ -457,7 +457,7 @@ def _alike(reason: str) -> str:
     return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "#", reason)
 
 
-def redacted(plan: Plan, redact: Callable[[str], str]) -> Mapping[str, Any]:
+def redacted(plan: BatchPlan, redact: Callable[[str], str]) -> Mapping[str, Any]:
     """The plan as it is stored: without secrets."""
 
     def clean(value: Any) -> Any:
