@@ -125,14 +125,16 @@ def mutants_of(path: Path, root: Path = ROOT) -> list[Mutant]:
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
-    """The children that a mistake may be in: no annotation, decorator or docstring."""
+    """The children that a mistake may be in: no annotation, decorator or docstring, and not whether the values of a
+    class are frozen, which the type checker sees."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_comment", "type_params", "format_spec"):
             continue
         children = value if isinstance(value, list) else [value]
         for child in children:
             is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-            if isinstance(child, ast.AST) and not is_text:
+            is_frozen = isinstance(child, ast.keyword) and child.arg == "frozen"
+            if isinstance(child, ast.AST) and not is_text and not is_frozen:
                 yield child
 
 

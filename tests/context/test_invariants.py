@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.context.support import Conversation, alone, assembled, cascade, check_entries, check_messages, image, scope
 from workbench.context.assembly import Action, BrokenInvariant, Entry, Item, Kind, Reason, Rule
-from workbench.context.invariants import check_tools
+from workbench.context.invariants import RULES, check_tools
 from workbench.context.message import Image, Message, Role, TextPart, ToolCall
 from workbench.context.place import Place
 
@@ -69,6 +69,11 @@ def numbers(messages: list[Message]) -> list[tuple[int, int]]:
 )
 def test_bare_messages(messages: list[Message], broken: list[tuple[int, int]]) -> None:
     assert numbers(messages) == broken
+
+
+def test_every_rule_of_the_design_has_its_words() -> None:
+    assert list(RULES) == list(range(1, 14))
+    assert all(RULES.values())
 
 
 def test_every_rule_says_in_words_what_is_wrong() -> None:

@@ -209,7 +209,7 @@ def test_a_secret_in_the_cascades_own_text_is_stored_nowhere_and_changes_no_repl
     given = ("--input", '{"who": "Ada"}', "-m", "offline")
     held = run_cli("run", "own.yaml", *given, "--session", "s", "--until", "end:1")
     assert held.code == 0, held.err
-    assert "in the file replaced" in held.err
+    assert "in the file are replaced" in held.err
     assert run_cli("resume", "s", "-m", "offline").code == 0
     assert run_cli("test", "freeze", "s", "--name", "own").code == 0
     assert run_cli("test", "run").code == 0, "the file of today has the same secrets, replaced in the same way"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.support import play
 from workbench.engine.contracts import ToolResult
+from workbench.engine.tables import shaped
 
 
 def cascade(**phase: Any) -> dict[str, Any]:
@@ -30,6 +31,13 @@ def test_the_result_is_the_output_and_later_phases_see_the_object() -> None:
 
 def get(x: str) -> str:
     return json.dumps({"n": f"{x}7", "status": "odd"})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [({"a": 1}, "dict"), ([1, 2], "list"), ([], "list"), ([{"a": 1}], "dataframe"), (5, "scalar")]
+)
+def test_the_output_of_a_data_phase_names_its_kind(value: Any, kind: str) -> None:
+    assert shaped(value)["type"] == kind
 
 
 def test_routing_looks_up_the_status() -> None:

@@ -135,6 +135,13 @@ def test_state_set_before_a_phase_is_seen_by_its_instructions(kind: StopKind, ph
     assert played.state.state == {"who": "Ada"}
 
 
+def test_before_a_phase_nothing_but_the_state_can_be_edited() -> None:
+    played = edit(EditAt(StopKind.BEFORE_PHASE, "tell", 0, SetState("who", "Ada"), DropMessage(0)))
+    assert played.outcome.status == "stopped"
+    assert played.outcome.reason == "tell (before phase): 'drop' can be edited at before call only"
+    assert played.state.state == {}, "none of the edits was made"
+
+
 def test_an_edited_answer_is_what_the_turn_reads() -> None:
     cascade = {"cascade_id": "c", "phases": [{**LOOK["phases"][0], "use_native_tools": True}]}
     changed = Message("assistant", "Nothing to search.")

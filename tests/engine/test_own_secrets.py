@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.engine.support import play
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.journal.own_secrets import labels_in, without_secrets
 from workbench.engine.journal.redact import Redactor
@@ -51,3 +52,17 @@ def test_a_secret_that_cannot_be_replaced_in_place_is_an_error_with_its_line() -
     text += "  - {name: b, tool: read_file, inputs: *i}\n"
     with pytest.raises(DefinitionError, match=r"^c\.yaml:4:\d+: error: a secret stands here"):
         without_secrets(Definition.of(text, "c.yaml"), redact)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Use [redacted key].", "1 secret in the file is replaced"),
+        ("Use [redacted key] and [redacted aws-key].", "2 secrets in the file are replaced"),
+    ],
+)
+def test_a_run_warns_of_what_was_replaced(text: str, said: str) -> None:
+    played = play({"cascade_id": "c", "phases": [{"name": "a", "instructions": text}]}, ["done"])
+    (warned,) = played.of_kind("warning")
+    assert warned.data["code"] == "secret"
+    assert warned.data["message"].startswith(said)

@@ -11,7 +11,7 @@ from workbench.language.edit.completion import Names
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.navigate import Definitions, definitions_of, named_at
 from workbench.language.edit.phase_names import phase_uses, renamed_phase
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
+from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.read.source import Source
@@ -184,6 +184,15 @@ def test_what_a_name_stands_for_is_known_also_of_a_file_with_errors() -> None:
     assert known.phases["tell"].about[0].startswith("phase of line 7 · openai/gpt-4.1")
     assert known.tools["count_words"].about == ("count_words(text)", "Counts.")
     assert (known.tools["count_words"].file, known.tools["count_words"].line) == ("/w/tools/a.py", 4)
+
+
+def test_a_validator_stands_for_that_of_the_file_or_for_one_around_it() -> None:
+    text = NAMED + "validators:\n  short:\n    instructions: Is it short?\n"
+    around = LintEnvironment(validators={"is_json": ValidatorFacts("function", file="/w/tools/a.py", line=9)})
+    found = definitions_of(load(text, "x.yaml"), around).validators
+    assert (found["short"].about, found["short"].line) == (("A validator of this file.",), text.count("\n") - 1)
+    assert found["is_json"].about == ("function validator",)
+    assert (found["is_json"].file, found["is_json"].line) == ("/w/tools/a.py", 9)
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])

@@ -41,6 +41,15 @@ def by_key(rows: list[TableRow]) -> dict[object, TableRow]:
     return {row.key: row for row in newest(rows)}
 
 
+def test_a_row_of_a_message_names_who_spoke() -> None:
+    cascade = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Look.", "tackle": ["search"]}]}
+    made = messages_of(play(cascade, ["seen"], tools={"search": lambda x: x}).events)
+    said = [(row.role, row.semantic_actor, row.semantic_purpose) for row in made if row.semantic_purpose != "lifecycle"]
+    assert said[0] == ("system", "framework", "tool_definitions")
+    assert said[1] == ("user", "main", "instructions")
+    assert said[-1] == ("assistant", "main", "turn")
+
+
 @given(name=st.sampled_from(sorted(RUNS)), cuts=st.lists(st.integers(0, 40), max_size=8), seed=st.randoms())
 def test_the_newest_rows_do_not_depend_on_how_the_journal_is_cut(name: str, cuts: list[int], seed: Any) -> None:
     events, maker, batches, start = RUNS[name], RowMaker("run-x"), [], 0

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import PATIENCE
-from workbench.workspace.watch import QUIET_SECONDS, Watcher, lease, read_settled
+from tests.support.waiting import PATIENCE, until
+from workbench.workspace.watch import LOOK_AGAIN_MS, QUIET_SECONDS, Watcher, lease, read_settled
 
 needs_leases = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="file leases are a Linux call; elsewhere the quiet look is used"
@@ -178,6 +178,20 @@ def test_a_folder_that_appears_later_is_watched_from_then_on(tmp_path: Path) -> 
 
 
 @needs_leases
+def test_a_folder_that_is_missing_is_looked_for_now_and_then(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    def files() -> list[Path]:
+        asked.append(time.monotonic())
+        return [tmp_path / "later" / "a.yaml"]
+
+    watcher = Watcher(files, lambda file, content: None)
+    watcher.start()
+    until(lambda: len(asked) > 1, "a second look")
+    watcher.stop()
+    assert asked[1] - asked[0] >= 0.9 * LOOK_AGAIN_MS / 1000
+
+
 def test_a_lease_tells_whether_anybody_writes(file: Path) -> None:
     reader = os.open(file, os.O_RDONLY)
     try:

@@ -242,9 +242,9 @@ class Run:
             version=__version__,
         )
         if secrets := labels_in(definition):
-            self.services.warn(
-                "secret", f"{secrets} in the file replaced: neither models nor tools get it, name a variable instead"
-            )
+            told = "1 secret in the file is" if secrets == 1 else f"{secrets} secrets in the file are"
+            words = f"{told} replaced: neither models nor tools get the value, name a variable instead"
+            self.services.warn("secret", words)
         for problem in definition.not_run:
             self.services.warn(problem.code, problem.message, problem.path)
         if not self.services.depth:
