@@ -71,10 +71,11 @@ def command(
     """Import message lists (OpenAI, Anthropic, LangChain, AutoGen, ShareGPT), recorded traffic (VCR, nock, HAR),
     SWE-agent, mini-swe-agent, OpenHands, tau-bench, ToolBench, ATIF, Inspect (.json and .eval), OpenTelemetry GenAI
     and OpenInference spans, LangFuse, LangSmith and Phoenix exports, sessions of Google's ADK, Temporal histories,
-    Burr logs and promptfoo results. The format is detected from the file, which may be packed (gz, zst, bz2, xz,
-    zip) and hold JSON, JSON lines or a YAML cassette. Each conversation becomes a run that can be shown, compared and
-    swept, but not replayed. A folder stands for all its files, a checkpoint (export --as checkpoint) for one run;
-    - is standard input. A URL (s3://…, https://…) is opened by fsspec.
+    Burr logs, promptfoo and BFCL results, threads of Zed, transcripts of Antigravity and events of Claude's managed
+    agents. The format is detected from the file, which may be packed (gz, zst, bz2, xz, zip) and hold JSON, JSON lines
+    or a YAML cassette. Each conversation becomes a run that can be shown, compared and swept, but not replayed. A
+    folder stands for all its files, a checkpoint (export --as checkpoint) for one run; - is standard input. A URL
+    (s3://…, https://…) is opened by fsspec.
 
     More than 50 files or 32 MB, and files of more than 4 MB with a conversation on each line, are read by processes or
     a cluster; after Ctrl+C or a crash the same command continues, and no run is there twice.
