@@ -125,6 +125,20 @@ def test_a_decision_without_text_fallback_takes_nothing_but_its_options() -> Non
     assert phases(played) == ["p", "r"]
 
 
+@pytest.mark.parametrize(("answer", "choice"), [("2", "b"), ("First", "a"), ("a", "a"), ("neither", "custom")])
+def test_what_a_decision_is_about_and_what_its_options_mean_is_shown(answer: str, choice: str) -> None:
+    options = [{"id": "a", "label": "First", "description": "It came first."}, {"id": "b", "label": "Second"}]
+    block = {"question": "Which?", "context": "Both are right.", "options": options}
+    played = ask([f"Found.<decision>{json.dumps(block)}</decision>", "q", "r"], [answer], decision_points={})
+    asked = played.of_kind("human_asked")[0].data
+    assert asked["context"] == "Found.\n\nBoth are right."
+    (section,) = asked["form"]["sections"]
+    assert [one.get("description", "") for one in section["options"]] == ["It came first.", ""]
+    assert section["other"] is True
+    decided = played.outcome.state["_decision_p"]
+    assert (decided["choice"], decided["custom_text"]) == (choice, answer if choice == "custom" else "")
+
+
 def test_options_may_be_plain_texts_and_a_layout_of_their_own_still_lets_a_person_type() -> None:
     block = '<decision>{"question": "Which?", "options": ["a", "b", 3]}</decision>'
     played = ask([block, "q", "r"], ["neither"], decision_points={"ui": {"layout": "list", "present_output": False}})

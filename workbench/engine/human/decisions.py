@@ -101,10 +101,12 @@ def _question(
     conversation.output = (conversation.output[: match.start()] + conversation.output[match.end() :]).strip()
     listed = _listed(body.get("options"))
     options = {str(o["id"]): str(o.get("label") or o["id"]) for o in listed[: rule.ui.max_options]}
-    context = conversation.output if rule.ui.present_output else ""
+    output = conversation.output if rule.ui.present_output else ""
+    context = "\n\n".join(filter(None, (output, str(body.get("context") or ""))))
     text = str(body.get("question", ""))
     question = Question(text, context, tuple(options.values()), "choice")
-    if options and not (rule.ui.allow_text_fallback and "layout" not in rule.ui.model_fields_set):
+    plain = rule.ui.allow_text_fallback and "layout" not in rule.ui.model_fields_set
+    if options and not (plain and not any(one.get("description") for one in listed)):
         form = form_of(rule.ui, text, listed[: rule.ui.max_options])
         question = replace(question, kind="form", form=form, made=MADE)
     return question, options, _actions(conversation, listed[: rule.ui.max_options])
