@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
+from textual.widgets import Input, TextArea
+
 from tests.support.stored import UPDATE, check_stored
 from tests.ui.bench import Bench, screen_text
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.help import HelpSheet
 
 FOLDER = Path(__file__).parent / "snapshots"
 SIZES = {"80x24": (80, 24), "200x50": (200, 50), "120x40": (120, 40)}
@@ -31,6 +35,7 @@ SCREENS: Mapping[str, str] = {
     "FlowSheet": "flow",
     "FormDialog": "form",
     "FreezeForm": "freeze",
+    "HelpSheet": "help",
     "HomeScreen": "home",
     "InputForm": "inputs",
     "JumpScreen": "jump",
@@ -46,7 +51,7 @@ SCREENS: Mapping[str, str] = {
     "ReviewSheet": "edit-review",
     "RunsScreen": "runs",
     "SettingsScreen": "settings",
-    "Sheet": "help",
+    "Sheet": "batch-variants",
     "SidePicker": "compare-sides",
     "SnapshotsScreen": "review",
     "SqlScreen": "sql",
@@ -72,9 +77,23 @@ def check(app: WorkbenchApp, name: str, *, picture: bool = False, text: str | No
     shown = type(app.screen).__name__
     claimed = [screen for screen, base in SCREENS.items() if base == name.rpartition("-")[0]]
     assert not claimed or shown in claimed, f"{name} is to show a {claimed[0]}, and this is a {shown}"
-    check_stored(FOLDER / f"{name}.txt", screen_text(app) if text is None else text)
+    text = screen_text(app) if text is None else text
+    check_stored(FOLDER / f"{name}.txt", text)
+    check_help(app, text)
     if picture:
         check_stored(FOLDER / f"{name}.svg", normalised(app.export_screenshot()))
+
+
+def check_help(app: WorkbenchApp, text: str) -> None:
+    """Every screen names the key of the help in its last line, by one that its text does not take, unless a message or
+    a prompt stands there."""
+    screen = app.screen
+    if not isinstance(screen, WorkbenchScreen) or isinstance(screen, HelpSheet) or screen.is_writing:
+        return
+    last = text.rstrip().splitlines()[-1]
+    writes = isinstance(screen.focused, Input | TextArea)
+    if not app.notices.all:
+        assert ("f1 help" if writes else "? help") in last, f"{type(screen).__name__}: {last}"
 
 
 async def check_at_rest(it: Bench, name: str, *, picture: bool = False) -> None:

@@ -31,8 +31,7 @@ from workbench.tui.commands import Commands
 from workbench.tui.early_keys import EarlyKeys, KeyPassed
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog, Dialog
-from workbench.tui.screens.help import HelpRows
-from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.help import HelpRows, HelpSheet
 from workbench.tui.screens.too_small import TooSmall, too_small
 from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.prompt import PromptClosed, PromptReady
@@ -439,9 +438,9 @@ class WorkbenchApp(ThemedApp):
             open_screen(self.workspace)
 
     def action_help(self) -> None:
-        if not (isinstance(self.screen, Sheet) and isinstance(self.screen.pane().rows, HelpRows)):
+        if not isinstance(self.screen, HelpSheet):
             below = ON_DIALOGS if isinstance(self.screen, Dialog) else ON_SHEETS if self.screen.is_modal else None
-            self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()), below)))
+            self.push_screen(HelpSheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()), below)))
 
     def action_save_screen(self) -> None:
         """Save a picture of the screen in the folder of the workspace."""

@@ -796,10 +796,12 @@ def not_typed(keys: str) -> str:
     return ",".join(key for key in keys.split(",") if len(display(key)) > 1 and key.strip() != "space")
 
 
-def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:
-    """``(command, key, word)`` for a footer."""
+def hints(ids: Iterable[str], table: Iterable[Key] = KEYS, *, writes: bool = False) -> tuple[tuple[str, str, str], ...]:
+    """``(command, key, word)`` for a footer. ``writes``: a text has the focus; a key that would be written into it is
+    not offered."""
     by_id = {key.id: key for key in table}
-    return tuple((id, display(by_id[id].keys), by_id[id].short) for id in ids)
+    shown = ((by_id[id], not_typed(by_id[id].keys) if writes else by_id[id].keys) for id in ids)
+    return tuple((key.id, display(keys), key.short) for key, keys in shown if keys)
 
 
 def resolve(overrides: Mapping[str, str], table: Iterable[Key] = KEYS) -> tuple[tuple[Key, ...], tuple[str, ...]]:

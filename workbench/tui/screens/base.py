@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from textual import events, on
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from workbench.tui.contracts import Services, services_of
 from workbench.tui.widgets.line import Footer, SpanLine
@@ -58,10 +59,11 @@ class WorkbenchScreen(Screen[ScreenResultType]):
         self.app.call_later(callback, *arguments)
 
     def offer(self, commands: Iterable[str], fixed: Iterable[str] = ()) -> None:
-        """Show commands in the footer, and fixed ones at its right end."""
-        offered = hints(commands, self.services.keys)
+        """Show commands in the footer, and fixed ones at its right end, by keys that write nothing into a text."""
+        writes = isinstance(self.focused, Input | TextArea)
+        offered = hints(commands, self.services.keys, writes=writes)
         offered = tuple((id, key, self.WORDS.get(id, word)) for id, key, word in offered)
-        self.footer.offer(offered, hints(fixed, self.services.keys))
+        self.footer.offer(offered, hints(fixed, self.services.keys, writes=writes))
 
     # -- messages ----------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.candidate_docs import beside, candidate_doc, choosing_doc, evaluation_doc
 from workbench.views.candidates import NO_STOPS, CandidateRows, Stops
+from workbench.views.keys import ALWAYS
 from workbench.views.model import Rows
 from workbench.views.picture import Gallery
 from workbench.views.plot import Drawn
@@ -175,7 +176,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self.view.styles.height = max(5, wanted)
         self._drawn_at = self.view.inner_width
         self.view.show(self.rows, cursor)
-        self.offer(self._offered(), ("sheet.close",))
+        self.offer(self._offered(), (*ALWAYS[1:2], "sheet.close"))
         if below:
             self.call_after_refresh(self._draw_below)
 

@@ -96,7 +96,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         offered = hints(self.OFFERED, self.services.keys)
         if self._written is not None:
             offered = tuple((id, key, "take B out" if id == "compare.apply" else word) for id, key, word in offered)
-        self.footer.offer(offered, hints(("sheet.close",), self.services.keys))
+        self.footer.offer(offered, hints((*self.FIXED, "sheet.close"), self.services.keys))
 
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
     def _work_out(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
@@ -20,7 +19,7 @@ from workbench.tui.bindings import bindings
 from workbench.tui.contracts import Services, services_of
 from workbench.tui.text import plain, styled
 from workbench.tui.widgets.line import Footer, SpanLine
-from workbench.views.keys import hints, not_typed, told
+from workbench.views.keys import hints, told
 
 if TYPE_CHECKING:
     from workbench.engine.journal.event import Event
@@ -88,10 +87,8 @@ class Dialog(ModalScreen[Result]):
 
     def _offer_help(self) -> None:
         """Name the help by a key that does not write into the entry with the focus."""
-        key = next(key for key in self.services.keys if key.id == "app.help")
         writes = isinstance(self.focused, Input | TextArea)
-        keys = not_typed(key.keys) if writes else key.keys
-        self.foot.offer((), hints((key.id,), (replace(key, keys=keys),)) if keys else ())
+        self.foot.offer((), hints(("app.help",), self.services.keys, writes=writes))
 
     def show_notices(self) -> None:
         """Draw the messages of the app in the last line."""

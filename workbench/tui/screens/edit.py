@@ -31,7 +31,7 @@ from workbench.tui.widgets.line import SpanLine, Verdict
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import Row, Span, crop, fit, flat, justify
 from workbench.views.edits import NEW_STATE, REQUEST, ChangeRows, EditableRows
-from workbench.views.keys import FOOTERS, told
+from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.model import Rows
 from workbench.views.numbers import plural
 from workbench.workspace.edit_draft import EditDraft, Part
@@ -258,7 +258,7 @@ class EditScreen(WorkbenchScreen[bool]):
         left_out |= OF_MESSAGES if target.draft is None else {"edit.error"}
         left_out |= {"edit.error"} if self.draft.part("result") is None else set()
         left_out |= set() if self.draft.can_redo else {"edit.redo"}
-        self.offer(command for command in offered if command not in left_out)
+        self.offer((command for command in offered if command not in left_out), ALWAYS[1:2])
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.set_class(event.widget is self.area, "-writing")

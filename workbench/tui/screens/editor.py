@@ -120,7 +120,7 @@ class EditorScreen(WorkbenchScreen[None]):
         yield self.popup
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["editor"], ALWAYS[:2])
+        self._offer_keys()
         self.services.file_saved.subscribe(self, self.file_changed)
         self.open_file()
         self._check()
@@ -200,8 +200,12 @@ class EditorScreen(WorkbenchScreen[None]):
         return self.area
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self._offer_keys()
         if event.widget is not self.area:
             self.popup.close()
+
+    def _offer_keys(self) -> None:
+        self.offer(FOOTERS["editor"], ALWAYS[:2])
 
     # -- checks while typing -----------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
+from workbench.tui.screens.sheet import Sheet
 from workbench.views.cells import Row, Span, crop, fit, width_of
 from workbench.views.commands import name_of
 from workbench.views.keys import Key, display, told
@@ -29,6 +31,12 @@ COLUMN = 37
 MOST_COLUMNS = 5
 
 Line = tuple[Span, ...]
+
+
+class HelpSheet(Sheet):
+    """The help; its footer does not offer itself."""
+
+    FIXED: ClassVar[tuple[str, ...]] = ()
 
 
 class HelpRows(Rows):

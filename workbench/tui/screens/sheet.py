@@ -23,6 +23,8 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
     OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.filter", "sheet.copy")
     """The commands in its footer."""
 
+    FIXED: ClassVar[tuple[str, ...]] = ("app.help",)
+    """Those at its right end."""
     CLEARS: ClassVar[str] = "sheet.close"
     SEARCHED: ClassVar[str] = "text"
     CSS_PATH: ClassVar[Any] = "sheet.tcss"
@@ -66,7 +68,7 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
         """Show its keys in the footer. One that has other keys first has its way out at the right end, where it stays
         in a narrow terminal."""
         closes = () if self.offered[:1] == ("sheet.close",) else ("sheet.close",)
-        self.offer((id for id in self.offered if id not in closes), closes)
+        self.offer((id for id in self.offered if id not in closes), (*self.FIXED, *closes))
 
     def _show(self) -> None:
         self.view.show(self._rows)

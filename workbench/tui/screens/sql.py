@@ -164,7 +164,7 @@ class SqlScreen(WorkbenchScreen[None]):
     def _offer_keys(self) -> None:
         """Offer the keys of the part with the focus alone."""
         part = "sql_result" if self.focused is self.results else "sql_side" if self.focused is self.side else "sql"
-        self.offer(FOOTERS[part], ALWAYS[:1] if part == "sql" else ALWAYS[:2])
+        self.offer(FOOTERS[part], ALWAYS[:2])
 
     def _leave(self, cancel: Cancel | None) -> None:
         if cancel is not None:

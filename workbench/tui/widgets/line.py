@@ -92,8 +92,8 @@ class Verdict(SpanLine):
     _lines: tuple[tuple[Span, ...], ...] = ()
 
 
-KEPT = "app.help"
-"""The command that the footer names in the narrowest terminal, too."""
+KEPT = ("sheet.close", "app.help")
+"""Of the fixed commands the one that the footer names in the narrowest terminal, too: the first that is there."""
 
 
 MOST_LINES = 4
@@ -131,8 +131,8 @@ class Footer(SpanLine):
         self, hints: Sequence[Hint], fixed: Sequence[Hint] = (), pane: Sequence[Hint] = (), note: str = ""
     ) -> None:
         """Show ``(command, key, word)``, as many as there is room for: ``hints``, then those of the ``pane`` with the
-        focus, and the fixed ones at the right. Those give way in their order, all but the help, where the first hint
-        would have no room. ``note`` says before them why they are offered."""
+        focus, and the fixed ones at the right. Those give way in their order, all but one of ``KEPT``, where the first
+        hint would have no room. ``note`` says before them why they are offered."""
         taken = {command for command, _, _ in (*hints, *fixed)}
         offered = (tuple(hints), tuple(hint for hint in pane if hint[0] not in taken), tuple(fixed), note)
         if offered != (self._hints, self._pane, self._fixed, self._note):
@@ -211,9 +211,10 @@ class Footer(SpanLine):
         return (*first, *more), second
 
     def _beside_the_first(self, width: int) -> tuple[Hint, ...]:
-        fixed = self._fixed
-        while _cells((*self._hints[:1], *fixed)) + 2 > width and any(hint[0] != KEPT for hint in fixed):
-            gone = next(hint for hint in fixed if hint[0] != KEPT)
+        fixed, there = self._fixed, {hint[0] for hint in self._fixed}
+        kept = next((command for command in KEPT if command in there), "")
+        while _cells((*self._hints[:1], *fixed)) + 2 > width and any(hint[0] != kept for hint in fixed):
+            gone = next(hint for hint in fixed if hint[0] != kept)
             fixed = tuple(hint for hint in fixed if hint != gone)
         return fixed
 
