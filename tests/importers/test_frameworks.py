@@ -386,3 +386,16 @@ def test_a_rollout_whose_response_holds_results_is_the_run_of_an_agent() -> None
     assert {one.unstated for one in (thread, *alone)} == {
         "a rollout states what its agent was given, not the requests that it made"
     }
+
+
+@pytest.mark.parametrize(("code", "failed"), [(1, True), (0, False)])
+def test_a_command_of_mini_swe_agent_failed_by_its_return_code(code: int, failed: bool) -> None:
+    called = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    messages = [
+        {"role": "user", "content": "List.", "extra": {"returncode": 1}},
+        {"role": "assistant", "content": "", "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.txt", "extra": {"returncode": code}},
+    ]
+    body = {"info": {}, "messages": messages, "trajectory_format": "mini-swe-agent-1.1"}
+    said = read(body, "mini-swe-agent").threads[0].said
+    assert [one.is_error for one in said] == [False, False, failed]
