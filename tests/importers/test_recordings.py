@@ -434,3 +434,48 @@ def test_of_two_counts_of_a_call_the_one_that_tells_the_cache_is_taken(
     told: Usage, reported: Usage, expected: Usage
 ) -> None:
     assert fuller(told, reported) == expected
+
+
+def test_a_recording_of_httpmock_is_a_document_for_each_request() -> None:
+    pairs = [
+        {
+            "when": {"path": "/v1/chat/completions", "method": "POST", "body": REQUEST},
+            "then": {"status": 200, "header": [{"name": "content-type", "value": "application/json"}], "body": body},
+        }
+        for body in (RESPONSE, RESPONSE.replace(ANSWER, "Another."))
+    ]
+    (found,) = read_file("---\n".join(yaml.safe_dump(one, sort_keys=False) for one in pairs).encode())
+    assert found.format.name == "vcr"
+    assert [thread.said[-1].text for thread in found.conversation.threads] == [ANSWER, "Another."]
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Be brief."}},
+            "Be brief.",
+        ),
+        ({"inlineData": {"mimeType": "text/markdown", "data": base64.b64encode(b"# A").decode()}}, "# A"),
+        ({"inlineData": {"mimeType": "text/plain", "data": base64.b64encode(b"\xff\xfe").decode()}}, "[file: "),
+    ],
+)
+def test_a_text_file_in_a_message_is_its_text(part: Any, text: str) -> None:
+    remarks = Remarks()
+    (said,) = read_message({"role": "user", "content": [part]}, remarks)
+    assert said.text.startswith(text)
+    assert bool(remarks.all) is (text == "[file: ")
+
+
+@pytest.mark.parametrize(
+    ("pdf", "told"),
+    [
+        (b"<< /Type /Pages /Count 2 >> << /Type /Page >> << /Type /Page >>", "2 pages"),
+        (b"%PDF-1.7 << /Type /Pages /Kids [] /Count 12 >>", "12 pages"),
+        (b"<< /Type/Page >>", "1 page"),
+    ],
+)
+def test_a_pdf_tells_how_many_pages_it_has(pdf: bytes, told: str) -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(pdf).decode()}
+    (said,) = read_message({"role": "user", "content": [{"type": "document", "source": source}]}, Remarks())
+    assert said.text.endswith(f", {told}]")

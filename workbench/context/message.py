@@ -43,6 +43,10 @@ number of tokens.
 """
 
 
+UNSENT = "reasoning_unsent"
+"""A field of an answer whose client left out its reasoning when it sent the answer back."""
+
+
 class TextPart(Struct, frozen=True):
     """A text part of a message."""
 
@@ -244,3 +248,10 @@ def _part(body: Mapping[str, Any]) -> Part:
     if body["type"] == "text":
         return TextPart(body["text"])
     return Image.from_json(body)
+
+
+def reasoning_told(answer: Message) -> str:
+    """The reasoning that goes back with an answer as text, in the form of DeepSeek and of local servers; empty where
+    its client left it out."""
+    told = answer.extra.get("reasoning_content")
+    return told if isinstance(told, str) and not answer.extra.get(UNSENT) else ""

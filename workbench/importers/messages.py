@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench.context.marks import PARAMETER
-from workbench.context.message import Role, ToolCall
+from workbench.context.message import STAND_INS, Role, ToolCall
 from workbench.importers.conversation import ImportedMessage, Picture, Remarks, Unreadable
 from workbench.importers.parts import (
     CALL_EXTRA,
@@ -184,7 +184,8 @@ def read_message(body: object, remarks: Remarks, where: str = "message") -> list
     extra: dict[str, Any] = {}
     if reasoning := [*array(body.get("thinking_blocks")), *array(body.get("reasoning")), *pieces.reasoning]:
         extra["reasoning"] = reasoning
-    if text := string(body.get("reasoning_content")) or string(body.get("reasoning")) or pieces.thought:
+    thoughts = (string(body.get(name)) for name in ("reasoning_content", "reasoning", "thinking"))  # at last Ollama's
+    if text := next(filter(None, thoughts), "") or pieces.thought:
         extra["reasoning_content"] = text
     if pieces.signature:
         extra[SIGNATURE] = pieces.signature
@@ -452,7 +453,8 @@ def _read_part(part: Mapping[str, Any], pieces: _Pieces, remarks: Remarks) -> No
         remarks.left_out("an image outside the file, which is shown by its address,")
         pieces.parts.append(f"[image: {as_text(mapping(url).get('url', url))[:2000]}]")
     elif (file := file_of(part)) is not None:
-        remarks.left_out("the content of a file inside a message, which stands by its name and size,")
+        if file.startswith(STAND_INS):
+            remarks.left_out("the content of a file inside a message, which stands by its name and size,")
         pieces.parts.append(file)
     elif kind in _TEXTS and (text := _text_of(part)) is not None:
         pieces.parts += [text] if text else []

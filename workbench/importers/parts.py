@@ -17,6 +17,7 @@ from workbench.importers.values import array, as_text, mapping, string
 REASONING = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text")
 """Types of parts that hold what a model thought; they go back to it verbatim, or not at all."""
 
+PDF = "application/pdf"
 SIGNATURE = "thought_signature"
 """The key of Google's mark that reasoning goes back with a call or a text."""
 CALL_EXTRA = (SIGNATURE, "provider_specific_fields", "extra_content")
@@ -211,7 +212,8 @@ def _picture_of(part: Mapping[str, Any]) -> Picture | None:
 
 
 def file_of(part: Mapping[str, Any]) -> str | None:
-    """The text that replaces sound, video or a document whose bytes are in the message: its kind, name and size."""
+    """The text of a text file whose bytes are in the message; the text that replaces sound, video or any other
+    document: its kind, name, size, and how many pages a PDF has."""
     kind = string(part.get("type"))
     if described := _in_data_url(part):
         return described
@@ -225,9 +227,41 @@ def file_of(part: Mapping[str, Any]) -> str | None:
         size = len(data) * 3 // 4 if isinstance(data, str) else len(data) if isinstance(data, bytes) else 0
         if size and (key or kind in _FILES):
             name = next((found for name in ("filename", "name", "title") if (found := string(inner.get(name)))), "")
-            described = ", ".join(filter(None, (media[:60], name[:100], f"{size:,} bytes")))
-            return f"[file: {described}]"
+            if (text := _text_of(media, source.get("type"), data)) is not None:
+                return text
+            return _described(media, name, size, _raw(data) if media == PDF else b"")
     return None
+
+
+def _text_of(media: str, kind: object, data: object) -> str | None:
+    """What a model reads of a text file: its text, which Anthropic's API also takes as such."""
+    if not (media.startswith("text/") and isinstance(data, str)):
+        return None
+    if kind == "text":
+        return data
+    try:
+        return _raw(data).decode() or None
+    except UnicodeDecodeError:
+        return None
+
+
+def _raw(data: object) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    try:
+        return base64.b64decode(string(data).translate(_URL_SAFE))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+_PAGE = re.compile(rb"/Type\s*/Page(?![s\w])")
+_PAGES = re.compile(rb"/Type\s*/Pages\b[^>]{0,200}?/Count\s+(\d{1,5})\b")
+
+
+def _described(media: str, name: str, size: int, pdf: bytes) -> str:
+    pages = len(_PAGE.findall(pdf)) or max((int(found) for found in _PAGES.findall(pdf)), default=0)
+    told = f"{pages:,} page{'s' if pages > 1 else ''}" if pages else ""
+    return f"[file: {', '.join(filter(None, (media[:60], name[:100], f'{size:,} bytes', told)))}]"
 
 
 def _in_data_url(part: Mapping[str, Any]) -> str:
@@ -238,8 +272,10 @@ def _in_data_url(part: Mapping[str, Any]) -> str:
         for value in body.values():
             found = _ANY_DATA_URL.match(value) if isinstance(value, str) and value.startswith("data:") else None
             if found is not None:
-                size = (len(value) - found.end()) * 3 // 4
-                return f"[file: {', '.join(filter(None, (found[1][:60], name[:100], f'{size:,} bytes')))}]"
+                size, packed = (len(value) - found.end()) * 3 // 4, value[found.end() :]
+                if (text := _text_of(found[1], "", packed)) is not None:
+                    return text
+                return _described(found[1], name, size, _raw(packed) if found[1] == PDF else b"")
     return ""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from workbench.context.message import UNSENT, ToolCall
 from workbench.importers.conversation import (
     Beside,
     Call,
@@ -23,6 +24,7 @@ from workbench.importers.conversation import (
     marks_of_messages,
     unmarked,
 )
+from workbench.importers.parts import SIGNATURE
 from workbench.importers.values import array, mapping, string
 
 # Text protocols: an agent asks for a tool in words, and what the tool returned comes back as a user's message.
@@ -185,6 +187,13 @@ _REASONING = ("reasoning", "thinking_blocks")
 """Fields of an answer with blocks that a provider counts again where they are sent back."""
 
 
+def _unsigned(call: ToolCall) -> ToolCall:
+    """A call without Google's mark of the thought that led to it."""
+    if SIGNATURE not in call.extra:
+        return call
+    return replace(call, extra={name: value for name, value in call.extra.items() if name != SIGNATURE})
+
+
 def _reasoned(extra: Mapping[str, Any]) -> str:
     """The text of the reasoning blocks of an answer, as far as it is no secret of the provider."""
     blocks = [mapping(block) for name in _REASONING for block in array(extra.get(name))]
@@ -212,7 +221,15 @@ class _ThreadFacts(Struct, eq=False):
         extra = {name: value for name, value in last.extra.items() if name not in left_out}
         if len(extra) < len(last.extra) and (text := _reasoned(last.extra)):
             extra["reasoning_content"] = text
-        self.said[-1] = replace(last, extra=extra)
+        if extra.get("reasoning_content") and not back.extra.get("reasoning_content"):
+            extra[UNSENT] = True
+        if SIGNATURE not in back.extra:
+            extra.pop(SIGNATURE, None)
+        calls = tuple(
+            call if SIGNATURE in again.extra else _unsigned(call)
+            for call, again in zip(last.calls, back.calls, strict=True)
+        )
+        self.said[-1] = replace(last, extra=extra, calls=calls)
 
     def thread(self) -> Thread:
         """The context: its parameters are those that are equal in all calls, each call has its further ones."""

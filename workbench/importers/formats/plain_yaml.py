@@ -31,9 +31,18 @@ def plain_yaml(text: str) -> Any:
 
     Raises NotPlain.
     """
+    return next(iter(plain_documents(text, 1)), None)
+
+
+def plain_documents(text: str, most: int) -> list[Any]:
+    """The same of its first ``most`` documents, up to one that is empty."""
     loader = yaml.CSafeLoader(text)
+    found: list[Any] = []
     try:
-        return _Reader(loader, _SPARE + _TIMES * len(text)).document()
+        reader = _Reader(loader, _SPARE + _TIMES * len(text))
+        while len(found) < most and (one := reader.document()) is not None:
+            found.append(one)
+        return found
     except (yaml.YAMLError, ValueError) as fault:
         mark = getattr(fault, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -85,7 +94,7 @@ class _Reader(Struct):
         return None
 
     def _events(self) -> Iterator[Any]:
-        """Those of the first document's values."""
+        """Those of the values that are left."""
         while self.loader.check_event():
             event = self.loader.get_event()
             if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):

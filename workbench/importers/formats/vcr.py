@@ -1,7 +1,6 @@
-"""Recorded HTTP traffic: cassettes of VCR (YAML or JSON), nock's, HAR files, and files of one request with its response
-(as dd-trace's and ReqLLM's), or a line for each (as
-claude-trace's). Requests are exact, byte for byte what went out; bodies may be packed, in base64, or a
-stream of events."""
+"""Recorded HTTP traffic: cassettes of VCR (YAML or JSON), nock's, httpmock's, HAR files, and files of one request with
+its response (as dd-trace's and ReqLLM's), or a line for each (as claude-trace's). Requests are exact, byte for byte
+what went out; bodies may be packed, in base64, or a stream of events."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from msgspec import Struct
 
 from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
 from workbench.importers.exchanges import Exchanges, given_of, is_response
-from workbench.importers.formats.plain_yaml import NotPlain, plain_yaml
+from workbench.importers.formats.plain_yaml import NotPlain, plain_documents, plain_yaml
 from workbench.importers.source import MAX_BYTES, arrow
 from workbench.importers.streams import as_messages, is_event_stream, streamed, whole_list, whole_response
 from workbench.importers.threads import ObservedCall, attempted, threads_of
@@ -183,6 +182,8 @@ class PackedBodies:
 
 
 _STARTS = ("interactions:", "http_interactions:", "version: 1", "---")
+_HTTPMOCK = re.compile(r"(?:---\s*\n)?when:\s*\n[^\x00]*?\nthen:\s*\n")
+_MOST_PAIRS = 100_000
 _COMMENTS = re.compile(r"(?:\s*#[^\n]*\n)*\s*")
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
 _NOCK = ("scope", "path", "status", "response")
@@ -191,13 +192,17 @@ _NOCK = ("scope", "path", "status", "response")
 def looks_like_cassette(text: str) -> bool:
     """Returns whether a text that is no JSON may be a cassette in YAML."""
     before = _COMMENTS.match(text, 0, 4096)
+    if _HTTPMOCK.match(text, before.end() if before else 0):
+        return True
     return text.startswith(_STARTS, before.end() if before else 0) and "interactions:" in text
 
 
 def load_cassette(text: str) -> Any:
     """The cassette's YAML as plain values; Python's own tags count as what they stand for. Raises Unreadable."""
     try:
-        return plain_yaml(text)
+        if not text.lstrip().startswith(("when:", "---")) or _HTTPMOCK.match(text) is None:
+            return plain_yaml(text)
+        return {"interactions": [_of_httpmock(mapping(one)) for one in plain_documents(text, _MOST_PAIRS)]}
     except NotPlain as fault:
         raise Unreadable(f"looks like a recording of HTTP requests (VCR), but cannot be read: {fault}") from None
 
@@ -268,6 +273,21 @@ def _of_nock(one: Mapping[str, Any]) -> Mapping[str, Any]:
             "parsed_body": body,
             "body": body,
         },
+    }
+
+
+def _of_httpmock(pair: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A document of httpmock (Rust): what a request has to be, and the response to it."""
+    asked, answer = mapping(pair.get("when")), mapping(pair.get("then"))
+    body = {"base64_string": packed} if (packed := string(answer.get("body_base64"))) else answer.get("body")
+    return {
+        "request": {
+            "method": asked.get("method"),
+            "uri": asked.get("path"),
+            "body": asked.get("body"),
+            "parsed_body": asked.get("json_body"),
+        },
+        "response": {"status": answer.get("status"), "headers": answer.get("header"), "body": body},
     }
 
 
