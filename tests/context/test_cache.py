@@ -64,6 +64,24 @@ def test_openai_caches_from_1024_tokens_in_steps_of_128() -> None:
     assert (found[3].break_at, found[3].reason, found[3].written) == (5, "", 0)
 
 
+def test_an_answer_behind_reasoning_that_stays_away_is_not_cached() -> None:
+    made = calls("selective", 2)
+    price = replace(OPENAI, rule=CacheRule("deepseek", 64, 1, 3600.0, answers=True))
+    found = []
+    for reasoned in (False, True):
+        cache = PrefixCache()
+        cache.sent(made[0], 0.0)
+        cache.answered(made[0], 0, None, reasoned=reasoned)
+        found.append(cache.forecast(made[1], price, 1.0).cached)
+    assert found[1] == made[0].prefix_tokens[-1] < found[0]
+
+
+def test_a_prompt_of_the_providers_own_is_cached_from_the_first_call_on() -> None:
+    made = calls("selective", 2)
+    found = forecasts(made, replace(OPENAI, rule=CacheRule("xai", 64, 64, own=150)))
+    assert [one.cached for one in found] == [128, (made[0].prefix_tokens[-1] + 150) // 64 * 64]
+
+
 def test_deepseek_caches_an_answer_behind_its_request() -> None:
     made = calls("selective", 2)
     requests, answers = (

@@ -430,6 +430,79 @@ def test_reasoning_that_a_client_leaves_out_of_the_next_request_is_not_in_its_co
     assert (second.forecast.tokens > 200) is goes_back
 
 
+SIGNED = {"text": ANSWER, "thoughtSignature": "c2ln"}
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+def test_a_signature_that_a_client_leaves_out_of_the_next_request_is_not_in_its_context(goes_back: bool) -> None:
+    asked, more = ({"role": "user", "parts": [{"text": text}]} for text in ("Well?", "And?"))
+    again = {"role": "model", "parts": [SIGNED if goes_back else {"text": ANSWER}]}
+    usage = {"promptTokenCount": 20, "candidatesTokenCount": 9, "thoughtsTokenCount": 300}
+    rows = [
+        (
+            {"model": "gemini-3.5-flash", "contents": contents},
+            {"candidates": [{"content": {"parts": [SIGNED]}}], **told},
+        )
+        for contents, told in (([asked], {"usageMetadata": usage}), ([asked, again, more], {}))
+    ]
+    forecast = imported(cassette(rows), encodings())[0].calls[1].forecast
+    assert forecast is not None
+    assert ((forecast.tokens or 0) > 300) is goes_back
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+def test_reasoning_as_text_is_counted_where_it_goes_back_with_calls(goes_back: bool) -> None:
+    """As DeepSeek V4 counts it."""
+    call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    said = {"role": "assistant", "content": "", "tool_calls": [call]}
+    thought = {**said, "reasoning_content": "Let me look. " * 20}
+    asked, result = {"role": "user", "content": "Well?"}, {"role": "tool", "tool_call_id": "c1", "content": RESULT}
+    usage = {"prompt_tokens": 20, "completion_tokens": 130, "completion_tokens_details": {"reasoning_tokens": 100}}
+    rows = [
+        ({"model": "deepseek-v4-flash", "messages": messages}, {"choices": [{"message": thought}], **told})
+        for messages, told in (([asked], {"usage": usage}), ([asked, thought if goes_back else said, result], {}))
+    ]
+    forecast = imported(cassette(rows), encodings())[0].calls[1].forecast
+    assert forecast is not None
+    assert ((forecast.tokens or 0) > 140) is goes_back
+
+
+@pytest.mark.parametrize("system", ["Be brief.", ""])
+def test_what_a_context_taught_of_a_providers_own_prompt_holds_for_the_next_one(system: str) -> None:
+    """The first call of a later context is counted from one with the same tools, whether or not it begins alike."""
+    tools = [{"type": "function", "function": {"name": "ls", "parameters": {}}}]
+    begin = [{"role": "system", "content": system}] if system else []
+    rows = [
+        (
+            {"model": "deepseek-chat", "messages": [*begin, {"role": "user", "content": text}], "tools": tools},
+            {"choices": [{"message": {"role": "assistant", "content": "So."}}], "usage": {"prompt_tokens": stated}},
+        )
+        for text, stated in (("Well?", 500), ("And what else?", 502))
+    ]
+    first, second = (call.forecast for call in imported(cassette(rows), encodings())[0].calls)
+    assert first is not None
+    assert second is not None
+    assert first.tokens is not None
+    assert second.tokens is not None
+    assert first.tokens < 270
+    assert second.tokens == pytest.approx(502, abs=25)
+    assert (second.low or 0) > (first.low or 0)
+
+
+def test_a_choice_of_tools_is_counted_for_the_call_that_makes_it() -> None:
+    """Anthropic's prompt for tools is longer where the model has to call one; the next call is free."""
+    tools = [{"name": "ls", "description": "Lists.", "input_schema": {"type": "object"}}]
+    asked = [{"role": "user", "content": "Well?"}]
+    called = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "ls", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": RESULT}]}
+    rows = [
+        ({"model": "claude-sonnet-4-5", "max_tokens": 9, "tools": tools, "messages": messages, **choice}, called)
+        for messages, choice in ((asked, {"tool_choice": {"type": "any"}}), ([*asked, called, result], {}))
+    ]
+    forced, free = imported(cassette(rows), encodings())[0].calls
+    assert forced.tools_tokens - free.tools_tokens == 588 - 496
+
+
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
 
 

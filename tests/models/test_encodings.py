@@ -98,7 +98,11 @@ def test_calls_results_names_and_provider_metadata_are_estimates() -> None:
         ("deepseek-chat", 4, 4, 6),
         ("mistral-large-latest", 3, 5, 7),
         ("qwen3:8b", 8, 13, 18),
+        ("mistral-small-latest", 15, 17, 19),
         ("qwen-turbo", 12, 17, 22),
+        ("Qwen/Qwen3.5-9B", 10, 15, 20),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 10, 15, 20),
+        ("us.meta.llama4-maverick-17b-instruct-v1:0", 10, 15, 20),
         ("gemini-2.5-pro", 1, 2, 3),
         ("vertex_ai/gemini-2.5-pro", 0, 0, 0),
         ("glm-4.7", 5, 6, 7),
@@ -118,7 +122,13 @@ def test_open_models_count_what_their_chat_templates_add(
     assert found == (alone, behind_system, of_three)
 
 
-@pytest.mark.parametrize(("model", "prompt"), [("deepseek-chat", 217), ("qwen3", 75), ("qwen-max", 165), ("glm-5", 90)])
+@pytest.mark.parametrize(
+    ("model", "prompt"),
+    [
+        *(("deepseek-chat", 217), ("qwen3", 75), ("qwen-max", 165), ("glm-5", 90)),
+        *(("qwen3.5-397b-a17b", 215), ("llama-4-scout", 620), ("meta.llama4-maverick-17b-instruct-v1:0", 620)),
+    ],
+)
 def test_open_models_see_definitions_behind_a_prompt(model: str, prompt: int) -> None:
     tool = ping("name")
     assert COUNTER.tools([tool], model)[0] == prompt + COUNTER.text(json.dumps(tool), model)
@@ -156,6 +166,8 @@ def test_images_elsewhere_have_their_own_rules() -> None:
         ("litellm_proxy/gemini-3-pro-preview", (2000, 100), 1120),
         ("gemini-2.0-flash", (960, 540), 7 * 258),
         ("gemini-2.0-flash", (300, 300), 258),
+        ("claude-opus-4-8", (2000, 1500), 72 * 54),
+        ("claude-opus-4-7", (6000, 6000), 4784),
     ],
 )
 def test_an_image_costs_by_the_formula_of_the_model(model: str, size: tuple[int, int], tokens: int) -> None:
@@ -500,6 +512,60 @@ def test_the_model_tells_whether_the_reasoning_of_earlier_turns_stays(model: str
     assert COUNTER.sent_back(Message("assistant", "Yes."), model).keeps == kept
 
 
+@pytest.mark.parametrize(
+    ("model", "told"), [("deepseek-v4-flash", True), ("qwen3:8b", True), ("glm-4.7", True), ("gpt-4o", False)]
+)
+def test_the_model_tells_whether_it_reads_its_reasoning_as_text(model: str, told: bool) -> None:
+    assert COUNTER.sent_back(Message("assistant", "Yes."), model).told == told
+
+
+def test_vertex_counts_less_of_a_call_of_gemini_3_and_no_roles() -> None:
+    answer = Message("assistant", "", (ToolCall("c1", "ls", "{}"),))
+    google, vertex = (COUNTER.sent_back(answer, f"{at}gemini-3-pro-preview") for at in ("gemini/", "vertex_ai/"))
+    assert google.beside - vertex.beside == 16
+    both = [COUNTER.message(answer, f"{at}gemini-2.5-flash")[0] for at in ("gemini/", "vertex_ai/")]
+    assert both[0] - both[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "choice", "beside"),
+    [
+        ("gpt-4o", "{'type': 'function', 'function': {'name': 'ping'}}", 9),
+        ("gpt-4.1", "{'type': 'function', 'name': 'ping'}", 9),
+        ("gpt-4o", "required", 0),
+        ("gpt-4o", "none", 0),
+        ("gpt-4o", "{'mode': 'required', 'tools': [{'name': 'ping'}, {'name': 'pong'}]}", 0),
+    ],
+)
+def test_a_tool_that_has_to_be_called_is_named_at_openai(model: str, choice: str, beside: int) -> None:
+    tools, how = [ping("name"), pong()], {"forced": True, "responses": False}
+    assert COUNTER.chosen(tools, model, choice, **how) - COUNTER.tools(tools, model)[0] == beside
+
+
+@pytest.mark.parametrize("model", ["mistral-small-latest", "deepseek-v4-flash", "qwen3.5-9b"])
+def test_open_models_are_shown_the_tools_that_they_may_call(model: str) -> None:
+    tools, how = [ping("name"), pong()], {"forced": False, "responses": False}
+    assert COUNTER.chosen(tools, model, "auto", **how) == COUNTER.tools(tools, model)[0]
+    assert COUNTER.chosen(tools, model, "none", **how) == COUNTER.chosen(tools, model, "{'mode': 'NONE'}", **how) == 0
+    assert COUNTER.chosen(tools, model, "{'type': 'auto', 'name': None}", **how) > 0
+    named = '{"type": "function", "function": {"name": "pong"}}'
+    assert COUNTER.chosen(tools, model, named, **how) == COUNTER.tools([pong()], model)[0]
+
+
+def pong() -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "pong", "description": "Answers.", "parameters": {}}}
+
+
+@pytest.mark.parametrize(
+    ("model", "page"), [("claude-sonnet-4-5", 1580), ("gemini-2.5-flash", 258), ("gemini-3-flash", 528), ("gpt-4o", 0)]
+)
+def test_a_page_of_a_pdf_has_the_tokens_of_its_picture(model: str, page: int) -> None:
+    def tokens(told: str) -> int:
+        return COUNTER.message(Message("user", (TextPart(f"[file: application/pdf, 5,000 bytes{told}]"),)), model)[0]
+
+    assert tokens(", 3 pages") - tokens("") == pytest.approx(3 * page, abs=5)
+
+
 def test_gemini_2_counts_no_punctuation_of_calls_and_results() -> None:
     """As Google counted a result and a call of Gemini 2.0 Flash."""
     result = Message("tool", '{"return_value": "hello"}', tool_call_id="c1", name="bar")
@@ -514,4 +580,5 @@ def test_a_schema_of_the_answer_has_the_tokens_of_its_provider() -> None:
     }
     assert beside["gpt-4o"] == COUNTER.text(schema, "gpt-4o")
     assert beside["claude-sonnet-4-5"] == 109 + round(1.85 * COUNTER.text(schema, "claude-sonnet-4-5"))
-    assert COUNTER.overhead("gemini-2.5-flash", schema) == COUNTER.overhead("gemini-2.5-flash")
+    for model in ("gemini-2.5-flash", "qwen3.5-9b"):
+        assert COUNTER.overhead(model, schema) == COUNTER.overhead(model)

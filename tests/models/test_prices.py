@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from workbench.context.cache import Price
 from workbench.engine.journal.usage import Usage
 from workbench.models import bundled
+from workbench.models.cache_rules import rule_for
 from workbench.models.prices import PriceTable, cost
 
 MAP = {
@@ -164,6 +165,21 @@ def test_cache_rules_are_the_makers_with_the_models_own_minimum(table: PriceTabl
     assert table.price("mistralai/mistral-large").rule.provider == "mistral"
     assert table.price("dashscope/qwen-plus").rule.provider == "none"
     assert table.price("offline").rule.provider == "none"
+
+
+@pytest.mark.parametrize(
+    ("model", "minimum", "step", "own"),
+    [
+        ("xai/grok-4-fast", 64, 64, 158),
+        ("xai/grok-3-mini", 64, 64, 0),
+        ("deepseek/deepseek-chat", 64, 64, 0),
+        ("deepseek/deepseek-v4-flash", 128, 128, 0),
+        ("mistral/mistral-small-latest", 1024, 16, 0),
+    ],
+)
+def test_a_cache_has_the_steps_that_its_provider_counted(model: str, minimum: int, step: int, own: int) -> None:
+    rule = rule_for(model, {"cache_read_input_token_cost": 1e-7, "litellm_provider": model.partition("/")[0]})
+    assert (rule.minimum, rule.step, rule.own) == (minimum, step, own)
 
 
 def test_whether_a_model_takes_tools_is_read_or_unknown(table: PriceTable) -> None:

@@ -160,7 +160,7 @@ class _Outlook:
             for cache in self._caches:
                 cache.sent(assembly, now)
                 if as_recorded:
-                    cache.answered(assembly, call.usage.cached, call.usage.written)
+                    cache.answered(assembly, call.usage.cached, call.usage.written, reasoned=bool(call.usage.reasoning))
         answered = past.largest(self._model)
         return Reassembled(
             call, assembly, predicted(assembly, expected, middle, price, self._window, answered), low, high, kept

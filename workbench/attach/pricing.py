@@ -85,9 +85,10 @@ class OtherStrategy:
         as_is = self._forecast(provider.sent, sent, now, expected(sent))
         instead = self._forecast(provider.other, other, now, expected(other))
         calibration.said(answer, usage)
-        provider.sent.answered(sent, usage.cached, usage.written)
+        reasoned = bool(usage.reasoning)
+        provider.sent.answered(sent, usage.cached, usage.written, reasoned=reasoned)
         if other.request.digest == sent.request.digest:
-            provider.other.answered(other, usage.cached, usage.written)
+            provider.other.answered(other, usage.cached, usage.written, reasoned=reasoned)
         self.sent.add(as_is)
         self.other.add(instead)
         return {

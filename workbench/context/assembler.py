@@ -122,6 +122,8 @@ class Assembler:
         self._tools_tokens = tools_tokens
         self._shapes: dict[tuple[str, bool], int] = {}
         """Tokens beside messages and tools, by the schema of the answer, and whether the model has to think."""
+        self._choices: dict[str, int] = {}
+        """Tokens of the tools, by the choice of tools."""
         self._overhead, shaped = self._beside(scope.parameters)
         # The rule that OpenAI published is that of Chat Completions: its Responses API counts a few tokens otherwise.
         if responses:
@@ -198,7 +200,8 @@ class Assembler:
             splices = splices_of(changed, length)
         request = self._request({**self._scope.parameters, **(parameters or {})}, tool_choice)
         overhead, shaped = self._beside(request.parameters)
-        more = overhead - self._overhead
+        tools = self._shown_tools(request.parameters.get("tool_choice"))
+        more = overhead - self._overhead + tools - self._tools_tokens
         problems += self._unrepeated(place, request)
         fit = self._fit()
         over = (f"{fit.over:,} tokens over the budget of {fit.limit:,}",) if fit is not None and fit.over else ()
@@ -207,7 +210,7 @@ class Assembler:
             entries=entries,
             splices=splices,
             request=request,
-            tools_tokens=self._tools_tokens,
+            tools_tokens=tools,
             overhead_tokens=overhead,
             tokens_full=self._table.fixed + self._table.full + more,
             tokens_sent=self._sent_tokens + more,
@@ -232,6 +235,17 @@ class Assembler:
         if shape not in self._shapes:
             self._shapes[shape] = self._counter.overhead(self._model, schema, thinking=thinking)
         return self._shapes[shape], Grade.ESTIMATE if schema else Grade.EXACT
+
+    def _shown_tools(self, choice: object) -> int:
+        """Tokens of the tools under the ``tool_choice`` of a request: which of them a model sees, and what its provider
+        says of them, depends on it."""
+        scope, said = self._scope, str(choice or "")
+        if not said or not scope.tools:
+            return self._tools_tokens
+        if said not in self._choices:
+            how = {"forced": is_forced(choice), "responses": scope.responses}
+            self._choices[said] = self._counter.chosen(scope.tools, self._model, said, **how)
+        return self._choices[said]
 
     def _request(self, parameters: dict[str, Any], tool_choice: str) -> Request:
         if tool_choice:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from workbench.context.assembly import Assembly, Entry, Grade
 from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, Mark, Marks, marks_of
+from workbench.context.message import reasoning_told
 from workbench.context.reasons import name_of
 from workbench.context.remembered import forget_oldest, remember
 
@@ -36,6 +37,8 @@ class CacheRule(Struct, frozen=True):
     """Whether a person gave the lifetime, which then holds for every mark."""
     answers: bool = False
     """Whether an answer is cached behind its request, for a request that goes on with it."""
+    own: int = 0
+    """Tokens of a prompt of the provider's own that stands before every request, and that its cache always holds."""
     seen: int | None = None
     """Tokens from which the provider was seen to cache, below what it states; None if it keeps to its minimum."""
 
@@ -190,6 +193,8 @@ class PrefixCache:
         self._unwritten = False
         """Whether the answers state that more and more is read from the cache, and never that anything was written:
         then no bill of this provider has writes."""
+        self._reasoned = False
+        """Whether the last answer began with reasoning."""
         self._cold = False
         """Whether no other run had sent more of the last request: then none has sent what goes on from it."""
 
@@ -223,8 +228,10 @@ class PrefixCache:
         self._last_sent = now
         self._cold = True  # until an answer tells otherwise
 
-    def answered(self, assembly: Assembly, cached: int | None, written: int | None) -> None:
-        """Learn the cached and written tokens that the provider stated; None if it stated none."""
+    def answered(self, assembly: Assembly, cached: int | None, written: int | None, *, reasoned: bool = False) -> None:
+        """Learn the cached and written tokens that the provider stated; None if it stated none. ``reasoned``: the
+        answer began with reasoning."""
+        self._reasoned = reasoned
         self._stated, self._writes = self._stated or bool(cached or written), self._writes or bool(written)
         if cached is None:
             return
@@ -269,7 +276,7 @@ class PrefixCache:
         else:
             shared = self._shared(assembly, now - rule.lifetime)
         behind = shared + 1 if rule.answers and self._answered(assembly, shared) else shared
-        reusable = self._tokens(assembly, behind, expected) if shared >= 0 else 0
+        reusable = (self._tokens(assembly, behind, expected) if shared >= 0 else 0) + rule.own
         cached = 0
         if rule.provider != "none" and reusable >= max(rule.minimum, 1):
             cached = min(reusable // rule.step * rule.step, expected.tokens)
@@ -315,7 +322,11 @@ class PrefixCache:
     def _answered(self, assembly: Assembly, shared: int) -> bool:
         """Returns whether the shared messages are the last request, and its answer follows them."""
         messages = assembly.request.messages
-        return 0 < shared == len(self._latest) - 1 and shared < len(messages) and messages[shared].role == "assistant"
+        if not 0 < shared == len(self._latest) - 1 or shared >= len(messages) or messages[shared].role != "assistant":
+            return False
+        # What the answer began with is gone, unless it goes back with its calls.
+        answer = messages[shared]
+        return not self._reasoned or bool(answer.tool_calls and reasoning_told(answer))
 
     def _tokens(self, assembly: Assembly, shared: int, expected: Expected) -> int:
         """Tokens of a prefix: as the provider stated them, else as expected."""

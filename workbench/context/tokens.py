@@ -22,6 +22,8 @@ class SentBack(NamedTuple):
     """The most, without reasoning that goes back."""
     keeps: bool = False
     """Whether its reasoning goes back and is counted also where it calls no tools."""
+    told: bool = False
+    """Whether its reasoning is counted again as the text that goes back with its calls."""
     shown: int | None = None
     """Tokens of the part of it that is no reasoning, where we count them better than its provider tells reasoning from
     the rest; else None."""
@@ -89,6 +91,13 @@ class Counter(Protocol):
         ``forced``: the model has to call one. ``responses``: the request is one to OpenAI's Responses API.
         """
         ...
+
+    def chosen(
+        self, tools: Sequence[Mapping[str, Any]], model: str, choice: str, *, forced: bool, responses: bool
+    ) -> int:
+        """Tokens of the tools under a ``tool_choice``, in the words of any provider: which of them the model sees, and
+        what is said of them, may depend on it."""
+        return self.tools(tools, model, forced=forced, responses=responses)[0]
 
     def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
         """Tokens per request beside its messages and tools. ``schema``: the JSON Schema of the answer as text, which

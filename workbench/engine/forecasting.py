@@ -17,7 +17,7 @@ from workbench.context.assembler import is_forced
 from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
 from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, Prices
 from workbench.context.marks import LIVE_MARKS, NO_MARKS, Marks
-from workbench.context.message import Message, canonical
+from workbench.context.message import Message, canonical, reasoning_told
 from workbench.context.place import Place
 from workbench.context.remembered import forget_oldest, remember
 from workbench.context.tokens import Counter, SentBack
@@ -131,7 +131,7 @@ class Forecaster:
         # What a model adds to an answer is measured against its provider's count, not against our own.
         back = self._counter.sent_back(answer, self._model, forced=forced) if usage.input else None
         calibration.said(answer, usage, back)
-        self._cache.answered(assembly, usage.cached, usage.written)
+        self._cache.answered(assembly, usage.cached, usage.written, reasoned=bool(usage.reasoning))
         self._largest = max(self._largest, usage.input or 0)
 
 
@@ -172,10 +172,11 @@ def unseen_of(assembly: Assembly, counter: Counter, model: str) -> tuple[int, in
     return counter.unseen(model, tools=tools, beside=tools + assembly.overhead_tokens)
 
 
-def thinks(answer: Message, *, always: bool = False) -> bool:
+def thinks(answer: Message, *, always: bool = False, told: bool = False) -> bool:
     """Returns whether an answer holds reasoning that goes back with it, and is counted again: at Anthropic and
     OpenAI, until the tools that it called have answered and it has said what came of it; at Google, by the signature
-    of a call, or of a text. ``always``: the model keeps that of each answer."""
+    of a call, or of a text. ``always``: the model keeps that of each answer. ``told``: it reads its reasoning as the
+    text that goes back with its calls."""
     if not answer.tool_calls and not always:
         return False
     if always and (answer.extra.get("thought_signature") or _signatures(answer.extra.get("provider_specific_fields"))):
@@ -183,6 +184,7 @@ def thinks(answer: Message, *, always: bool = False) -> bool:
     blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
     kinds = [str(block.get("type", "")) for block in blocks if isinstance(block, Mapping)]
     kept = any("thinking" in kind or kind == "reasoning" for kind in kinds)
+    kept = kept or (told and bool(reasoning_told(answer)))
     return kept or any("thought_signature" in call.extra for call in answer.tool_calls)
 
 
@@ -315,6 +317,8 @@ published."""
 _FRAMING, _FRAMING_OF_TOOLS, _MOST_NEW = 8.0, 24.0, 20
 """Tokens by which the framing of a new message may be off; of one with tool calls, and of a result; and how many
 messages count."""
+_DOUBT = 0.25
+"""Least part of the doubt about what is beside the messages that another context leaves: servers of a model differ."""
 _REMEMBERED = 4
 """Calls of each set of tools that are kept to count from."""
 _MOST_MESSAGES, _MOST_SEEDS = 10_000, 200
@@ -386,6 +390,9 @@ class Calibration:
         """The same of reasoning that goes back and is expected not to be counted."""
         self._anchors: dict[str, deque[Anchor]] = {}
         """By what stands in front of the messages: model and tools. The latest last."""
+        self._fronts: dict[str, Anchor] = {}
+        """Likewise, of all counted calls the one with the fewest tokens of messages: it tells the most of what is
+        beside them. Its entries are not kept."""
         self._grown = 0.0
         """Our tokens of text that the provider has counted."""
         self._counted = 0.0
@@ -413,13 +420,16 @@ class Calibration:
             sums = self._of(entries)
         kept = self._anchors.get(seed) or deque[Anchor](maxlen=_REMEMBERED)
         remember(self._anchors, seed, kept, _MOST_SEEDS)
-        kept.append(Anchor(entries, usage.input, sums, beside, exact and self._trusts))
+        anchor = Anchor(entries, usage.input, sums, beside, exact and self._trusts)
+        kept.append(anchor)
+        if (least := self._fronts.get(seed)) is None or sum(sums) < sum(least.sums):
+            remember(self._fronts, seed, anchor._replace(entries=()), _MOST_SEEDS)
 
     def said(self, answer: Message, usage: Usage, back: SentBack | None = None) -> None:
         """Learn from an answer. An answer is skipped if its reasoning is not sent back and the provider (Anthropic)
         does not say how many of its tokens that was. ``back``: what is known of it as part of a request.
         """
-        thinking = thinks(answer, always=back is not None and back.keeps)
+        thinking = thinks(answer, always=back is not None and back.keeps, told=back is not None and back.told)
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
             reasoning, digest = usage.reasoning or 0, answer.body_hash
@@ -516,9 +526,11 @@ class Calibration:
         if assembly.grade is Grade.EXACT and self._trusts and not unknown and (before is None or before.exact):
             return Expected.own(assembly)
         if before is None:
-            return self._unanchored(assembly, sums, share, 0.0, unseen, unknown=unknown)
+            front = self._fronts.get(seed)
+            return self._unanchored(assembly, sums, share, 0.0, unseen, front, unknown=unknown)
         low, slope, high = self._slope(share)
         changed, off = self._changed(before, assembly.entries), self._off(before, assembly.entries)
+        off += (_FRONT[1] - 1) * abs(assembly.tools_tokens + assembly.overhead_tokens - before.beside)
         total = _total(before, sums, assembly, slope) - self._dropped(before, assembly.entries)
         outside = self._outside[-1] - self._outside[_shared(before.entries, assembly.entries)]
         top = None if outside or unknown else total + (high - slope) * changed + off
@@ -576,7 +588,7 @@ class Calibration:
         if before is None:
             if assembly.grade is Grade.EXACT and self._trusts and not unknown:
                 return Expected.own(assembly)
-            return self._unanchored(assembly, sums, share, lean, unseen, unknown=unknown)
+            return self._unanchored(assembly, sums, share, lean, unseen, None, unknown=unknown)
         low, slope, high = self._slope(share)
         leant = slope + lean * (high - slope if lean > 0 else slope - low)
         totals = sorted(_total(before, sums, assembly, each) for each in (low, slope, high))
@@ -593,19 +605,23 @@ class Calibration:
         share: tuple[float, float],
         lean: float,
         unseen: tuple[int, int],
+        known: Anchor | None,
         *,
         unknown: bool,
     ) -> Expected:
-        """By our own count alone, corrected by what was learned of the tokenizer."""
+        """By our own count alone, corrected by what was learned of the tokenizer, and by a call with the same tools
+        whose messages are others: ``known``."""
         low, slope, high = self._slope(share)
         beside = assembly.tools_tokens + assembly.overhead_tokens
         front = min(share[0], _FRONT[0]), max(share[1], _FRONT[1])
+        less, more = (1 - front[0]) * beside + unseen[0], (front[1] - 1) * beside + unseen[1]
+        hidden, left = (0.0, 1.0) if known is None else _hidden(known, (low, slope, high), (less, more))
         part = share[1] - 1 if lean > 0 else 1 - share[0]
         slope += lean * (high - slope if lean > 0 else slope - low)
-        total = beside * (1 + lean * part) + sums.known + slope * sums.guessed
-        bottom = max(beside * front[0] - unseen[0], 0) + sums.known + low * sums.guessed - _SLACK
+        total = beside * (1 + lean * part) + hidden + sums.known + slope * sums.guessed
+        bottom = max(beside + hidden - left * less, 0) + sums.known + low * sums.guessed - _SLACK
         top: float | None = (
-            beside * front[1] + sums.known + high * sums.guessed + _SLACK + unseen[1] + self._returned[-1]
+            beside + hidden + left * more + sums.known + high * sums.guessed + _SLACK + self._returned[-1]
         )
         if unknown or self._outside[-1]:
             top = None
@@ -671,6 +687,7 @@ class Calibration:
         made._weights, made._said = dict(self._weights), dict(self._said)
         made._doubtful, made._uncounted = dict(self._doubtful), dict(self._uncounted)
         made._passing = dict(self._passing)
+        made._fronts = dict(self._fronts)
         made._anchors = {seed: deque(kept, _REMEMBERED) for seed, kept in self._anchors.items()}
         return made
 
@@ -745,10 +762,31 @@ def _returned(message: Message) -> int:
     return len(canonical(kept)) // 3 if kept else 0
 
 
+def _hidden(counted: Anchor, slopes: tuple[float, float, float], off: tuple[float, float]) -> tuple[float, float]:
+    """What another call tells of a request without its messages: the tokens beside the messages that our count lacks,
+    and the part that is left of the doubt about them.
+
+    What its provider counted beyond our count is due to its messages and to what is beside them. Each gets its share by
+    how far it may be off: that of two independent errors whose sum is known. ``slopes``: the provider's tokens for one
+    of ours, at least, expected, at most. ``off``: tokens that may be beside the messages, less and more than we count.
+    """
+    low, slope, high = slopes
+    beyond = counted.stated - counted.beside - counted.sums.known - slope * counted.sums.guessed
+    beside = off[1] if beyond > 0 else off[0]
+    texts = (high - slope if beyond > 0 else slope - low) * counted.sums.guessed + _SLACK
+    part = beside**2 / (beside**2 + texts**2)
+    return part * beyond, max((1 - part) ** 0.5, _DOUBT)
+
+
 def _total(before: Anchor, sums: TokenSums, assembly: Assembly, slope: float) -> float:
     """Stated tokens of one request, plus the further tokens of another."""
     hidden = before.stated - before.beside - before.sums.known - slope * before.sums.guessed
     return hidden + assembly.tools_tokens + assembly.overhead_tokens + sums.known + slope * sums.guessed
+
+
+def _digest(entry: Entry) -> str:
+    """Identifies what was sent of an entry; empty if nothing was."""
+    return "" if entry.sent is None else entry.sent.body_hash
 
 
 def _shared(before: tuple[Entry, ...], now: tuple[Entry, ...]) -> int:
@@ -757,6 +795,8 @@ def _shared(before: tuple[Entry, ...], now: tuple[Entry, ...]) -> int:
     both = min(len(before), len(now))
     if before[:both] == now[:both]:
         return both
+    if before[0] != now[0]:  # Another context: it may begin with the same messages all the same.
+        return next((i for i in range(both) if _digest(before[i]) != _digest(now[i])), both)
     low, high = 0, both
     while high - low > 1:
         middle = (low + high) // 2

@@ -102,6 +102,17 @@ class Encodings:
             return kind.shown(tools, count) + (beside if kind.shown is notation_tokens else 0)
         return (kind.tools.forced if forced else kind.tools.auto) + kind.scale * kind.shown(tools, count)
 
+    def chosen(
+        self, tools: Sequence[Mapping[str, Any]], model: str, choice: str, *, forced: bool, responses: bool
+    ) -> int:
+        kind, quoted = family(model), _QUOTED.findall(choice)
+        if kind.unshown and _FORBIDDEN.search(choice):
+            return 0
+        named = [tool for tool in tools if _name(tool) in quoted]
+        shown = named if named and kind.alone else tools
+        tokens = self.tools(shown, model, forced=forced, responses=responses)[0]
+        return tokens + (kind.naming + self.text(_name(named[0]), model) if kind.naming and len(named) == 1 else 0)
+
     def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
         kind = family(model)
         tokens = kind.request + (kind.thinking if thinking else 0)
@@ -135,7 +146,8 @@ class Encodings:
         if calls and again.hides:
             high = inf
         shown = own - round(beside) + (16 * len(calls) - 12 if calls else 0) if again.rounds else None
-        return SentBack(round(beside) + (again.forced if forced and calls else 0), low, high, again.keeps, shown)
+        beside += again.forced if forced and calls else 0
+        return SentBack(round(beside), low, high, again.keeps, again.told, shown)
 
     def text(self, text: str, model: str) -> int:
         kind = family(model)
@@ -155,6 +167,9 @@ class Encodings:
             for image in message.images:
                 sides = (image.width, image.height) if image.width and image.height else UNSIZED
                 tokens += image_tokens(kind.image, *sides, image.detail)
+        if message.stands_in and kind.page:
+            told = (found for text in _texts(message, kind) for found in _PAGES.findall(text))
+            tokens += kind.page * sum(int(found.replace(",", "")) for found in told)
         tokens += kind.call * len(calls) + (PER_NAME if message.name else 0)
         return tokens, _EXACT if exact else _ESTIMATE
 
@@ -238,6 +253,17 @@ def _with(texts: Iterable[Counted], kind: Family, tokens: int, grade: Grade) -> 
     for count, whole in texts:
         inside, grade = inside + count, grade if whole else _ESTIMATE
     return tokens + (inside if kind.scale == 1.0 else round(kind.scale * inside)), grade
+
+
+_PAGES = re.compile(r"\[file: application/pdf, [^\]]{0,300}?\b(\d[\d,]{0,4}) pages?\]")
+"""How an import tells of a PDF."""
+_FORBIDDEN = re.compile(r"""(?:^|["'])none(?:$|["'])""", re.IGNORECASE)
+_QUOTED = re.compile(r"""["']([^"']+)["']""")
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    function = tool.get("function", tool)
+    return str(function.get("name", "")) if isinstance(function, Mapping) else ""
 
 
 _PUNCTUATION = re.compile(r"""[{}\[\]":,\s]+""")

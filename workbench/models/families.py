@@ -94,6 +94,15 @@ def anthropic_area(width: int, height: int) -> int:
     return math.ceil(width * scale * height * scale / 750)
 
 
+def anthropic_fine(width: int, height: int) -> int:
+    """Anthropic from Opus 4.7 on: patches of 28 x 28 pixels, at most 4,784, after the long side is fitted to 2576.
+
+    Source: Anthropic's guide "Vision", in its edition for these models.
+    """
+    scale = min(1.0, 2576 / max(width, height), math.sqrt(4784 * 28 * 28 / (width * height)))
+    return min(math.ceil(width * scale / 28) * math.ceil(height * scale / 28), 4784)
+
+
 def gemini_tiles(width: int, height: int) -> int:
     """Gemini 2: 258 where both sides are at most 384; else 258 per tile, whose side is the short side of the image
     divided by 1.5, between 256 and 768.
@@ -178,6 +187,8 @@ class Again(Struct, frozen=True):
     """Whether reasoning goes back with calls that a record may not show."""
     keeps: bool = False
     """Whether reasoning goes back, and is counted, also without calls."""
+    told: bool = False
+    """Whether reasoning is counted again as the text that goes back with calls."""
     rounds: bool = False
     """Whether the provider states reasoning in steps: OpenAI in those of 64 tokens, so that what is left of the output
     may be reasoning, too. Our own count of the answer is nearer then."""
@@ -193,8 +204,11 @@ _CLAUDE = Again(0, -4, (12.0, 10.5), forced=14, hides=True)
 _CLAUDE_KEEPS = replace(_CLAUDE, keeps=True)
 """From Opus 4.5 and Sonnet 4.6 on, the reasoning of earlier turns stays (Anthropic's guide "Extended thinking")."""
 _KEEPING = re.compile(r"claude-(?:opus-4-[5-9]|sonnet-4-[6-9]|haiku-4-[6-9])|claude$")
-_GLM = Again(3, 3, (4.0, 0.0))
-_KIMI = Again(4, 12, (3.0, 12.0))
+_DEEPSEEK = Again(3, 11, (4.0, 7.0), told=True)
+_QWEN = Again(4, 7, told=True)
+"""Measured on a dozen turns of DeepSeek V4 and of Qwen 3, whose reasoning went back with calls and was counted."""
+_GLM = Again(3, 3, (4.0, 0.0), told=True)
+_KIMI = Again(4, 12, (3.0, 12.0), told=True)
 """Measured on a dozen turns each of GLM 4.7 and 5, and of Kimi K2."""
 _GEMINI = Again(0, 6, (3.5, 2.5))
 """Measured on 110 turns of Gemini 2.5 and 3."""
@@ -245,6 +259,14 @@ class Family(Struct, frozen=True):
     """An answer that is sent back."""
     bare: bool = False
     """Whether the punctuation of JSON in calls and results is not counted."""
+    page: int = 0
+    """Tokens of a page of a PDF, beside its text; 0 if that is not known."""
+    unshown: bool = False
+    """Whether tools are shown to the model, and counted, only where it may call one (not with ``none``)."""
+    alone: bool = False
+    """Whether a tool that has to be called by its name is shown alone."""
+    naming: int = 0
+    """Tokens beside the name of a tool that has to be called by its name."""
     unseen: tuple[int, int] = (80, 350)
     """Tokens that a provider may add to a first request without and with tools, and does not show: a prompt of its own,
     a date, how to call tools. Up to so many were found on recordings of Bedrock, Cohere and DeepSeek.
@@ -258,21 +280,23 @@ _SMALLEST = 290
 def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
     """A model of Anthropic, which publishes no tokenizer. Measured on recordings of its API: its tokens are 1.0 (prose)
     to 1.2 (code, JSON) of cl100k's, a request has 3 and a message 4 beside its text, the system text none, a call 33, a
-    result 12, a budget for reasoning 28 or 29, and a schema of the answer 109 and twice those of its text.
+    result 12, a budget for reasoning 28 or 29, a schema of the answer 109 and twice those of its text, and a page of a
+    PDF 1,580 (its guide "PDF support" states 1,500 to 3,000).
 
     From Opus 4.7 on there is another tokenizer, with "roughly 1.0 to 1.35 times" as many (Anthropic's notes on Opus 4.7
-    and Sonnet 5): 1.35 of cl100k's is what recordings show.
+    and Sonnet 5): 1.35 of cl100k's is what recordings show, and 5 for a system message.
     """
     low, high = (0.85, 1.2) if scale < 1.2 else (0.75, 1.25)
     return Family(
         prefix,
         "cl100k_base",
-        image=anthropic_area,
+        image=anthropic_area if scale < 1.2 else anthropic_fine,
+        page=1580,
         scale=scale,
         range=(low, high),
         call=33,
         result=12,
-        system=0,
+        system=0 if scale < 1.2 else 5,
         schema=109,
         written=1.85,
         thinking=29,
@@ -293,7 +317,8 @@ def _again_of_claude(prefix: str) -> Again:
 
 
 def _openai(prefix: str, image: Formula, encoding: Encoding = "o200k_base") -> Family:
-    return Family(prefix, encoding, True, image, unseen=(0, 0), measured=True, again=_O200K)
+    """A model of OpenAI. A tool that has to be called adds its name and 8 tokens: measured on 20 requests."""
+    return Family(prefix, encoding, True, image, unseen=(0, 0), measured=True, naming=8, again=_O200K)
 
 
 def _reasoning(prefix: str, image: Formula) -> Family:
@@ -326,6 +351,8 @@ def _gemini(prefix: str, image: Formula) -> Family:
     counted. Reasoning that goes back is counted from Gemini 3 on, from 3.5 on also that of a text, for good."""
     shown = word_tokens if prefix in _WORDS else declaration_tokens
     counts: dict[str, Any] = {"schema": None, "shown": shown, "unseen": (8, 24)}
+    # Google's guides "Document understanding" and, for Gemini 3, "Media resolution".
+    counts["page"] = 528 if prefix.startswith("gemini-3") else 258
     counts["recounts"] = prefix == "gemini-3"
     counts["bare"] = prefix in _WORDS
     counts["again"] = Again(0, 0) if prefix in _WORDS else _GEMINI
@@ -343,8 +370,23 @@ def _open_model(prefix: str, encoding: Encoding, prompt: int | None = None, **nu
     tools: dict[str, Any] = {}
     if prompt is not None:
         shown = {"tools": ToolPrompt(prompt, prompt), "shown": definition_tokens}
-        tools = {**shown, "measured": True, "fewer": prompt, "unseen": (80, 120)}
+        tools = {**shown, "measured": True, "fewer": prompt, "unseen": (80, 120), "unshown": True}
     return Family(prefix, encoding, **{**tools, **numbers})
+
+
+def _qwen(prefix: str, prompt: int, request: int) -> Family:
+    """A model of Qwen. The template from Qwen 3.5 on says more of how tools are called than that before. A schema of
+    the answer binds what the model may say, and is no part of its prompt: measured on recordings of vLLM and llama.cpp.
+    """
+    numbers: dict[str, Any] = {"message": 5, "request": request, "system": 5, "schema": None, "again": _QWEN}
+    return _open_model(prefix, "cl100k_base", prompt, alone=True, **numbers)
+
+
+def _mistral(prefix: str, request: int = 1) -> Family:
+    """A model of Mistral. The template of Mistral Small 4, which ``mistral-small-latest`` names, has 12 tokens of
+    settings: measured on recordings, except where the answer has to be JSON."""
+    numbers: dict[str, Any] = {"message": 2, "request": request, "system": 2, "schema": None}
+    return _open_model(prefix, "o200k_base", 5, alone=True, again=Again(0, 2, (0.0, 2.0)), **numbers)
 
 
 GROK_CODE = Family("grok-code", "o200k_base", request=196, notation=Notation(160, 160), unseen=(80, 350))
@@ -436,14 +478,17 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("llama", "cl100k_base"),
     Family("meta-llama", "cl100k_base"),
-    _open_model("qwen-max", "cl100k_base", 165, message=5, request=3, system=5),
-    *(_open_model(prefix, "cl100k_base", 75, message=5, request=7, system=5) for prefix in ("qwen-turbo", "qwen-plus")),
-    _open_model("qwen", "cl100k_base", 75, message=5, request=3, system=5),
-    _open_model("qwq", "cl100k_base", 75, message=5, request=3, system=5),
-    _open_model("deepseek", "cl100k_base", 217, message=1, request=3, system=0, again=Again(3, 11, (4.0, 7.0))),
-    *(
-        _open_model(prefix, "o200k_base", 5, message=2, request=1, system=2, schema=None, again=Again(0, 2, (0.0, 2.0)))
-        for prefix in ("mistral", "ministral", "magistral", "devstral", "codestral", "pixtral", "voxtral", "mixtral")
+    _qwen("qwen-max", 165, 3),
+    _qwen("qwen-turbo", 75, 7),
+    _qwen("qwen-plus", 75, 7),
+    *(_qwen(f"qwen{edition}", 215, 5) for edition in ("3.5", "3-5", "3.6", "3-6", "3.7", "3-7")),
+    _qwen("qwen", 75, 3),
+    _qwen("qwq", 75, 3),
+    _open_model("deepseek", "cl100k_base", 217, message=1, request=3, system=0, alone=True, again=_DEEPSEEK),
+    _mistral("mistral-small-latest", 13),
+    *map(
+        _mistral,
+        ("mistral", "ministral", "magistral", "devstral", "codestral", "pixtral", "voxtral", "mixtral"),
     ),
     _open_model("nova-2", "o200k_base", 790, message=4, request=42, again=Again(0, 24, (24.0, 0.0))),
     _open_model("nova", "o200k_base", 335, message=0, request=0, system=0, again=Again(4, 28, (24.0, 4.0))),

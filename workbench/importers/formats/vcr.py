@@ -192,15 +192,14 @@ _NOCK = ("scope", "path", "status", "response")
 def looks_like_cassette(text: str) -> bool:
     """Returns whether a text that is no JSON may be a cassette in YAML."""
     before = _COMMENTS.match(text, 0, 4096)
-    if _HTTPMOCK.match(text, before.end() if before else 0):
-        return True
-    return text.startswith(_STARTS, before.end() if before else 0) and "interactions:" in text
+    starts = text.startswith(_STARTS, before.end() if before else 0) and "interactions:" in text
+    return starts or _HTTPMOCK.match(text) is not None
 
 
 def load_cassette(text: str) -> Any:
     """The cassette's YAML as plain values; Python's own tags count as what they stand for. Raises Unreadable."""
     try:
-        if not text.lstrip().startswith(("when:", "---")) or _HTTPMOCK.match(text) is None:
+        if _HTTPMOCK.match(text) is None:
             return plain_yaml(text)
         return {"interactions": [_of_httpmock(mapping(one)) for one in plain_documents(text, _MOST_PAIRS)]}
     except NotPlain as fault:
