@@ -116,6 +116,32 @@ def test_every_imported_format_survives_a_round_trip(name: str) -> None:
     assert [seen(one)[-1] for one in found] == [seen(before)[-1]]
 
 
+@pytest.mark.parametrize(
+    ("extra", "told", "back"),
+    [
+        ({"reasoning_content": "I count."}, ["I count."], {"reasoning_content": "I count."}),
+        (
+            {"thinking_blocks": [{"type": "thinking", "thinking": "I count.", "signature": "s"}]},
+            ["I count."],
+            {"reasoning": [{"type": "thinking", "thinking": "I count.", "signature": "s"}]},
+        ),
+        (
+            {"thinking_blocks": [{"type": "thinking", "thinking": "I count."}], "reasoning_content": "In short."},
+            ["I count.", "In short."],
+            {"reasoning": [{"type": "thinking", "thinking": "I count."}], "reasoning_content": "In short."},
+        ),
+    ],
+)
+def test_spans_hold_reasoning_in_each_form(extra: dict[str, Any], told: list[str], back: dict[str, Any]) -> None:
+    messages = [{"role": "user", "content": "how many?"}, {"role": "assistant", "content": "two", **extra}]
+    before, (again,) = exported({"model": "deepseek/deepseek-chat", "messages": messages}, "otel")
+    (answer,) = (call.answer for call in again.calls)
+    assert answer is not None and answer.extra == back
+    held = [one for _, one in spans({"model": "deepseek/deepseek-chat", "messages": messages})]
+    ((said,),) = (json.loads(one["gen_ai.output.messages"]) for one in held if "gen_ai.output.messages" in one)
+    assert [part["content"] for part in said["parts"] if part["type"] == "reasoning"] == told
+
+
 def test_spans_hold_pictures_in_results_names_and_all_parameters() -> None:
     picture = {"type": "image_url", "image_url": {"url": PICTURE}}
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}

@@ -429,7 +429,7 @@ def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> No
         body = batch(*where, "--max-cost", "0", code=1)
         assert (body["left"], body["stopped"]) == (3, "the budget of $0.0000 is reached")
         told = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "-q", *where, "--max-cost", "0.000001").out
-        assert "the budget of $0.000001 is reached" in told
+        assert "the budget of $0.0000010 is reached" in told
         assert "3 runs left; the same command with a larger --max-cost continues with it" in told
         assert provider.requests == []
         assert batch(*where)["left"] == 0
