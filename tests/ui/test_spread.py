@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.bench import bench
+from tests.ui.support import triage_story
 from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.tui.widgets.rowview import Spread
 from workbench.views.cells import Row
@@ -101,3 +102,13 @@ async def test_a_problem_in_several_lines_is_one_row_for_keys_and_mouse(tmp_path
         await it.pilot.click("#dock", offset=(20, 7), times=2)
         assert it.presenter.problem == 4
         await it.until(lambda: it.screen.last_pane != "dock", "a double click does not open the row that it chose")
+
+
+async def test_lines_of_the_log_are_whole_beside_free_lines(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(80, 24), events=triage_story().events) as it:
+        await it.press("1")
+        await it.until(lambda: "out 36" in it.pane("dock"), "a line is cut beside free lines")
+        assert "previous call" in it.pane("dock")
+        await it.pilot.resize_terminal(80, 18)
+        await it.until(lambda: "out 36" not in it.pane("dock"), "there is no room for all")
+        assert "previous call" in it.pane("dock"), "the newest line does not show whole"

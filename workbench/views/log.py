@@ -60,6 +60,7 @@ class LogRows(Rows):
     """The last lines of the log, oldest first."""
 
     title = (("Log", "title"),)
+    spreads = True
 
     def __init__(self) -> None:
         self.lines: deque[LogLine] = deque(maxlen=KEPT_LINES)
