@@ -420,21 +420,41 @@ def test_tokens_of_a_breakpoint_are_those_that_are_shown(project: Project) -> No
     assert attached.state().calls[1].expected > 1_300
 
 
-def test_a_pause_is_no_time_of_its_own_context_alone(project: Project) -> None:
-    """Contexts stay open while others are paused: nobody knows whether the program goes on with them."""
+def test_a_pause_is_no_time_of_a_context_that_waits(project: Project) -> None:
+    """A program that waits for the call of one context goes on with no other one."""
     person = Person(Mode.OVER)
     with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
-        for text in ("one", "two", "three"):
-            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-            asked = person.start(attached, "openai", "/chat/completions", body)
+        first = [{"role": "user", "content": "one"}]
+        again = [*first, {"role": "assistant", "content": "fine"}, {"role": "user", "content": "go on"}]
+        for messages in (first, [{"role": "user", "content": "two"}], again):
+            asked = person.start(attached, "openai", "/chat/completions", {"model": "m", "messages": messages})
             person.held()
             person.stepper.go(Mode.OVER)
             assert asked.result(60).status_code == 200
-    paused = {event.place.visit: event.data["seconds"] for event in attached.events() if event.kind == "paused"}
-    state = attached.state()
-    assert [visit.pauses.seconds for visit in state.visits] == [
-        pytest.approx(paused[visit.visit], rel=0.05) for visit in state.visits
-    ]
+    paused = [event.data["seconds"] for event in attached.events() if event.kind == "paused"]
+    one, two = attached.state().visits
+    assert one.pauses.until(one.finished) == pytest.approx(sum(paused), rel=0.05)
+    assert two.pauses.until(two.finished) == pytest.approx(paused[1], rel=0.05)
+
+
+def test_a_call_on_its_way_takes_time_while_another_context_is_paused(project: Project) -> None:
+    person = Person(Mode.CONTINUE, Breakpoint(condition="'two' in text"))
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        bodies = [
+            {"model": model, "messages": [{"role": "user", "content": text}]}
+            for model, text in (("hang", "one"), ("m", "two"))
+        ]
+        slow = person.start(attached, "openai", "/chat/completions", bodies[0])
+        assert provider.arrived.acquire(timeout=PATIENCE)
+        paused = person.start(attached, "openai", "/chat/completions", bodies[1])
+        person.held()
+        person.stepper.go(Mode.CONTINUE)
+        assert paused.result(60).status_code == 200
+        provider.resume()
+        assert slow.result(60).status_code == 200
+    one, two = attached.state().visits
+    assert one.pauses.until(one.finished) == 0
+    assert two.pauses.until(two.finished) > 0
 
 
 def test_a_client_that_gives_up_is_said_and_nothing_is_sent(project: Project) -> None:

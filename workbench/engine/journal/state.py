@@ -525,17 +525,22 @@ class RunState:
             self.outputs[visit.phase] = visit.output
 
     def _paused(self, event: Event, data: Mapping[str, Any]) -> None:
-        """The run was paused until now, on one branch, and what that branch is inside of waited with it. The contexts
-        of a watched program wait for none but their own."""
+        """The run was paused until now, on one branch, and what that branch is inside of waited with it. The other
+        contexts of a watched program waited as well, but not for as long as a call of theirs was on its way."""
         end = datetime.fromisoformat(event.at).timestamp()
         start, branch = end - data["seconds"], event.place.branch
-        own = [one for one in (self.visit_of(event.place),) if one is not None]
-        for visit in own if "imported" in self.ports else self.visits:
+        own = self.visit_of(event.place)
+        for visit in self.visits:
             inside = not visit.branch or branch == visit.branch or branch.startswith(f"{visit.branch}/")
-            if inside and not visit.finished:
-                began = datetime.fromisoformat(visit.since).timestamp() if visit.since else start
-                # A pause at a recorded time is older than the run, and counts in full, as in ``Elapsed``.
-                visit.pauses.add(start if end <= began else max(start, began), end)
+            if not inside or visit.finished:
+                continue
+            began = datetime.fromisoformat(visit.since).timestamp() if visit.since else start
+            # A pause at a recorded time is older than the run, and counts in full, as in ``Elapsed``.
+            waited = start if end <= began else max(start, began)
+            if "imported" in self.ports and visit is not own:
+                last = visit.calls[-1].finished if visit.calls else visit.since
+                waited = max(waited, datetime.fromisoformat(last).timestamp()) if last else end
+            visit.pauses.add(waited, end)
         self.contests.paused(branch, start, end)
 
     def _large_request(self, event: Event, data: Mapping[str, Any]) -> None:
