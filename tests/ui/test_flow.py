@@ -89,11 +89,11 @@ def test_the_drawing_has_every_node_once_with_its_kind_its_visits_and_its_edges_
     for words in ("fan parallel", "meet join", "route conditional", "ask gate", "×2", "[A] Approve", "[R] Revise"):
         assert words in text, (words, text)
     assert "if outcome=success, weight 2" in text
-    assert "again, if outcome=fail" in text
     assert text.count("▼") == len(PIPELINE.edges)
     assert "━" in text
     assert "╌" in text
     wide = "\n".join(lines(FlowDrawing(PIPELINE, played(), room=200), 200))
+    assert "again, if outcome=fail" in wide
     assert wide.count(" tok ~$") + wide.count(" tok unpriced") == wide.count(" tok") > 1, (
         "a cost is left out beside room"
     )
@@ -137,6 +137,37 @@ def test_two_ways_from_a_node_leave_it_alike_and_a_drawing_uses_the_room_for_its
     narrow, wide = laid_out(widths, edges, "a", [50, 50], 60), laid_out(widths, edges, "a", [50, 50], 200)
     gaps = [one.boxes["c"].middle - one.boxes["b"].middle for one in (narrow, wide)]
     assert gaps[0] < 50 < gaps[1], "labels are cut beside empty cells"
+
+
+ROUTER = """\
+cascade_id: router
+phases:
+  - name: read
+    instructions: Read.
+    handoffs:
+      - {target: repair, description: something does not work and may be repaired by the customer}
+      - {target: refund, description: 'the customer wants money back, or was charged wrongly'}
+  - {name: repair, instructions: Mend it.}
+  - {name: refund, instructions: Pay.}
+"""
+
+
+@pytest.mark.parametrize("room", [78, 118])
+def test_what_is_written_on_edges_wraps_above_their_arrows(room: int) -> None:
+    graph = Definition.of(ROUTER, "router.yaml").graph
+    found = lines(FlowDrawing(graph, None, room=room), room)
+    words = set(" ".join(found).split())
+    for edge in graph.edges:
+        assert set(edge.label.split()) <= words, "a label is cut beside free cells"
+    assert "…" not in "".join(found)
+    for line in found:
+        assert line.count("▼") in (0, 2), "arrows to one layer end in several rows"
+
+
+def test_what_is_written_on_a_loop_wraps_beside_the_line_that_leads_up() -> None:
+    beside = [line for line in lines(FlowDrawing(PIPELINE, played(), room=78)) if line.endswith(" ┃ ╎")]
+    words = " ".join(" ".join(line.removesuffix(" ┃ ╎").split("  ")[-1] for line in beside).split())
+    assert "again, if outcome=fail && context.rounds!=3" in words
 
 
 async def test_keys_and_the_mouse_go_from_node_to_node_of_the_drawing(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 
@@ -19,6 +19,7 @@ from workbench.views.graph import by_phase, last_status
 from workbench.views.model import Rows
 from workbench.views.numbers import count, spent_cell
 from workbench.views.signs import sign, status_sign
+from workbench.views.text import wrapped
 from workbench.workspace.mermaid import RunPath, why
 
 MOST_NODES = 40
@@ -29,9 +30,11 @@ BOXES = (30, 17)
 """Cells of a box, at least: its lower side has visits, tokens and cost, or tokens alone where the drawing with the wide
 boxes is wider than its room."""
 LABEL = 60
-"""Cells of what is written on an edge, at most."""
+"""Cells of a line of what is written on an edge, at most."""
 LEAST_LABEL = 6
 """Cells below which nothing is written."""
+LEAST_LINE, MOST_LINES = 10, 4
+"""Cells of a line of what is written in several, at least, and how many lines it may take."""
 
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 _LIGHT = " ╵╶└╷╎┌├╴┘╌┴┐┤┬┼"
@@ -62,15 +65,16 @@ class FlowDrawing(Rows):
         layout: Layout | None = None,
         room: int = 0,
     ) -> None:
-        """``held``: where the run is paused. ``layout``: that of the same graph, drawn before. ``room``: cells of a
-        line, in which labels show whole if the drawing fits."""
+        """``held``: where the run is paused. ``layout``: that of the same graph, drawn before in the same ``room``:
+        cells of a line, which labels keep to if the drawing fits."""
         self._graph, self._run = graph, run
         self._walked = RunPath(run)
         self._held = held
         self._visits, self._together, self._calls = by_phase(run)
         self._words = self._edge_words()
-        self.layout = layout or self._laid_out(room)
+        self._room = room
         self.selected = self._current()
+        self.layout = layout or self._laid_out()
         self.shift = 0
         """Columns that are left of the pane."""
         self._cells: list[list[tuple[str, str]]] | None = None
@@ -83,16 +87,17 @@ class FlowDrawing(Rows):
         words = tuple(flat(why(edge, self._graph.format)) for edge in self._graph.edges)
         return words if len(words) < 3 or len(set(words)) > 1 else ("",) * len(words)
 
-    def _laid_out(self, room: int) -> Layout:
+    def _laid_out(self) -> Layout:
         names = {node.id: min(cell_len(self._name(node)), LONGEST + 12) + 6 for node in self._graph.nodes}
         labels = [min(cell_len(words), LABEL) for words in self._words]
         ends = [(edge.src, edge.dst) for edge in self._graph.edges]
         for least in BOXES:
             widths = {name: max(least, cells) for name, cells in names.items()}
-            layout = laid_out(widths, ends, self._graph.start, labels, room)
-            if layout.width <= room:
+            layout = laid_out(widths, ends, self._graph.start, labels, self._room)
+            if layout.width <= self._room:
                 break
-        return layout
+        _, rows = self._drawn(layout)
+        return laid_out(widths, ends, self._graph.start, labels, self._room, rows)
 
     @staticmethod
     def _name(node: Node) -> str:
@@ -187,7 +192,7 @@ class FlowDrawing(Rows):
 
     def row(self, index: int, width: int) -> Row:
         if self._cells is None:
-            self._cells = self._drawn()
+            self._cells, _ = self._drawn(self.layout)
         cells = self._cells[index][self.shift : self.shift + width]
         spans: list[Span] = []
         for at, (text, token) in enumerate(cells):
@@ -209,20 +214,19 @@ class FlowDrawing(Rows):
 
     def plain(self, index: int) -> str:
         if self._cells is None:
-            self._cells = self._drawn()
+            self._cells, _ = self._drawn(self.layout)
         return "".join(text for text, _ in self._cells[index]).strip()
 
-    def _drawn(self) -> list[list[tuple[str, str]]]:
-        width = self.layout.width + LABEL
-        canvas = _Canvas(width, self.layout.height)
-        taken = {edge.number: bool(self._walked.taken(self._graph, edge.number)) for edge in self.layout.edges}
-        for edge in sorted(self.layout.edges, key=lambda one: taken[one.number]):
+    def _drawn(self, layout: Layout) -> tuple[list[list[tuple[str, str]]], dict[int, int]]:
+        """Returns the cells, and for how many rows of words each arrow needs to have room."""
+        canvas = _Canvas(max(layout.width, self._room), layout.height)
+        taken = {edge.number: bool(self._walked.taken(self._graph, edge.number)) for edge in layout.edges}
+        for edge in sorted(layout.edges, key=lambda one: taken[one.number]):
             canvas.line(edge, heavy=taken[edge.number])
         for node in self._graph.nodes:
-            self._draw_box(canvas, node, self.layout.boxes[node.id])
-        for edge in self.layout.edges:
-            self._draw_label(canvas, edge, taken=taken[edge.number])
-        return canvas.cells
+            self._draw_box(canvas, node, layout.boxes[node.id])
+        rows = {edge.number: self._draw_label(canvas, edge, taken=taken[edge.number]) for edge in layout.edges}
+        return canvas.cells, rows
 
     def _draw_box(self, canvas: _Canvas, node: Node, box: Box) -> None:
         visits = self._visits.get(node.id, [])
@@ -257,17 +261,32 @@ class FlowDrawing(Rows):
             words = longer
         return f" {words} " if words else ""
 
-    def _draw_label(self, canvas: _Canvas, edge: DrawnEdge, *, taken: bool) -> None:
+    def _draw_label(self, canvas: _Canvas, edge: DrawnEdge, *, taken: bool) -> int:
+        """Returns for how many rows of words its arrow needs to have room."""
         x, y = edge.points[-1]
+        token = "ok" if taken else "dim"
         canvas.text(x, y, "▼", "ok" if taken else "faint")
         times = self._walked.taken(self._graph, edge.number)
         words = self._words[edge.number]
         words = f"{words} ×{times}".strip() if times > 1 else words
-        if words:
-            wanted = min(cell_len(words), LABEL)
-            at, row, room = canvas.room_for(edge, wanted)
-            if room >= min(wanted, LEAST_LABEL):
-                canvas.text(at, row, fit(words, min(room, wanted)), "ok" if taken else "dim")
+        wanted = min(cell_len(words), LABEL)
+        at, row, room = canvas.room_for(edge, wanted)
+        found = canvas.wrapped_beside(edge, words) if room < cell_len(words) else None
+        if found is not None and found.fits:
+            for at, row, line in found.lines:
+                canvas.text(at, row, line, token)
+        elif words and room >= min(wanted, LEAST_LABEL):
+            canvas.text(at, row, fit(words, min(room, wanted)), token)
+        return 1 if found is None or found.fits else len(found.lines)
+
+
+class _Label(NamedTuple):
+    """Words in several lines."""
+
+    lines: list[tuple[int, int, str]]
+    """Column, row and text of each."""
+    fits: bool
+    """Whether there are rows for all of them now."""
 
 
 class _Canvas:
@@ -321,10 +340,9 @@ class _Canvas:
         """Returns where what is written on an edge has the most room, up to ``wanted``: beside its arrow at the right,
         at the left, else on a stretch of its line that goes sideways. The column, the row and the cells."""
         x, y = edge.points[-1]
-        right = min(self._run(x + 1, y, 1, " ") - 2, wanted)
+        right, left = (min(room, wanted) for room in self.beside(x, y))
         if right >= wanted:
             return x + 2, y, right
-        left = min(self._run(x - 1, y, -1, " ") - 2, wanted)
         found = [(right, x + 2, y), (left, x - 1 - left, y)]
         for (ax, ay), (bx, by) in pairwise(edge.points):
             if ay == by and abs(ax - bx) > LEAST_LABEL + 2:
@@ -333,6 +351,41 @@ class _Canvas:
                 found.append((sideways, first, ay))
         room, at, row = max(found, key=lambda one: one[0])
         return at, row, room
+
+    def wrapped_beside(self, edge: DrawnEdge, words: str) -> _Label | None:
+        """Returns the lines of words beside an arrow, which may be made longer for them, or else beside a stretch of
+        its line that goes up or down; None where there is no room for lines."""
+        x, y = edge.points[-1]
+        places = [(x, y, max(1, y - edge.points[-2][1]), MOST_LINES)]
+        for (ax, ay), (bx, by) in pairwise(edge.points[:-1]):
+            if ax == bx and (free := abs(ay - by) - 1) > 0:
+                places.append((ax, max(ay, by) - 1, free, min(free, MOST_LINES)))
+        cut = None
+        for x, y, free, most in places:
+            for rows in range(1, most + 1):
+                right, left = self.beside(x, y, min(rows, free))
+                room = min(max(right, left), LABEL)
+                if room < LEAST_LINE:
+                    break
+                texts = ["".join(text for text, _ in line) for line in wrapped(((words, ""),), room)]
+                whole = len(texts) <= rows
+                if not whole and rows == MOST_LINES and cut is None:
+                    texts = [*texts[: rows - 1], fit(" ".join(texts[rows - 1 :]), room)]
+                elif not whole:
+                    continue
+                lines = [
+                    (x + 2 if right >= left else x - 1 - cell_len(text), y - len(texts) + number, text)
+                    for number, text in enumerate(texts, 1)
+                ]
+                cut = _Label(lines, len(lines) <= free)
+                if whole:
+                    return cut
+        return cut
+
+    def beside(self, x: int, y: int, rows: int = 1) -> tuple[int, int]:
+        """Returns the cells for words at the right and at the left of a line, in a row and those above it."""
+        right, left = (min(self._run(x + step, y - up, step, " ") for up in range(rows)) - 2 for step in (1, -1))
+        return right, left
 
     def _run(self, x: int, y: int, step: int, characters: str) -> int:
         """Returns how many cells from one on, to the right or the left, hold one of these characters."""

@@ -17,7 +17,7 @@ GAP = 4
 """Cells between two boxes of a layer."""
 HIGH = 3
 """Rows of a box."""
-MOST_LABEL = (60, 45, 30)
+MOST_LABEL = (60, 45, 30, 20)
 """Cells that a label may push boxes and lines away: the first with which the drawing has room, else the last."""
 SWEEPS = 8
 """How often layers are put in order and boxes moved, down and up in turn."""
@@ -56,13 +56,19 @@ class Layout(Struct, frozen=True):
 
 
 def laid_out(
-    widths: Mapping[str, int], edges: Sequence[tuple[str, str]], start: str, labels: Sequence[int] = (), room: int = 0
+    widths: Mapping[str, int],
+    edges: Sequence[tuple[str, str]],
+    start: str,
+    labels: Sequence[int] = (),
+    room: int = 0,
+    rows: Mapping[int, int] | None = None,
 ) -> Layout:
     """A drawing of nodes with boxes of these widths, in the order of the file, and of edges between them. ``labels``:
-    the cells that each edge wants beside its arrow, which it has if the drawing fits into ``room``."""
+    the cells that each edge wants beside its arrow, which it has if the drawing fits into ``room``. ``rows``: for
+    how many rows of them the arrow of an edge, by its number, has room; one if it is not named."""
     wanted = labels or [0] * len(edges)
     for most in MOST_LABEL:
-        layout = _Drawing(widths, edges, start, [min(one, most) for one in wanted]).layout()
+        layout = _Drawing(widths, edges, start, [min(one, most) for one in wanted], rows or {}).layout()
         if layout.width <= room or max(wanted, default=0) <= MOST_LABEL[-1]:
             break
     return layout
@@ -74,10 +80,15 @@ _Slot = tuple[str, int]
 
 class _Drawing:
     def __init__(
-        self, widths: Mapping[str, int], edges: Sequence[tuple[str, str]], start: str, labels: Sequence[int]
+        self,
+        widths: Mapping[str, int],
+        edges: Sequence[tuple[str, str]],
+        start: str,
+        labels: Sequence[int],
+        rows: Mapping[int, int],
     ) -> None:
         self._widths, self._edges = widths, edges
-        self._labels = labels
+        self._labels, self._rows = labels, rows
         self._out: dict[str, list[int]] = defaultdict(list)
         for number, (source, _) in enumerate(edges):
             self._out[source].append(number)
@@ -206,7 +217,7 @@ class _Drawing:
         ports = self._ports(middles)
         self._straighten(ports, middles)
         right = max((middles[slot] + self._width(slot) // 2 for slot in middles), default=0)
-        written = (ports[number][1] + label for number, label in enumerate(self._labels) if label)
+        written = (ports[number][1] + label + 2 for number, label in enumerate(self._labels) if label)
         right = max(right, *written, 0)
         # What each row between two layers has to connect: the column above, the column below, the edge, its part.
         rooms: list[list[tuple[int, int, int, str]]] = [[] for _ in range(len(self._slots) + 1)]
@@ -302,11 +313,16 @@ class _Drawing:
         self, tracks: Sequence[Mapping[int, int]], rooms: Sequence[Sequence[tuple[int, int, int, str]]]
     ) -> list[int]:
         """The first row of the boxes of each layer."""
+        above: dict[int, int] = defaultdict(lambda: 1)
+        """Rows right above the boxes of a layer: the arrows, and what is written beside them."""
+        for number, rows in self._rows.items():
+            level = self._layer[self._edges[number][1]]
+            above[level] = max(above[level], rows)
         tops: list[int] = []
         row = 0
         for level in range(len(self._slots)):
             lines = len(set(tracks[level].values()))
-            row += lines + 1 if rooms[level] else 0
+            row += lines + above[level] if rooms[level] else 0
             tops.append(row)
             row += HIGH
         return tops

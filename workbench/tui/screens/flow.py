@@ -146,7 +146,7 @@ class FlowSheet(Sheet):
         self._key, before = key, self._drawing
         self._outline = FlowRows(graph, run)
         if before is not None:
-            self._drawing = FlowDrawing(graph, run, held, before.layout)
+            self._drawing = FlowDrawing(graph, run, held, before.layout, self._room)
             self._drawing.shift = before.shift
             if self.flow_pane.moved:
                 self._drawing.selected = before.selected
