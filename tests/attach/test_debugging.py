@@ -243,6 +243,91 @@ def test_a_result_for_gemini_that_is_no_object_is_sent_as_one(project: Project) 
     assert part == {"functionResponse": {"name": "look", "response": {"result": "a door"}}}
 
 
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+INLINE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+
+
+@pytest.mark.parametrize(
+    ("provider_name", "path", "body", "sent"),
+    [
+        (
+            "openai",
+            "/responses",
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": PICTURE}]}]},
+            {"role": "user", "content": [{"type": "input_image"}, {"type": "input_text", "text": "a door"}]},
+        ),
+        (
+            "openai",
+            "/responses",
+            {
+                "input": [
+                    {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+                    {
+                        "type": "function_call_output",
+                        "call_id": "c1",
+                        "output": [{"type": "input_image", "image_url": PICTURE}],
+                    },
+                ]
+            },
+            {"output": [{"type": "input_text", "text": "a door"}, {"type": "input_image"}]},
+        ),
+        (
+            "openai",
+            "/chat/completions",
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": PICTURE}}]}]},
+            {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "a door"}]},
+        ),
+        (
+            "anthropic",
+            "/v1/messages",
+            {
+                "max_tokens": 9,
+                "messages": [
+                    {"role": "user", "content": "Look."},
+                    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]},
+                    {
+                        "role": "user",
+                        "content": [
+                            {
+                                "type": "tool_result",
+                                "tool_use_id": "c1",
+                                "content": [{"type": "image", "source": INLINE}],
+                            }
+                        ],
+                    },
+                ],
+            },
+            {"content": [{"content": [{"type": "text", "text": "a door"}, {"type": "image"}]}]},
+        ),
+    ],
+)
+def test_a_text_beside_pictures_alone_is_a_part_of_their_protocol(
+    project: Project, provider_name: str, path: str, body: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    person = Person(Mode.OVER)
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        asked = person.start(attached, provider_name, path, {"model": "m", **body})
+        stop = person.held()
+        assert stop.draft is not None
+        was = stop.draft.own[-1].message
+        door = Message(was.role, "a door", was.tool_calls, was.tool_call_id, was.name)
+        person.stepper.edit(ChangeMessage(len(stop.draft) - 1, door))
+        person.held()
+        person.stepper.go(Mode.CONTINUE)
+        asked.result(60)
+    request = provider.requests[0].body
+    assert _holds((request.get("messages") or request["input"])[-1], sent), request
+
+
+def _holds(found: Any, part: Any) -> bool:
+    """Whether JSON has all that another has; lists are equally long."""
+    if isinstance(part, dict):
+        return all(key in found and _holds(found[key], value) for key, value in part.items())
+    if isinstance(part, list):
+        return len(found) == len(part) and all(map(_holds, found, part))
+    return bool(found == part)
+
+
 def test_a_request_that_goes_on_from_what_its_provider_keeps_is_sent_as_it_is_and_that_is_said(
     project: Project,
 ) -> None:
@@ -518,3 +603,6 @@ def test_model_and_parameters_are_edited_and_stay_for_the_context(project: Proje
         live.post("openai", "/chat/completions", {**body, "messages": said})
     assert [(one.body["model"], one.body["temperature"]) for one in provider.requests] == [("other", 0.5)] * 2
     assert [call.model for call in live.state().calls] == ["other", "other"]
+    (told,) = [event.data for event in live.events() if event.kind == "edited"]
+    assert told["before"] == {"model": "m", "parameters": {"temperature": 1}}
+    assert told["after"] == {"model": "other", "parameters": {"temperature": 0.5}}

@@ -230,7 +230,7 @@ def _parts(
         else:
             made.append(part)
     if changed is not None and changed.text and not told:
-        made.append({"text": changed.text} if gemini else {"type": "text", "text": changed.text})
+        made.append({"text": changed.text} if gemini else _text_beside(parts, changed.text))
     return made
 
 
@@ -284,7 +284,13 @@ def _content(was: Any, text: str) -> Any:
             told = True
         else:
             made.append(part)
-    return made if told else [{"type": "text", "text": text}, *made]
+    return made if told else [_text_beside(was, text), *made]
+
+
+def _text_beside(parts: Sequence[Any], text: str) -> dict[str, Any]:
+    """A text as a part beside others: OpenAI's Responses API has a word of its own for one."""
+    given = any(str(mapping(part).get("type")).startswith("input_") for part in parts)
+    return {"type": "input_text" if given else "text", "text": text}
 
 
 def _object(text: str) -> Mapping[str, Any]:
