@@ -13,6 +13,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Mapping
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,11 +30,12 @@ from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import PATIENCE, soon, until
 from workbench.attach.identity import Drawn, Surroundings
-from workbench.attach.providers import PROVIDERS, addresses, client_variables
+from workbench.attach.providers import BY_NAME, PROVIDERS, addresses, client_variables
+from workbench.attach.proxy import TELL_SECONDS, Proxy
 from workbench.attach.record_thread import MOST_BEHIND, RecordThread
 from workbench.attach.recorder import Recorder
 from workbench.attach.replies import rendered
-from workbench.attach.traffic import Ask
+from workbench.attach.traffic import Ask, Placed
 from workbench.attach.traffic import Reply as Given
 from workbench.context.assembly import Action, Grade, Reason, Rule
 from workbench.context.message import Message
@@ -49,7 +51,7 @@ from workbench.models.prices import cost
 from workbench.views.call import CallView
 from workbench.views.context import ContextRows, View
 from workbench.views.tree import PhaseOutline, SettledNodes, TreeRows, TreeView
-from workbench.workspace.attach_serving import LOOPBACK, Served, listen
+from workbench.workspace.attach_serving import LOOPBACK, Served, listen, proxy_runner
 from workbench.workspace.attached import AttachPlan
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
 from workbench.workspace.program_output import ProgramOutput
@@ -222,6 +224,87 @@ async def test_a_large_request_is_told_while_it_passes_and_waits_less_for_the_re
     assert during[0] < usual
     words = "a request of 0.4 MB to openai/chat/completions is not in the record yet: it was on its way"
     assert (told, attached.state().warnings, len(attached.state().calls)) == ([words], [], 1)
+
+
+class HandClock(asyncio.SelectorEventLoop):
+    """A loop whose time goes on only when a test says so."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    async def goes_on(self, seconds: float) -> None:
+        self.now += seconds
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+class Listener:
+    """A witness that notes which requests it is told of."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
+        placed: Future[Placed | None] = Future()
+        placed.set_result(None)
+        return placed
+
+    def replied(self, ask: Ask, reply: Given) -> None:
+        self.told.append(ask.size)
+
+    def caught_up(self) -> None:
+        return None
+
+    def warn(self, message: str, placed: Placed | None, code: str) -> None: ...
+
+    def passing(self, number: int, words: str) -> None: ...
+
+    def secret(self, value: str) -> None: ...
+
+
+def test_a_large_request_waits_a_tenth_of_a_second_a_megabyte_while_others_are_on_their_way() -> None:
+    async def measured(clock: HandClock) -> float:
+        came, go, heard, hosts = asyncio.Event(), asyncio.Event(), Listener(), set[str]()
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            if len(await request.read()) < 1_000:
+                came.set()
+                await go.wait()
+            return web.json_response({"choices": [{"message": {"role": "assistant", "content": "one"}}]})
+
+        async with serving(answer) as upstream, ClientSession() as client:
+            runner = proxy_runner(Proxy(addresses({}, {"openai": upstream}), heard, hosts=hosts))
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            hosts.add(host := f"127.0.0.1:{runner.addresses[0][1]}")
+            url = f"http://{host}/{BY_NAME['openai'].prefix}/chat/completions"
+
+            async def ask(text: str) -> None:
+                body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+                async with client.post(url, json=body) as reply:
+                    assert reply.status == 200, await reply.text()
+
+            other, arrival = asyncio.create_task(ask("Hi")), asyncio.create_task(came.wait())
+            await asyncio.wait({other, arrival}, return_when=asyncio.FIRST_COMPLETED)
+            assert not other.done(), other
+            await clock.goes_on(TELL_SECONDS * 2)
+            await ask("word " * 80_000)
+            began = clock.now
+            while not heard.told and clock.now < began + 5:
+                await clock.goes_on(0.01)
+            waited = clock.now - began
+            go.set()
+            await other
+            await runner.cleanup()
+        return waited
+
+    with asyncio.Runner(loop_factory=HandClock) as runner:
+        clock = runner.get_loop()
+        assert isinstance(clock, HandClock)
+        waited = runner.run(measured(clock))
+    assert 0.059 <= waited <= 0.1
 
 
 def test_the_first_request_waits_until_calls_can_be_recorded_so_that_a_kill_takes_none() -> None:
@@ -552,7 +635,9 @@ def test_what_programs_draw_anew_at_each_start_makes_no_difference_and_is_said(p
         dated = f"Today's date is {day:%A, %B} {day.day}, {day.year}; {day:%Y-%m-%d} 10:0{drawn}:00"
         result = f"Chunk ID: 0a80{drawn}5\nWall time: 0.000{drawn} seconds\nProcess Group PGID: 1077{drawn}"
         more = f"5d3c8be0-6c1f-4a39-8fb8-5f0e1b4a4d0{drawn}, 1 passed in 0.0{drawn}s at 127.0.0.1:4338{drawn}"
-        return [f"<cwd>{folder}/a</cwd> {dated}", "Looked", result, "Read", more]
+        # Claude Code names what it keeps of a project by the project's folder.
+        kept = f"~/.claude/projects/{folder.replace('/', '-')}/memory"
+        return [f"<cwd>{folder}/a</cwd> {dated} {kept}", "Looked", result, "Read", more]
 
     now, options = datetime.now(UTC), AttachOptions(session="live", offline=True, folder="/srv/past")
     with session(project, options=options) as live:
@@ -571,6 +656,8 @@ def test_what_programs_draw_anew_at_each_start_makes_no_difference_and_is_said(p
     assert before.digest(texts(past, "/srv/past", 1)) == after.digest(texts(now, "/srv/now", 2))
     for text in ("process 4 files", "sleep 10 s", "it is 2019-01-02", "/srv/nowhere", "localhost:8000", "task id: 12"):
         assert after.values(text) == []
+    top = Drawn(Surroundings(now, "/srv/"))
+    assert top.values("in /srv/a and run-srv") == [("folder", "/srv")], "a word of one folder may be any word"
 
 
 async def test_a_client_may_go_on_at_the_mark_that_ends_a_stream(project: Project) -> None:

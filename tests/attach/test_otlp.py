@@ -28,6 +28,7 @@ from workbench.attach.span_runs import NewRun, SpanRuns
 from workbench.context.strategy import parse
 from workbench.engine.journal.state import RunState
 from workbench.importers.journal import JournalServices, no_one
+from workbench.models.encodings import encodings
 from workbench.models.prices import cost
 from workbench.workspace.attach_serving import LOOPBACK, Served, collecting, listen
 from workbench.workspace.attaching import AttachOptions, SessionEnd, end_spans, recorded_spans
@@ -246,6 +247,18 @@ def record(span_id: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def records(*listed: dict[str, Any]) -> dict[str, Any]:
     return {"resourceLogs": [{"scopeLogs": [{"logRecords": [*listed]}]}]}
+
+
+def test_tools_of_a_span_are_counted_as_those_of_chat_completions(project: Project) -> None:
+    """A span does not say which interface of OpenAI was asked; the other one counts 82 tokens less."""
+    look = {"type": "function", "name": "look", "description": "Look.", "parameters": {"type": "object"}}
+    with collected(project) as (runs, base):
+        program = Program(base)
+        tools = json.dumps([look])
+        program.send(program.call("A", "a1", **{"gen_ai.request.model": "gpt-5", "gen_ai.tool.definitions": tools}))
+    (state,) = states(project, runs)
+    (call,) = state.calls
+    assert call.tools_tokens == encodings().tools(state.tool_schemas[call.tools_hash], "gpt-5")[0] > 82
 
 
 def test_messages_in_log_records_join_their_span_and_a_call_told_twice_is_one(project: Project) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.cli.printer import Printer, write_json, write_json_list
+import workbench
+from workbench.cli.printer import STYLES, Printer, write_json, write_json_list
 from workbench.views.value import Cell, Column, width_of
 
 COLUMNS = [Column("name", flexible=True), Column("tokens", right=True)]
@@ -165,6 +168,22 @@ def test_force_color_colours_what_is_piped_and_cuts_nothing(
     stream = io.StringIO()
     Printer(stream=stream).line(Cell("done", "ok"), " x" * 100)
     assert stream.getvalue() == written + " x" * 100 + "\n"
+
+
+def test_every_style_that_is_named_has_its_colour() -> None:
+    """A word that is none would be printed as plain text, without a fault."""
+    named = dict[str, str]()
+    for file in Path(workbench.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("Cell", "talk"):
+                given = [*call.args[1:2], *(word.value for word in call.keywords if word.arg in ("token", "style"))]
+                either = [
+                    one for style in given for one in (getattr(style, "body", style), getattr(style, "orelse", 0))
+                ]
+                styles = [one.value for one in either if isinstance(one, ast.Constant)]
+                named |= {str(style): f"{file.name}:{call.lineno}" for style in styles}
+    assert {"error", "warning", "ok", "dim"} <= named.keys()
+    assert {style: at for style, at in named.items() if style not in {*STYLES, "", "plain"}} == {}
 
 
 def test_plain_has_no_colours_in_a_terminal() -> None:

@@ -156,6 +156,8 @@ def test_anthropics_input_is_counted_with_what_was_cached() -> None:
     assert (usage.input, usage.cached, usage.written) == (105, 90, 5)
     assert usage_of({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 90}}).input == 100
     assert usage_of({"prompt_tokens": -1, "completion_tokens": "7"}).input is None
+    assert usage_of({"prompt_tokens": 2**53 - 1}).input == 2**53 - 1
+    assert usage_of({"prompt_tokens": 2**53}).input is None, "JSON may have rounded it"
     rounds = [{"type": "compaction", "input_tokens": 900, "output_tokens": 7}, {"type": "message", "input_tokens": 10}]
     whole = usage_of({**body, "iterations": rounds})
     assert (whole.input, whole.output) == (1005, 8), "the provider bills what it summed up as well"

@@ -469,6 +469,18 @@ def test_an_answer_and_the_results_of_its_calls_have_the_tokens_that_providers_r
 
 
 @pytest.mark.parametrize(
+    ("model", "beside"),
+    [
+        *(("gpt-4o", 4), ("gpt-5", 4), ("qwen3-32b", 4), ("kimi-k2", 4), ("deepseek-chat", 3), ("glm-4.7", 3)),
+        *(("claude-3-5-sonnet-20241022", 0), ("claude-sonnet-4-5", 0), ("claude-opus-4-6", 0)),
+        *(("gemini-2.0-flash", 0), ("gemini-2.5-flash", 0), ("mistral-large-latest", 0), ("command-r", 0)),
+    ],
+)
+def test_a_text_that_goes_back_has_the_tokens_around_it_of_its_provider(model: str, beside: int) -> None:
+    assert COUNTER.sent_back(Message("assistant", "Yes, it is."), model).beside == beside
+
+
+@pytest.mark.parametrize(
     ("model", "counted", "whole"),
     [
         ("gpt-4o", 40, True),
