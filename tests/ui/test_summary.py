@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.support import play
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from tests.ui.test_candidates import contested
+from tests.ui.test_graphs import REVIEW
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.views.model import Filtered
@@ -48,6 +50,13 @@ def test_placeholders_longer_than_what_they_replace_save_nothing_and_say_so() ->
         assert said in "\n".join(lines(SummaryRows(run, {}))), said
     run.calls[-1].held_back = 1
     assert "1 token saved, less than 1% of the input; at most 1" in "\n".join(lines(SummaryRows(run, {})))
+
+
+@pytest.mark.parametrize("width", range(55, 100, 5))
+def test_a_fact_that_takes_several_lines_breaks_between_its_parts(width: int) -> None:
+    run = play(REVIEW, {"plan": ["a"], "code": ["b"], "docs": ["c"], "check": ["outcome=success"]}, answers=["a"]).state
+    text = "\n".join(lines(SummaryRows(run, {}), width))
+    assert re.search(r"check:1   ~?\d+ tokens in( {3}|\n +)~\S+ predicted in, out unpriced", text)
 
 
 def test_a_phase_with_a_call_that_was_edited_is_marked_and_small_costs_stand_apart() -> None:

@@ -15,7 +15,7 @@ from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
-from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.cells import GAP, Row, Span, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import count, money, plural, saved_words, seconds, spent_in_full, took_words
@@ -96,7 +96,7 @@ class SummaryRows(Rows):
         yield (), None, ""
         for name, spans, call in self._facts():
             place = call.place if call is not None else None
-            for number, part in enumerate(wrapped(spans, max(10, width - FACT - 2))):
+            for number, part in enumerate(_lines_of(spans, max(10, width - FACT - 2))):
                 yield ((f" {fit('' if number else name, FACT)}", "head"), *part), place, ""
 
     def _phases(self, width: int) -> Iterator[Line]:
@@ -228,6 +228,24 @@ class SummaryRows(Rows):
             key=lambda call: (sum(one.cost.total or 0.0 for one in self.run.figures_of_call(call)), call.tokens_in),
             default=None,
         )
+
+
+def _lines_of(spans: Sequence[Span], room: int) -> Sequence[tuple[Span, ...]]:
+    """A fact in lines, broken between its parts, which ``GAP`` sets off, unless that takes more lines."""
+    parts: list[list[Span]] = [[]]
+    for text, token in spans:
+        first, *more = text.split(GAP)
+        parts[-1].append((first, token))
+        parts += [[(one, token)] for one in more]
+    lines = [tuple(parts[0])]
+    for part in parts[1:]:
+        longer = joined((lines[-1], part))
+        if width_of(longer) > room >= width_of(part):
+            lines.append(tuple(part))
+        else:
+            lines[-1] = longer
+    anyhow, whole = wrapped(spans, room), [piece for line in lines for piece in wrapped(line, room)]
+    return whole if len(whole) <= len(anyhow) else anyhow
 
 
 def _replayed(recorded: Sequence[float], spent: CostSum) -> Iterator[Span]:
