@@ -102,6 +102,20 @@ async def test_what_the_cascades_are_about_is_whole_where_there_is_room(tmp_path
         assert screen.recent.size.height >= 4
 
 
+async def test_what_a_cascade_without_a_run_is_about_takes_the_columns_of_its_run(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+    for number in range(30):
+        text = f"cascade_id: c\ndescription: Orders of day {number}\nphases: [{{name: a, instructions: Go.}}]\n"
+        (tmp_path / f"with_a_long_name_{number}.yaml").write_text(text)
+    async with home(tmp_path, (80, 24)) as (it, _):
+        await it.until(
+            lambda: "log_triage" in it.text() and "Orders of day 12" in it.text(), "cut beside blank columns"
+        )
+        assert "after" in it.text(), "no run shows"
+        assert not any("Orders" in line and "…" in line for line in it.text().splitlines())
+
+
 async def test_enter_opens_a_cascade_or_a_run_and_h_leads_back(tmp_path: Path) -> None:
     (tmp_path / "log_triage.yaml").write_text(TRIAGE)
     (tmp_path / "other.yaml").write_text(TRIAGE.replace("log_triage", "other"))

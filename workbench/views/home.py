@@ -78,11 +78,11 @@ class CascadeRows(Rows):
         return (Row(crop(((words, "head"),), width)),) if self.listed else ()
 
     def row(self, index: int, width: int) -> Row:
-        text, token = self._about(index)
-        return Row(crop((*self._columns(index, width), (fit(text, self._room(width)), token)), width))
+        (text, token), columns, room = self._parts(index, width)
+        return Row(crop((*columns, (fit(text, room), token)), width))
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        text, columns, room = self._about(index), self._columns(index, width), self._room(width)
+        text, columns, room = self._parts(index, width)
         if cell_len(text[0]) <= room:
             return ()
         if room >= READABLE:
@@ -92,24 +92,18 @@ class CascadeRows(Rows):
             first, more, indent = (), [*wrapped((text,), width - BELOW)], BELOW
         return (Row((*columns, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
 
-    def _room(self, width: int) -> int:
-        return _columns(width, self._longest, self._checks, self._told, self._paid)[-1]
-
-    def _columns(self, index: int, width: int) -> tuple[Span, ...]:
-        """The row without the details of its file."""
+    def _parts(self, index: int, width: int) -> tuple[Span, tuple[Span, ...], int]:
+        """Returns what a file is about, the columns before it, and its room. A long text takes the columns of the last
+        run where there was none."""
         one = self.listed[index]
-        file, status, note, cost, _ = _columns(width, self._longest, self._checks, self._told, self._paid)
+        file, status, note, cost, room = _columns(width, self._longest, self._checks, self._told, self._paid)
         mark: Span = sign("shown") if one.shown == self._opened else (" ", "plain")
-        checked = self._checked.get(one.shown)
+        checked, about = self._checked.get(one.shown), self._about(index)
         name: Span = (fit(one.shown, file - 1) + " ", "name")
-        return (
-            (" ", "plain"),
-            mark,
-            (" ", "plain"),
-            name,
-            *_problems(checked, status),
-            *self._run(one.shown, note, cost),
-        )
+        columns = ((" ", "plain"), mark, (" ", "plain"), name, *_problems(checked, status))
+        if one.shown not in self._last and cell_len(about[0]) > room:
+            return about, columns, width - width_of(columns) - 1
+        return about, (*columns, *self._run(one.shown, note, cost)), room
 
     def _about(self, index: int) -> Span:
         one = self.listed[index]
