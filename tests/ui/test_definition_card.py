@@ -20,6 +20,7 @@ phases:
     rag: {directory: docs}
   - {name: vie, instructions: x, soundings: {factor: 6, models: {a: {factor: 3}, b: {factor: 4}}}}
   - {name: ask, instructions: x, soundings: {factor: "{{ input.n }}", models: [a]}}
+  - {name: pick, instructions: x, tackle: manifest}
   - {name: form, instructions: x, temperature: 0.5, parameters: {top_k: 3}, output_schema: {}, enforce: both}
 """
 
@@ -32,6 +33,11 @@ def facts(name: str) -> dict[str, str]:
     rows = CardRows(cascade, phase, "n runs")
     lines = [rows.row(index, 100).text.strip() for index in range(len(rows))]
     return {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+
+
+def test_a_phase_says_who_chooses_its_tools() -> None:
+    assert facts("pick")["tools"] == "chosen by the Quartermaster"
+    assert (facts("find")["tools"], facts("tell")["tools"]) == ("answered", "none")
 
 
 def test_a_phase_that_searches_says_where_and_how() -> None:

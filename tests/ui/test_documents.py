@@ -60,6 +60,13 @@ def test_a_message_that_was_put_together_of_parts_shows_as_it_was_sent_and_as_it
     assert documents.sides_doc(call, 0) is None, "a prompt alone is called the full message"
 
 
+def test_secrets_that_were_replaced_are_told_first() -> None:
+    call = story_run().calls[-1]
+    call = replace(call, entries=(entry(Message("user", "Use it."), Kind.TASK, call.place, redacted=2),))
+    told = "".join(part for part, _ in documents.message_doc(call, 0, full=False).title_right)
+    assert told.startswith("2 secrets replaced · 5 tokens · 7 chars · "), told
+
+
 def test_in_full_it_says_how_little_of_it_the_model_saw() -> None:
     document = documents.message_doc(story_run().calls[-1], RESULT, full=True)
     text = text_of(document)

@@ -272,6 +272,7 @@ async def test_y_copies_the_path_of_an_image_and_capital_s_saves_it(tmp_path: Pa
         await it.until(lambda: copied)
         assert copied[0].endswith("images/log_triage-7f3a/draw/image_0.png")
         await it.press("S")
+        assert "message.png" in it.text(), "a name is proposed"
         await it.press("ctrl+u")
         await it.type("copy.png")
         await it.press("enter")

@@ -75,6 +75,8 @@ async def test_a_hidden_run_goes_on_to_its_end_undrawn_and_its_tab_tells_it(tmp_
         await it.until(lambda: state.run.finished, "the hidden run was not drained")
         await it.until(lambda: "✓ night › 7f3a" in tabs(it), "the tab does not tell the end")
         assert [it.pane(name) for name in ("tree", "context", "detail", "dock")] == panes
+        assert " night › 7f3a: success\n" in it.text(), it.text()[-300:]
+        assert "✗" not in it.text().splitlines()[-1]
         await it.press("right_curly_bracket")
         assert it.presenter.state is state
         assert "The queue timed out at 09:14." in it.text()

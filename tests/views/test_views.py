@@ -72,7 +72,7 @@ from workbench.views.sweep import SweepRows, SweepView
 from workbench.views.timeline import TimelineRows, TimelineView
 from workbench.views.tree import TreeRows, TreeView
 from workbench.views.value import Block, Cell, FoldedMessages, Heading, Piece, SideBySide, Table, TextBlock, View
-from workbench.views.ways import WaysView, ways_of
+from workbench.views.ways import WaysView, ways_doc, ways_of
 from workbench.views.workspace import BanksView, HealthView, MemoriesView, PermissionsView, ServersView
 from workbench.workspace.comparing import compare_strategies, subjects_of
 from workbench.workspace.links import SharedLinks
@@ -504,6 +504,21 @@ def numbers_of(value: Any) -> Iterator[int]:
         yield sum(found)
     elif isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
         yield int(value)
+
+
+def test_the_longest_bar_of_a_sweep_takes_all_its_room(project: Project) -> None:
+    whole = swept(project).rows
+    assert isinstance(whole, SweepRows)
+    smaller = SweepRows(replace(whole.sweep, rows=whole.sweep.rows[1:]), "s", 3, is_over=True)
+    longest = [max(rows.row(i, 200).text.count("━") for i in range(len(rows))) for rows in (whole, smaller)]
+    assert longest == [56, 56], "of tokens and of cost, also where nothing is as large as the strategy of the file"
+
+
+def test_at_the_last_node_nothing_follows() -> None:
+    text = "digraph p { start [shape=Mdiamond] done [shape=Msquare] start -> done }"
+    graph, visits = Definition.of(text, "p.dot").graph, play(text, {}).state.visits
+    said = [ways_doc(graph, visit, "", "p.dot").lines[0].text.split("   ")[0] for visit in visits]
+    assert said == ["→ done", "nothing follows"]
 
 
 def test_a_phase_without_a_model_has_a_time_and_no_tokens(project: Project) -> None:
