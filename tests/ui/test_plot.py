@@ -54,6 +54,16 @@ def test_a_name_stands_beside_its_point_and_over_no_other() -> None:
     assert ("a", "ok") in drawn[at]
 
 
+@pytest.mark.parametrize("at", [0.0, 0.5, 1.0])
+def test_a_long_name_wraps_into_free_lines_beside_its_point(at: float) -> None:
+    name = "masked, selective+mask(after=2), selective+mask(after=3)"
+    points = [Point(0.1, 0.5, "a", "short"), Point(at, at, "b", name), Point(1.0, 0.2, "c", "c")]
+    drawn = texts(scatter(points, "x", "y", 70, 14))
+    assert set(name.split()) <= set(" ".join(drawn).split()), "a name is cut beside free lines"
+    low = "\n".join(texts(scatter(points, "x", "y", 70, 4)))
+    assert "short" in low, "a name in several lines pushed one in one line away"
+
+
 def test_points_in_one_cell_share_their_names() -> None:
     points = [Point(1.0, 1.0, "S", "snowball"), Point(1.0, 1.0, "F", "file"), Point(0.2, 0.2, "a", "all")]
     drawn = texts(scatter(points, "x", "y", 60, 5))

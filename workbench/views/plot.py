@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
@@ -24,8 +25,8 @@ SIDES = (("A", "side-a"), ("B", "side-b"))
 """The marks of two lines over the same calls."""
 MOST = 8
 """Numbers on an upright axis."""
-LONGEST_NAME = 28
-"""Cells of a name beside its point."""
+LONGEST_NAME, NAME_LINES = 28, 3
+"""Cells of a line of a name beside its point, and lines, at most."""
 NEAR_ZERO = 0.25
 """Values that begin below this share of the largest are drawn from 0 on; the others from a round number below them."""
 ROOM = 0.05
@@ -239,9 +240,9 @@ def _cells(line: str) -> Iterator[_Cell]:
     yield from ((letter, colour) for letter in line[end:])
 
 
-def _narrow(text: str) -> str:
-    """A text in which each character takes one cell, as the library takes it."""
-    return "".join(letter if cell_len(letter) == 1 else "?" for letter in flat(text, LONGEST_NAME))
+def _narrow(text: str, most: int = LONGEST_NAME) -> str:
+    """A text of at most so many characters, each of which takes one cell, as the library takes it."""
+    return "".join(letter if cell_len(letter) == 1 else "?" for letter in flat(text, most))
 
 
 def _spans(cells: Sequence[Sequence[_Cell]], tokens: Sequence[str]) -> list[Drawn]:
@@ -281,23 +282,32 @@ def _name(cells: list[list[_Cell]], points: Sequence[Point], along: Axis, up: Ax
         seen = number if number in places else min(places, key=lambda at: far(points[at], point), default=None)
         if seen is not None and point.label != point.mark:
             named.setdefault(seen, []).append(point.label)
-    for seen, labels in named.items():
-        text = _narrow(", ".join(dict.fromkeys(map(flat, labels))))
-        _write(cells, places[seen], text[: LONGEST_NAME - 1] + "…" if len(text) >= LONGEST_NAME else text, seen)
+    texts = {
+        seen: _narrow(", ".join(dict.fromkeys(map(flat, of))), LONGEST_NAME * NAME_LINES) for seen, of in named.items()
+    }
+    for seen in sorted(texts, key=lambda seen: len(texts[seen]) > LONGEST_NAME):  # Those in one line find room first.
+        text = texts[seen]
+        lines = textwrap.wrap(text, LONGEST_NAME, break_on_hyphens=False) or [text]
+        if len(lines) > NAME_LINES or not _write(cells, places[seen], lines, seen):
+            _write(cells, places[seen], [_narrow(text)], seen)
 
 
-def _write(cells: list[list[_Cell]], place: tuple[int, int], text: str, colour: int) -> None:
-    """Right of a mark, left of it, above or below; nowhere while something else is there."""
+def _write(cells: list[list[_Cell]], place: tuple[int, int], lines: Sequence[str], colour: int) -> bool:
+    """Right of a mark, left of it, above or below; nowhere while something else is there, which makes it False."""
     row, column = place
     edge = next((at for at, (letter, _) in enumerate(cells[row]) if letter in "│┤"), 0)
-    width = len(cells[row])
-    middle = max(edge + 1, min(column - len(text) // 2, width - len(text)))
-    for at, start in ((row, column + 2), (row, column - 1 - len(text)), (row - 1, middle), (row + 1, middle)):
-        if not 0 <= at < len(cells) - 2 or start <= edge or start + len(text) > width:
+    width, wide, high = len(cells[row]), max(map(len, lines)), len(lines)
+    middle = max(edge + 1, min(column - wide // 2, width - wide))
+    right, left = column + 2, column - 1 - wide
+    sides = [(row, right), (row, left), (row - high + 1, right), (row - high + 1, left)]
+    for top, start in (*sides, (row - high, middle), (row + 1, middle)):
+        if not 0 <= top <= len(cells) - 2 - high or start <= edge or start + wide > width:
             continue
-        line = cells[at]
-        room = range(max(edge + 1, start - 1), min(width, start + len(text) + 1))
-        if all(line[cell][0] == " " for cell in room if (at, cell) != place):
-            for cell, letter in zip(range(start, start + len(text)), text, strict=True):
-                line[cell] = letter, _FIRST + colour
-            return
+        room = range(max(edge + 1, start - 1), min(width, start + wide + 1))
+        rows = range(top, top + high)
+        if all(cells[at][cell][0] == " " for at in rows for cell in room if (at, cell) != place):
+            for at, text in zip(rows, lines, strict=True):
+                shown = text.rjust(wide) if start == left else text
+                cells[at][start : start + len(shown)] = [(letter, _FIRST + colour) for letter in shown]
+            return True
+    return False
