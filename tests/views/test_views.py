@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 import workbench.cli
 import workbench.views
+from tests.cli.test_output import Terminal
 from tests.engine.support import play
 from tests.support.command import run_cli
 from tests.support.stored import check_stored
@@ -512,6 +513,21 @@ def test_the_longest_bar_of_a_sweep_takes_all_its_room(project: Project) -> None
     smaller = SweepRows(replace(whole.sweep, rows=whole.sweep.rows[1:]), "s", 3, is_over=True)
     longest = [max(rows.row(i, 200).text.count("━") for i in range(len(rows))) for rows in (whole, smaller)]
     assert longest == [56, 56], "of tokens and of cost, also where nothing is as large as the strategy of the file"
+
+
+def test_a_long_input_and_output_of_a_run_are_cut_before_they_leave(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = EXAMPLES[RunsView](project).view
+    assert isinstance(view, RunsView)
+    found = [replace(one, run=replace(one.run, input="x" * 60, output="y" * 60)) for one in view.found]
+    monkeypatch.setenv("COLUMNS", "120")
+    stream = Terminal()
+    Printer(stream=stream).show(RunsView(found).blocks())
+    head, first, *_ = stream.bare()
+    assert "input" in head
+    assert "xxx…  yyy" in first
+    assert first.endswith("yyy…"), "cascade and model leave before"
 
 
 def test_at_the_last_node_nothing_follows() -> None:
