@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import signal
 import socket
 import time
@@ -14,10 +15,13 @@ from typing import Any
 import pytest
 
 from tests.cli.serving import CASCADE, Server, is_alive, served
+from tests.store.examples import Writer
 from tests.support.command import Cli, run_cli
 from tests.support.waiting import PATIENCE, until
 from tests.support.workspaces import alone
 from workbench.cli.serving.guard import Guard, Request
+from workbench.context.place import Place
+from workbench.store.store import Store
 from workbench.views.numbers import spent_cell
 from workbench.workspace.project import Project
 
@@ -401,3 +405,28 @@ def _open_page(server: Server) -> http.client.HTTPConnection:
     connection.request("GET", "/ws?width=100&height=30", headers=headers)
     assert b"101" in _read(connection, b"lighthouse")[:20]
     return connection
+
+
+def test_a_run_that_waits_for_a_person_says_so_in_the_words_of_the_command_line(
+    server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    store, run_id = Store(folder / ".workbench"), "01890000-0000-7000-8000-00000000wait"
+    w, place = Writer(run_id), Place("", "draft", 1)
+    with store.create(run_id) as journal:
+        for event in (
+            w.event("run_started", session_id="asked"),
+            w.event("phase_started", place, kind="llm"),
+            w.event("human_asked", place, index=1, question="How <good>?"),
+        ):
+            journal.append(event)
+        told = next(run for run in server.json("/api/runs") if run["run_id"] == run_id)
+        listed = next(run for run in run_cli("runs", "--json").json if run["run_id"] == run_id)
+        listed.pop("found")
+        assert told == listed
+        assert (told["waiting"], told["cost"], told["tags"]) == (True, 0.0, [])
+        assert '<td class="waiting">waiting' in server.asked("/runs")[1]
+        page = server.asked(f"/runs/{run_id}")[1]
+    assert page.count('<span class="waiting">waiting') == 3  # The run, its phase in the tree, and that phase below.
+    assert "draft waits for the answer of a person: How &lt;good&gt;?" in page
+    shutil.rmtree(store.folder(run_id))

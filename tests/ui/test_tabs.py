@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.store.examples import Writer
 from tests.support.waiting import PATIENCE, soon
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.support import RUN, Story, triage_story
 from tests.ui.test_bench import CASCADE, REPLIES, step
 from tests.ui.test_hostile import ALL, assert_harmless
+from workbench.context.place import Place
 from workbench.engine.debugger.stepper import Mode
 from workbench.language.clean import clean
 from workbench.tui.bench.state import BenchState
@@ -283,6 +286,25 @@ async def test_tabs_of_hostile_names_show_at_every_size(tmp_path: Path) -> None:
             assert_harmless(it, size)
 
 
+async def test_a_run_that_asks_in_another_window_says_so_here(tmp_path: Path) -> None:
+    session = session_at(tmp_path, CASCADE, REPLIES, "night")
+    run_id = "01890000-0000-7000-8000-00000000wait"
+    w, place = Writer(run_id), Place("", "intake", 1)
+    with session.project.store.create(run_id) as journal:
+        for event in (
+            w.event("run_started", session_id="asked", cascade_id="night", cascade_file="night.yaml"),
+            w.event("phase_started", place, kind="llm"),
+            w.event("human_asked", place, index=1, question="How good?"),
+        ):
+            journal.append(event)
+        async with bench(tmp_path, session=session.workspace.run(run_id)) as it:
+            await it.until(lambda: "WAITING FOR YOU, in another window" in it.text())
+            await it.press("a")
+            await it.until(lambda: f"Process {os.getpid()} is running this" in it.text())
+            assert "The window that runs it asks." in it.text()
+            assert "opens the question" not in it.text()
+
+
 async def test_a_run_that_another_window_has_paused_is_paused_here_and_offers_what_works_here(tmp_path: Path) -> None:
     writer = session_at(tmp_path, CASCADE, REPLIES, "night")
     writer.start({"log": "night.log"}, Mode.OVER)
@@ -294,7 +316,7 @@ async def test_a_run_that_another_window_has_paused_is_paused_here_and_offers_wh
             assert "F fork" in footer
             assert not any(word in footer for word in ("n step", "x stop", "E edit", "S say")), footer
             await it.press("S")
-            await it.until(lambda: "Another process is running this: you can view it here" in it.text())
+            await it.until(lambda: f"Process {os.getpid()} is running this: you can view it here" in it.text())
             writer.go(Mode.OVER)
             await it.until(lambda: "PAUSED before triage:1, in another window" in it.text())
             writer.stop()

@@ -91,10 +91,14 @@ class _Page:
         yield '<meta name="viewport" content="width=device-width">'
         yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         yield f"<title>{title}</title><style>{STYLE}{COLOURS}</style></head><body>"
-        yield f'<h1>{title} <span class="{text(state.status)}">{text(state.status)}</span></h1>'
+        status = "waiting" if state.status == "running" and state.questions else state.status
+        yield f'<h1>{title} <span class="{text(status)}">{text(status)}</span></h1>'
         yield f'<p class="dim">{text(" · ".join(self._facts()))}</p>'
         if state.reason:
             yield f'<p class="{text(state.status)}">{text(state.reason)}</p>'
+        for asked in state.questions if status == "waiting" else ():
+            words = f"{asked.place.phase} waits for the answer of a person: {asked.data.get('question', '')}"
+            yield f'<p class="waiting">{text(words)}</p>'
         yield from self._said(Place())
         yield from self._tree()
         yield from self._decided(Place())
@@ -145,7 +149,8 @@ class _Page:
             where = f" {text(visit.branch)}" if visit.branch else ""
             again = f" · visit {visit.visit}" if visit.visit > 1 else ""
             won = f" ★ {visit.branch.rpartition('/')[2]} won" if visit.branch in winners else ""
-            mark = f'<span class="{text(visit.status)}">{text(visit.status + won)}</span>'
+            status = self._status(visit)
+            mark = f'<span class="{text(status)}">{text(status + won)}</span>'
             took = _took(self.state.figures_of([visit]), visit.seconds)
             yield f'<li><a href="#v{number}">{text(visit.phase)}</a>{where}{again} {mark}{took}<ol>'
             judged = visit.judged if visit.failed_checks else {}
@@ -175,9 +180,13 @@ class _Page:
             if contest.place.visit_key == place.visit_key:
                 yield from (f'<p class="said">{text(words)}</p>' for words in _verdicts(contest))
 
+    def _status(self, visit: VisitState) -> str:
+        waits = visit.status == "running" and self.state.asked_in((visit.branch, visit.phase, visit.visit))
+        return "waiting" if waits else visit.status
+
     def _visit(self, visit: VisitState) -> Iterator[str]:
         number = self.state.visits.index(visit)
-        status = f'<span class="{text(visit.status)}">{text(visit.status)}</span>'
+        status = f'<span class="{text(self._status(visit))}">{text(self._status(visit))}</span>'
         again = f"visit {visit.visit}" if visit.visit > 1 else ""
         name = " · ".join(filter(None, (visit.phase, again, visit.branch)))
         yield f'<h2 id="v{number}">{text(name)} {status}</h2>'

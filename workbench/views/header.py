@@ -44,6 +44,8 @@ class HeaderState(Struct, frozen=True):
     at: str = ""
     """The place that runs now: ``investigate:9``."""
     question: bool = False
+    elsewhere: bool = False
+    """Whether another process runs it: it asks there."""
     waiting: str = ""
     """The reason why a call in progress waits: ``provider 34 s, retry 2``."""
     stepping: bool = False
@@ -193,6 +195,8 @@ REASON = 60
 def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Span]:
     """Says what the run does, or how it ended; before that, that the disk is full."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
+    if facts.question and facts.elsewhere:
+        return [*lost, (" WAITING FOR YOU, in another window ", "waiting-badge")]
     if facts.question:
         return [*lost, (Target(told(" WAITING FOR YOU  {run.answer} answers "), "run.answer"), "waiting-badge")]
     if facts.held:

@@ -203,9 +203,8 @@ def _note_token(run: RunSummary) -> str:
     return "error" if run.fault else "dim"
 
 
-def found_json(found: RunMatch) -> dict[str, Any]:
-    """A run in one object; unknown costs and counts are null."""
-    run = found.run
+def listed_json(run: RunSummary) -> dict[str, Any]:
+    """A run of a list in one object; unknown costs and counts are null."""
     body = asdict(run)
     del body["labels"], body["call_labels"], body["asking"]
     body |= run.labels.to_json() | {"annotated_calls": {at: labels.to_json() for at, labels in run.call_labels}}
@@ -221,7 +220,12 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     body["waiting"] = run.waiting
     if run.fault:  # What no record tells is not nothing.
         body |= {name: body[name] or None for name in ("calls", "tools", "tokens_in", "tokens_out", "cost")}
-    return body | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
+    return body
+
+
+def found_json(found: RunMatch) -> dict[str, Any]:
+    """A run that was found, with where its words stand."""
+    return listed_json(found.run) | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
 
 
 MOST_LINES = 3

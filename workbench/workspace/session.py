@@ -90,7 +90,7 @@ STOP_DEADLINE = 5.0
 """Seconds that a run gets to end by itself when the app closes."""
 IMPORTED = "this run was imported: it can be looked at and compared, not run"
 
-ANOTHER = "Another process is running this: you can view it here, and fork it, but not step, stop, edit or answer it."
+ANOTHER = "{who} is running this: you can view it here, and fork it, but not step, stop, edit or answer it."
 
 
 class ViewedRun:
@@ -271,7 +271,11 @@ class Session:
     def not_here(self) -> str:
         """Why nothing can be done with the run that is viewed, as a sentence; empty where another process does not
         write it."""
-        return ANOTHER if self.follows else ""
+        if self.viewed is None or not self.follows:
+            return ""
+        writer = self.project.store.writer(self.viewed.run_id)
+        pid = writer.pid if writer is not None else None
+        return ANOTHER.format(who="Another process" if pid is None else f"Process {pid}")
 
     def follow(self) -> None:
         """Take what that process has added to the run since, and whether it has paused it."""

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
-from msgspec.structs import asdict
 
 from workbench.analysis.react_flow import react_flow
 from workbench.analysis.tree import execution_tree
@@ -18,6 +17,7 @@ from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.past.fork import NoSuchPlace
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.views.run import run_json
+from workbench.views.runs import listed_json
 from workbench.workspace.annotating import annotation_target
 from workbench.workspace.mermaid import RunPath, mermaid
 
@@ -52,7 +52,7 @@ class ReadApi:
         """The runs, newest first: one object for each, as ``workbench runs --json`` names its fields."""
         limit = _number(request, "limit", 100, MOST_RUNS)
         found = await in_thread(self._store.runs)
-        return web.json_response([asdict(run) for run in found[:limit]], dumps=_dumps)
+        return web.json_response([listed_json(run) for run in found[:limit]], dumps=_dumps)
 
     async def run(self, request: web.Request) -> web.Response:
         """One run, as ``workbench show --json`` prints it."""

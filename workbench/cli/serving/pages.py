@@ -13,7 +13,7 @@ from workbench.language.clean import clean_line
 from workbench.store.faults import StoreError
 from workbench.store.summary import RunSummary
 from workbench.views.numbers import count, day_and_time
-from workbench.views.runs import cost_words, given_words
+from workbench.views.runs import cost_words, given_words, run_status
 from workbench.workspace.exporting import text_of
 from workbench.workspace.project import Project
 
@@ -75,7 +75,7 @@ class RunPages:
 
 def _row(run: RunSummary) -> str:
     name = escape(clean_line(run.session_id or run.run_id, 80))
-    status = escape(run.status)
+    status = escape(run_status(run))
     address = escape(run.run_id)
     return (
         f'<tr><td><a href="/runs/{address}">{name}</a><td class="wide">{escape(clean_line(run.cascade_id, 60))}'

@@ -101,6 +101,7 @@ def presenter_of(session: Session) -> Presenter:
     presenter.base_url = facts.base_url
     presenter.notes = facts.notes
     presenter.program = lambda: session.program
+    presenter.elsewhere = lambda: session.follows
     replies = session.file.with_name(session.file.stem + ".replies.yaml")
     if facts.why:
         if replies.exists():

@@ -86,6 +86,8 @@ class Presenter:
     tick: int = 0
     program: Callable[[], ProgramOutput | None] = lambda: None
     """Output of the watched program, if it has no terminal."""
+    elsewhere: Callable[[], bool] = lambda: False
+    """Whether another process runs what is shown."""
     gallery: Gallery = field(default_factory=Gallery)
     """Images made small."""
     _context: tuple[object, ContextRows] | None = None
@@ -276,7 +278,8 @@ class Presenter:
             hint = self._hint() if visit is None else told("{view.ways} tells why each edge was taken or not.")
             return NodeCard(graph, node, visit, hint, status, definition=(cascade, phase), default_model=self.model)
         if visit is not None:
-            said = {"running": "No model call yet.", "waiting": told("{run.answer} opens the question.")}
+            asks = "The window that runs it asks." if self.elsewhere() else told("{run.answer} opens the question.")
+            said = {"running": "No model call yet.", "waiting": asks}
             hint = said.get(status, "It made no model call.")
             return CardRows(cascade, phase, hint, self.model, status, source=self._card_source())
         if "imported" in self.state.run.ports:  # The file that stands for a program decides nothing about its calls.
@@ -681,6 +684,7 @@ class Presenter:
             held=_pause_words(state.held, state.held_at, now) if state.held else "",
             at=_running_at(state),
             question=state.current_question() is not None,
+            elsewhere=self.elsewhere(),
             waiting=awaited,
             stepping=self.stepping,
             starting=self.starting,
