@@ -168,7 +168,8 @@ async def test_a_call_that_is_paused_and_edited_in_the_app_goes_out_so(project: 
                 while here.stepper.held is None:  # The order to pause may still be on its way.
                     passed += 1
                     late = asyncio.ensure_future(client.post(f"{here.base}/chat/completions", json=body))
-                    await soon(lambda late=late: here.stepper.held or late.done(), "its pause or its end")
+                    while here.stepper.held is None and not late.done():
+                        await asyncio.wait([late], timeout=0.01)
                 late.cancel()
                 await soon(lambda: here.stepper.held is None, "the end of its pause")
             words = f"agent#{3 + passed}:1: the client gave up while its request was paused; it was not sent"
