@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import PATIENCE, until
-from workbench.workspace.watch import LOOK_AGAIN_MS, QUIET_SECONDS, Watcher, lease, read_settled
+from workbench.workspace.watch import GONE_SECONDS, LOOK_AGAIN_MS, QUIET_SECONDS, Watcher, lease, read_settled
 
 needs_leases = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="file leases are a Linux call; elsewhere the quiet look is used"
@@ -116,11 +117,16 @@ def test_a_file_that_goes_away_is_told_about_once_it_stays_away(file: Path) -> N
 
 @pytest.mark.fault("F17")
 def test_a_file_that_is_deleted_and_written_at_once_never_looks_gone(file: Path) -> None:
-    with watching(file) as seen:
-        file.unlink()
-        file.write_text("phases: [again]\n")
-        seen.wait_for("phases: [again]\n")
-        assert None not in seen.contents
+    for number in itertools.count():
+        with watching(file) as seen:
+            began = time.monotonic()
+            file.unlink()
+            file.write_text(f"phases: [again{number}]\n")
+            took = time.monotonic() - began
+            seen.wait_for(f"phases: [again{number}]\n")
+        if took < GONE_SECONDS:  # Otherwise a busy machine held this thread for so long that the file was gone.
+            break
+    assert None not in seen.contents
 
 
 def test_a_change_before_the_watch_began_is_seen(file: Path) -> None:
