@@ -36,7 +36,8 @@ def observe(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Observe
                 known[name] = json.loads(json.dumps(observed, default=str))
                 return known[name]
             command = [sys.executable, "-m", f"tests.store.cases.{name}", str(folder)]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            # One case is many steps, some of them processes of their own.
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
             assert done.returncode == 0, done.stderr[-4000:]
             known[name] = json.loads(done.stdout)
         return known[name]
