@@ -123,6 +123,8 @@ class Timeline:
         """Seconds at the newest event."""
         self._run: RunState | None = None
         self._clock = Clock()
+        self._first = ""
+        """The time of second 0."""
         self._settled = 0
         """Number of bars that are over, with none to come before them."""
         self._busy = 0.0
@@ -165,11 +167,16 @@ class Timeline:
 
     def absorb(self, run: RunState, children: Mapping[str, RunState]) -> None:
         """Take what happened since the last time; another run begins anew."""
-        if run is not self._run:
+        first = min((time for time in (run.started, *_firsts(run)) if time), default="")
+        if run is not self._run or first < self._first:
             self._begin(run)
-            self._clock.begin(min((time for time in (run.started, *_firsts(run)) if time), default=""))
+            self._first = first
+            self._clock.begin(first)
         self._clock.learn(run)
-        self.end = max(self.end, *(self._clock.at(one.last_at) or 0.0 for one in (run, *children.values())))
+        times = [one.last_at for one in (run, *children.values())]
+        if run.last_at < run.started:  # It repeats a recording: how long that lies back is known when something is new.
+            times = [time for time in times if time < run.started]
+        self.end = max(self.end, *(self._clock.at(time) or 0.0 for time in times))
         over = run.status != "running"
         found: list[Bar] = []
         for key, state in (("", run), *children.items()):

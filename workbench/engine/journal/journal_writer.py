@@ -36,6 +36,18 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+class RecordedTimes(Protocol):
+    """The times of events that a run takes from a recording."""
+
+    def __call__(self, kind: str, place: Place, data: Mapping[str, Any], /) -> str:
+        """The recorded time of the event that is next; empty for one that happens now. Asked once for each event."""
+        ...
+
+
+none_recorded: RecordedTimes = lambda kind, place, data: ""
+"""Those of a run that takes nothing from a recording."""
+
+
 class Sink(Protocol):
     """Takes events. Appending never loses an event without an error."""
 
@@ -72,6 +84,7 @@ class JournalWriter:
         observe: Callable[[Event], None],
         journaled: Sequence[Event] = (),
         *,
+        recorded_at: RecordedTimes = none_recorded,
         bodies: int = 0,
     ) -> None:
         """``journaled``: a resumed run's events. An emitted event that is among them is skipped; a new one is appended
@@ -89,9 +102,13 @@ class JournalWriter:
         """By branch, the last journaled event that was found again."""
         self.seq = 0
         self.last_at = ""
+        """The run's time: of its last event. A pause in what a recording tells does not move it."""
         self.images: dict[str, bytes] = {}
         """Image bytes by digest, for the wire."""
         self._clock = clock
+        self._recorded_at = recorded_at
+        self._repeats_recording = False
+        """Whether the run's time is that of a recording."""
         self._sink = sink
         self._shared = sink if isinstance(sink, SharedSink) else None
         self._observe = observe
@@ -145,14 +162,19 @@ class JournalWriter:
             self._resumed = True
             about = {"ports": self.ports, "branch": place.branch, "after": self._matched.get(place.branch, 0)}
             self._append("run_resumed", Place(), about, self._began)
-        return self._append(kind, place, data, self._clock.now())
+        recorded = self._recorded_at(kind, place, data)
+        if kind != "paused":
+            self._repeats_recording = bool(recorded)
+        return self._append(kind, place, data, recorded or self._clock.now())
 
     def _append(self, kind: str, place: Place, data: Mapping[str, Any], at: str) -> Event:
         self._last_seq += 1
-        self.seq, self.last_at = self._last_seq, at
+        self.seq = self._last_seq
+        if kind != "paused" or not self._repeats_recording:
+            self.last_at = at
         if wire := data.get("wire"):
             data = {**data, "wire": self._spliced(place.branch, wire)}
-        event = Event(self.seq, self.last_at, self.run_id, kind, place, data)
+        event = Event(self.seq, at, self.run_id, kind, place, data)
         self._sink.append(event)
         self._observe(event)
         return event

@@ -349,9 +349,11 @@ class RunState:
             return False
         self.unanswered.take(event)
         self.children.take(event)
-        if kind == "run_resumed" or self._last_at < self.started <= event.at:
-            self._went_on(event)
-        self._last_at = event.at
+        # A pause in the recorded past of a run is of now; behind it that past goes on.
+        if kind != "paused" or self._last_at >= self.started:
+            if kind == "run_resumed" or self._last_at < self.started <= event.at:
+                self._went_on(event)
+            self._last_at = event.at
         if (handler := _HANDLERS.get(kind)) is not None:
             handler(self, event, data)
         return True

@@ -8,7 +8,7 @@ all of them are matched in the same way.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -49,7 +49,8 @@ from workbench.engine.contracts import (
 )
 from workbench.engine.definition import Definition
 from workbench.engine.gate import Decision, Gate, Stop, StopKind
-from workbench.engine.journal.journal_writer import Clock
+from workbench.engine.journal.journal_writer import Clock, RecordedTimes
+from workbench.engine.journal.repeats import same_as
 from workbench.engine.past.recording import Effect, Kind, RecordedCall, RecordedEffect, Recording
 from workbench.language.model.cascade import McpServer
 
@@ -69,7 +70,7 @@ class Policy(Struct, frozen=True):
     new_journal: bool = False
     """The run has a journal of its own: it starts now, and no tool of it can have run before."""
     own_times: bool = False
-    """Events get the time at which they happen, not the recorded one: the journal has those of what it holds."""
+    """Events get the time at which they happen, not a recorded one: the journal has those of what it holds."""
     billed: bool = False
     """What it takes was billed to the run itself, or to one inside it, unless it was recorded then."""
 
@@ -86,10 +87,10 @@ FORKED = Policy("forked", held_back=True, new_journal=True)
 """A new run: strict up to its cut, live from there on."""
 LIVE = Policy("live", new_journal=True)
 """A new run that takes only pinned calls: a fork without a point."""
-NESTED = Policy("nested")
-"""A child of a run that may go live: it takes what is unchanged, at its recorded times."""
+NESTED = Policy("nested", new_journal=True)
+"""A child of a new run that may go live: it takes what is unchanged."""
 RESUMED_CHILD = Policy("nested", billed=True)
-"""The same of a run that is resumed."""
+"""A child of a run that is resumed: it takes what is unchanged, at its recorded times."""
 
 
 class _Rule(Struct, frozen=True):
@@ -170,13 +171,17 @@ class Replay:
             retrieval=_Retrieval(self),
             embedder=_Embedder(self),
             servers=_Servers(self, base.servers),
+            # A resumed run finds its events and visits in its own journal, with their times.
             clock=base.clock if self.policy.own_times else _Clock(self, base.clock),
-            # A resumed run finds its visits in its own journal, with their times.
+            recorded_at=base.recorded_at if self.policy.own_times else self._times(),
             recorded_seconds=base.recorded_seconds if self.policy.own_times else self._seconds,
             remarks=lambda phases: self.recording.remarks,
             audibles=_Audibles(self),
             hooks=_Hooks(self),
         )
+
+    def _times(self) -> RecordedTimes:
+        return _Repeated(self) if self.policy.new_journal else _InOrder(self)
 
     def _seconds(self, place: Place) -> float | None:
         visit = None if self.past(place) else self.recording.state.visit_of(place)
@@ -244,6 +249,11 @@ class Replay:
     def is_live(self) -> bool:
         """Whether anything has happened, or may have, that the recording does not hold."""
         return self._cut is not None or self.asked[Kind.MODEL] > 0 or self.asked[Kind.HUMAN] > 0
+
+    @property
+    def happened(self) -> bool:
+        """Whether the run is past the recording, or anything was asked that this does not hold."""
+        return self._cut is not None or self.asked.total() > 0
 
     @property
     def may_go_live(self) -> bool:
@@ -518,27 +528,83 @@ class _Random:
         return self._random.draw(place, index) if found is None else found.outcome
 
 
+class _InOrder:
+    """Gives each event of a run that is repeated whole the recorded time of the event with its number."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._times = iter(replay.recording.times)
+
+    def __call__(self, kind: str, place: Place, data: Mapping[str, Any]) -> str:
+        time = next(self._times, "")
+        return "" if self._replay.is_live else time
+
+
+_MARKED: Mapping[str, Callable[[Place, Mapping[str, Any]], tuple[Effect, object]]] = {
+    "call_started": lambda place, data: (Effect(Kind.MODEL, place), data["digest"]),
+    "tool_started": lambda place, data: (
+        Effect(Kind.TOOL, place, data["index"]),
+        (data["tool"], data["arguments"]),
+    ),
+    "human_asked": lambda place, data: (Effect(Kind.HUMAN, place, data["index"]), None),
+}
+"""The effect and the request of an event that begins one, which may be asked anew although it was recorded."""
+
+_OF_NOW = frozenset({"run_started", "paused"})
+"""Kinds of events that no run takes from another, although what follows may be recorded."""
+
+_BESIDE = frozenset({"blob", "warning"})
+"""Kinds of events that go with others: alone they do not tell that anything happens now."""
+
+
+class _Repeated:
+    """Gives an event of a new run that repeats a recorded one the time of that. All others happen now, and so does
+    whatever follows the first of them; but a run that was paused goes on with its recording.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._left: defaultdict[int, deque[str]] = defaultdict(deque)
+        for event in replay.recording.events:
+            self._left[same_as(event.kind, event.place, event.data)].append(event.at)
+        self._last = ""
+        self._over = False
+
+    def __call__(self, kind: str, place: Place, data: Mapping[str, Any]) -> str:
+        self._over = self._over or kind == "run_finished"
+        if self._over or kind in _OF_NOW:
+            return ""
+        left = self._left.get(same_as(kind, place, data))
+        if left and not self._happens(kind, place, data):
+            self._last = left.popleft()
+            return self._last
+        if kind in _BESIDE and not self._replay.happened:
+            return self._last
+        self._over = True
+        return ""
+
+    def _happens(self, kind: str, place: Place, data: Mapping[str, Any]) -> bool:
+        """Whether it happens now, although the recording has one like it."""
+        if self._replay.happened or data.get("status") == "stopped":
+            return True
+        return kind in _MARKED and self._replay.find(*_MARKED[kind](place, data)) is None
+
+
 class _Clock:
-    """Gives each event its recorded time, so that time-dependent effects (the prompt cache) are replayed."""
+    """Lets a replay wait for nothing."""
 
     def __init__(self, replay: Replay, clock: Clock) -> None:
         self._replay = replay
         self._clock = clock
-        self._count = 0
 
     def now(self) -> str:
-        times = self._replay.recording.times
-        self._count += 1
-        starts = self._replay.policy.new_journal and self._count == 1
-        if starts or self._replay.is_live or self._count > len(times):
-            return self._clock.now()
-        return times[self._count - 1]
+        return self._clock.now()
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Returns at once: a replay does not wait."""
+        """Returns at once, unless something has been asked live."""
         if self._replay.is_live:
             await self._clock.sleep(seconds)
 
@@ -598,7 +664,7 @@ class _Gate:
         decision = await self._gate(stop)
         if stop.answered_by != "recorded" or decision.send_anyway:
             return decision
-        return replace(decision, send_anyway=True) if decision.edits else _ANYWAY
+        return replace(decision, send_anyway=True)
 
     def _again(self, stop: Stop) -> Decision | None:
         """The recorded decision at this stop."""
@@ -622,9 +688,6 @@ class _Gate:
 
 def _edit(stop: Stop) -> Effect:
     return Effect(Kind.EDIT, stop.place, (str(stop.kind), stop.index))
-
-
-_ANYWAY = Decision(send_anyway=True)
 
 
 def _feedback(place: Place, *, redo: bool = False, tool: int = 0) -> Effect:

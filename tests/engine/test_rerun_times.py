@@ -1,0 +1,163 @@
+"""A run that repeats a recording: what is repeated keeps its recorded time, what happens now has that of now."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.engine.support import ListSink, Played, ScriptedModel, StepClock, play, ports
+from tests.engine.test_children import CHILD, Shelf
+from workbench.engine.definition import Definition, Options
+from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
+from workbench.engine.journal.state import RunState
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import RECORDED, REUSED, STRICT, Policy, Replay
+from workbench.engine.run.run import Run
+from workbench.views.timeline import Timeline
+
+PHASES = [{"name": "a", "instructions": "x"}, {"name": "b", "instructions": "y"}]
+TWO: dict[str, Any] = {"cascade_id": "c", "phases": PHASES}
+OTHER: dict[str, Any] = {"cascade_id": "c", "phases": [PHASES[0], {"name": "b", "instructions": "z"}]}
+NESTS: dict[str, Any] = {
+    "cascade_id": "parent",
+    "phases": [{"name": "outer", "instructions": "Go.", "sub_cascades": [{"ref": "child.json"}]}, PHASES[1]],
+}
+LATER = 1_800_000
+"""Milliseconds between a run and the one that repeats it."""
+
+
+class Paused:
+    """Pauses the run for a minute before each call, and stops it at the one of a phase."""
+
+    def __init__(self, stops_at: str = "") -> None:
+        self.clock = StepClock()
+        self._stops_at = stops_at
+
+    async def __call__(self, stop: Stop) -> Decision:
+        if stop.kind is not StopKind.BEFORE_CALL:
+            return Decision()
+        self.clock.skip(60_000)
+        if stop.place.phase == self._stops_at:
+            raise asyncio.CancelledError
+        return Decision(held=True)
+
+
+class Rerun:
+    """A run of half an hour later, with the state after it and those of its children."""
+
+    def __init__(
+        self,
+        played: Played,
+        gate: Gate = open_gate,
+        *,
+        policy: Policy = REUSED,
+        cascade: Mapping[str, Any] | None = None,
+        options: Options | None = None,
+        shelf: Shelf | None = None,
+    ) -> None:
+        clock, sink = gate.clock if isinstance(gate, Paused) else StepClock(), ListSink()
+        clock.skip(LATER)
+        model = ScriptedModel(["live"] * 4)
+        more: dict[str, Any] = {"library": shelf} if shelf is not None else {}
+        base = ports(model, sink=sink, clock=clock, gate=gate, **more)
+        recorded = {key: Recording(one.events) for key, one in shelf.journals.items()} if shelf is not None else {}
+        keys = {event.data["run_id"]: event.data["key"] for event in played.of_kind("child_started")}
+        replay = Replay(
+            Recording(played.events, played.blobs),
+            policy,
+            base if policy.live else None,
+            lambda run_id: recorded.get(keys[run_id]),
+        )
+        definition = Definition.of(json.dumps(cascade), "test.yaml") if cascade is not None else played.definition
+        run = Run(definition, {}, options or played.options, replay.ports(base), run_id="run-2")
+        asyncio.run(run.execute())
+        self.events, self.state = sink.events, RunState.of(sink.events)
+        self.children = {key: RunState.of(one.events) for key, one in shelf.journals.items()} if shelf else {}
+
+    def now(self) -> list[str]:
+        """The kinds and phases of the events that happened now."""
+        kinds = {one.kind for one in self.events} - {"blob", "context_assembled", "route_chosen", "phase_started"}
+        told = [one for one in self.events if one.kind in kinds and one.at >= "2026-01-01T00:3"]
+        return [" ".join(filter(None, (one.kind, one.place.phase))) for one in told]
+
+
+@pytest.mark.parametrize(
+    ("gate", "cascade", "options", "now"),
+    [
+        (None, None, None, ["run_started", "run_finished"]),
+        (Paused, None, None, ["run_started", "paused a", "paused b", "run_finished"]),
+        (
+            lambda: Paused("b"),
+            None,
+            None,
+            ["run_started", "paused a", "paused b", "run_finished"],
+        ),
+        (None, OTHER, None, ["run_started", "call_started b", "call_finished b", "phase_finished b", "run_finished"]),
+        (
+            None,
+            None,
+            Options("test", "gpt-4o-mini", max_calls=1),
+            ["run_started", "phase_finished b", "run_finished"],
+        ),
+    ],
+    ids=["whole", "paused", "stopped while paused", "another request", "another end"],
+)
+def test_what_happens_now_has_the_time_of_now(
+    gate: Callable[[], Paused] | None, cascade: Any, options: Options | None, now: list[str]
+) -> None:
+    rerun = Rerun(play(TWO, ["one", "two"]), gate() if gate else open_gate, cascade=cascade, options=options)
+    state = rerun.state
+    assert rerun.now() == now
+    assert state.seconds is not None
+    assert 0 < state.seconds < 1
+    assert state.paused == (60.0 * now.count("paused a") + 60.0 * now.count("paused b"))
+    assert sum(visit.seconds or 0.0 for visit in state.visits) <= state.seconds
+    assert len(state.gaps) == 1
+
+
+def test_what_is_repeated_keeps_its_recorded_time() -> None:
+    """Also behind a pause: the forecasts of the prompt cache depend on it."""
+    played, beside = play(TWO, ["one", "two"]), {"run_started", "run_finished", "paused"}
+    recorded, again = (
+        [(one.kind, one.place, one.at) for one in events if one.kind not in beside]
+        for events in (played.events, Rerun(played, Paused()).events)
+    )
+    assert again == recorded
+
+
+def test_a_nested_run_that_is_repeated_runs_when_its_parent_does() -> None:
+    """In its parent's time, not hours before it; and what it repeats is no time of it either."""
+    shelf = Shelf({"child": CHILD})
+    played = play(NESTS, ["inner", "outer", "two"], library=shelf)
+    rerun = Rerun(played, Paused(), shelf=shelf)
+    (child,) = rerun.children.values()
+    assert rerun.state.started <= child.started < child.finished <= rerun.state.finished
+    assert child.seconds is not None
+    assert rerun.state.seconds is not None
+    assert child.seconds <= rerun.state.seconds < 1
+    assert child.paused == 60.0
+
+
+def test_a_timeline_that_is_drawn_meanwhile_ends_where_the_recording_does() -> None:
+    """A nested run ends now, while its parent goes on with what it took half an hour ago."""
+    shelf = Shelf({"child": CHILD})
+    played = play(NESTS, ["inner", "outer", "two"], library=shelf)
+    rerun = Rerun(played, shelf=shelf)
+    children = {key: RunState.of(one.events) for key, one in shelf.journals.items()}
+    state, timeline, ends = RunState(), Timeline(), list[float]()
+    for event in rerun.events:
+        state.apply(event)
+        timeline.absorb(state, children)
+        ends.append(timeline.end)
+    assert max(ends) < 1
+    assert [bar.start for bar in timeline.bars] == [bar.start for bar in Timeline.of(state, children).bars]
+
+
+@pytest.mark.parametrize("policy", [STRICT, RECORDED])
+def test_a_replay_for_a_test_has_all_times_of_its_recording(policy: Policy) -> None:
+    played = play(TWO, ["one", "two"])
+    assert [one.at for one in Rerun(played, policy=policy).events] == [one.at for one in played.events]
