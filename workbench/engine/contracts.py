@@ -15,7 +15,7 @@ from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.gate import Gate, open_gate
-from workbench.engine.journal.journal_writer import Clock, RecordedTimes, Sink, none_recorded
+from workbench.engine.journal.journal_writer import Clock, RecordedTimes, Sink
 from workbench.engine.journal.usage import Usage as Usage
 from workbench.language.model.mcp import McpServer
 from workbench.language.templates.names import TemplateFault as TemplateFault
@@ -650,8 +650,8 @@ class Ports(Struct):
     servers: Servers | None = None
     """None if no MCP server can be started."""
     gate: Gate = open_gate
-    recorded_at: RecordedTimes = none_recorded
-    """When an event happened in the run that this one replays; empty for one that happens now."""
+    recorded_at: RecordedTimes | None = None
+    """When events happened in the run that this one replays; None where nothing is replayed."""
     recorded_seconds: Callable[[Place], float | None] = lambda place: None
     """Seconds that a visit took in the run that this one replays, which its prompts repeat; None where nothing is
     replayed, and the clock tells."""

@@ -44,10 +44,6 @@ class RecordedTimes(Protocol):
         ...
 
 
-none_recorded: RecordedTimes = lambda kind, place, data: ""
-"""Those of a run that takes nothing from a recording."""
-
-
 class Sink(Protocol):
     """Takes events. Appending never loses an event without an error."""
 
@@ -84,7 +80,7 @@ class JournalWriter:
         observe: Callable[[Event], None],
         journaled: Sequence[Event] = (),
         *,
-        recorded_at: RecordedTimes = none_recorded,
+        recorded_at: RecordedTimes | None = None,
         bodies: int = 0,
     ) -> None:
         """``journaled``: a resumed run's events. An emitted event that is among them is skipped; a new one is appended
@@ -162,7 +158,7 @@ class JournalWriter:
             self._resumed = True
             about = {"ports": self.ports, "branch": place.branch, "after": self._matched.get(place.branch, 0)}
             self._append("run_resumed", Place(), about, self._began)
-        recorded = self._recorded_at(kind, place, data)
+        recorded = self._recorded_at(kind, place, data) if self._recorded_at is not None else ""
         if kind != "paused":
             self._repeats_recording = bool(recorded)
         return self._append(kind, place, data, recorded or self._clock.now())
