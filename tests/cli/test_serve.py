@@ -170,9 +170,33 @@ def test_runs_can_be_read_and_not_written(server: Server) -> None:
     assert run["status"] == "success"
     assert server.asked("/api/runs/nobody")[0] == 404
     assert "no run is named" in server.json("/api/runs/nobody")["error"]
+    assert "no run is named" in json.loads(server.asked("/api/runs/nobody", Accept="text/html")[1])["error"]
     assert server.asked("/api/runs/..%2f..%2fetc")[0] == 404
     bearer = {"Authorization": f"Bearer {server.token}"}
     assert server.get("/api/runs", bearer, "POST")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/runs/nobody", 404, "no run is named &#x27;nobody&#x27;"),
+        ("/?run=nobody", 404, "no run is named &#x27;nobody&#x27;"),
+        ("/nowhere", 404, "There is no such page."),
+        ("/download/gone", 404, "There is no such page."),
+    ],
+)
+def test_a_browser_gets_a_page_for_a_broken_link(server: Server, path: str, status: int, words: str) -> None:
+    got, body, headers = server.get(path, {"Cookie": server.cookie(), "Accept": "text/html,*/*;q=0.8"})
+    assert (got, headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert words in body
+    assert '<a href="/runs">' in body
+
+
+def test_a_browser_without_the_token_gets_a_page_that_says_so(server: Server) -> None:
+    status, body, headers = server.get("/runs", {"Accept": "text/html"})
+    assert (status, headers["Content-Type"]) == (403, "text/html; charset=utf-8")
+    assert "the token is missing or wrong" in body
+    assert "href=" not in body
 
 
 def test_the_tree_and_the_graph_of_a_run_can_be_read(server: Server, folder: Path) -> None:

@@ -247,6 +247,16 @@ def test_a_session_given_twice_means_its_newest_run(tmp_path: Path) -> None:
     assert [run.run_id for run in store.matches("demo")] == [OTHER, RUN]
 
 
+def test_a_name_means_the_run_and_not_those_inside_it(tmp_path: Path) -> None:
+    """Ids of nested runs begin as that of the run that they are in: each is found by its whole id."""
+    store = Store(tmp_path)
+    inside = {"run_id": RUN, "session_id": "demo-7f3a", "kind": "sub", "depth": 1}
+    for run_id, session, parent in ((RUN, "demo-7f3a", None), (OTHER, "demo-7f3a_sub_0", inside)):
+        event = Writer(run_id).event("run_started", session_id=session, parent=parent)
+        save(store, [Event(1, "2027-01-01T00:00:00.000000Z", run_id, "run_started", event.place, event.data)])
+    assert (store.find("demo"), store.find("demo-7f3a_sub_0"), store.find("demo-7f3a_s")) == (RUN, OTHER, OTHER)
+
+
 def test_a_run_is_found_by_the_end_of_its_session_as_the_header_shows_it(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for run_id, session in ((RUN, "log-triage-7f3a"), (OTHER, "router-91c0")):

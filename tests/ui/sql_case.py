@@ -27,6 +27,7 @@ class Console:
         self.screen = screen
 
     def put(self, sql: str) -> None:
+        self.screen.area.focus()
         self.screen.area.load_text(sql)
 
     async def ask(self, sql: str) -> str:
@@ -59,27 +60,31 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     seen["tables"] = screen_text(it.app)
     seen["catalogue"] = {one.name: [(c.name, c.plain) for c in one.columns] for one in at.screen._tables}
     seen["runs"] = await at.ask("SELECT session_id, cascade_id, status FROM runs")
+    seen["after an answer"] = at.screen.focused
     assert at.screen.answer is not None
     at.screen._show_head(replace(at.screen.answer, seconds=0.012))
     await check_sizes(it, "sql", picture=True)
     seen["syntax"] = await at.ask("SELECT 1,\n  FROM runs WHERE (")
+    seen["after a fault"] = at.screen.focused
+    await it.press("f7")
+    seen["picture"] = screen_text(it.app)
     seen["unknown"] = await at.ask("SELECT\n  session\nFROM runs")
     seen["unknown table"] = await at.ask("SELECT 1 FROM runz")
     seen["refused"] = await at.ask("DROP TABLE runs")
     seen["hostile"] = await at.ask(HOSTILE)
     seen["hostile spans"] = [list(span) for span in at.rows.row(0, 110).spans]
-    await it.press("f6")
     seen["result keys"] = screen_text(it.app).splitlines()[-1]
     await it.press("enter")
     seen["record"] = screen_text(it.app)
     seen["is sheet"] = isinstance(it.app.screen, Sheet)
-    await it.press("escape", "f6", "f6")
+    await it.press("escape")
     seen["many"] = await at.ask("SELECT number, toString(number) AS text FROM numbers(100000)")
     seen["columns"] = await at.ask("SELECT " + ", ".join(f"'v{n}' AS column_{n}" for n in range(40)))
-    await it.press("f6", *["right_square_bracket"] * 5)
+    await it.press(*["right_square_bracket"] * 5)
     seen["scrolled"] = screen_text(it.app)
     usual = at.screen.side.size.height
-    await it.press("f6")
+    await it.press("f6", "f6")
+    await it.until(lambda: at.screen.side.size.height > usual, "the catalogue did not grow")
     seen["catalogue keys"] = screen_text(it.app).splitlines()[-1]
     seen["catalogue lines"] = (usual, at.screen.side.size.height)
     await it.press("f6")
@@ -141,10 +146,10 @@ async def _kept(at: Console) -> dict[str, Any]:
     await it.press("enter")
     await it.until(lambda: "my seven" in screen_text(it.app))
     at.put("")
-    await it.press("f6", "f6", "home", "down", "enter")
+    await it.press("f6", "home", "down", "enter")
     taken = screen.area.plain_text
     at.put("SELECT 8")
-    await it.press("f6", "f6", "home", "down", "delete", "d", "f6")
+    await it.press("f6", "home", "down", "delete", "d", "f6")
     assert isinstance(screen.side.rows, CatalogueRows)
     gone = [entry.text.strip() for entry in screen.side.rows.entries if entry.kind == "saved"]
     at.put(taken)
@@ -160,7 +165,7 @@ async def _opened(at: Console) -> dict[str, Any]:
     catalogue = at.screen.side.rows
     assert isinstance(catalogue, CatalogueRows)
     first = next(place for place, entry in enumerate(catalogue.entries) if entry.kind == "table")
-    await it.press("f6", "f6", *["down"] * first, "s")
+    await it.press("f6", *["down"] * first, "s")
     await it.until(lambda: at.screen.answer is not None, "no rows came")
     rows = at.screen.area.plain_text
     sql = "SELECT session_id, phase_name, turn_number, cost FROM all_data WHERE node_type = 'agent'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -34,6 +35,15 @@ def test_a_run_that_just_ended_is_in_the_answer(seen: dict[str, Any]) -> None:
     assert "1 row in" in seen["runs"]
     assert "small" in seen["runs"]
     assert "success" in seen["runs"]
+
+
+def test_the_rows_of_a_query_have_the_focus_and_a_fault_leaves_it_in_the_text(seen: dict[str, Any]) -> None:
+    assert (seen["after an answer"].id, seen["after a fault"].id) == ("results", "query")
+
+
+def test_a_picture_of_the_screen_can_be_taken_while_a_query_is_written(seen: dict[str, Any]) -> None:
+    """And the message names the folder that it is in."""
+    assert re.search(r"Screen saved: \S+/workbench-\S+\.svg", seen["picture"].replace("\n", ""))
 
 
 def test_a_fault_is_told_with_its_place_and_marked(seen: dict[str, Any]) -> None:

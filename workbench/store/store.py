@@ -315,6 +315,8 @@ class Store:
             run for run in runs if name and (run.run_id.startswith(name) or run.session_id.startswith(name))
         ]
         close = close or [run for run in runs if name and run.session_id.endswith(f"-{name}")]
+        if not exact:  # The ids of nested runs begin as that of the run that they are in.
+            close = [run for run in close if not run.depth] or close
         if len(close) == 1 and self._may_have_grown(close[0]) and (again := self._bring(self, close[0].run_id)):
             return [self.summary(again)]
         return close or [self.summary(run_id) for run_id in filter(None, [name and self._bring(self, name)])]

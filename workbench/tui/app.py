@@ -37,6 +37,7 @@ from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.prompt import PromptClosed, PromptReady
 from workbench.views.keys import KEYS, ON_DIALOGS, ON_SHEETS, Key, command_of, display, resolve, take_keys, told
 from workbench.views.tab_line import CLOSE, SHOW
+from workbench.workspace.folders import at_home
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
@@ -451,7 +452,7 @@ class WorkbenchApp(ThemedApp):
         except OSError as fault:
             self.say(f"{name} cannot be written: {fault.strerror}", "error")
         else:
-            self.say(f"Screen saved: {name}")
+            self.say(f"Screen saved: {at_home(folder / name)}")
 
     def action_suspend_process(self) -> None:
         """Ctrl+Z: back to the shell. The import of the SQL engine in another thread takes the signal for a moment; so

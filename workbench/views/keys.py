@@ -495,7 +495,7 @@ KEYS: tuple[Key, ...] = (
         ("sql.complete", "ctrl+space,ctrl+@", "complete", "Complete a table, a column or a word", "complete"),
         ("sql.earlier", "alt+up,ctrl+up", "history(1)", "The previous query", "earlier"),
         ("sql.later", "alt+down,ctrl+down", "history(-1)", "The next query"),
-        ("sql.pane", "f6", "pane", "From the query to the result, to the catalogue", "next part"),
+        ("sql.pane", "f6", "pane", "From the query to the catalogue, to the result", "next part"),
         ("sql.keep", "ctrl+s", "keep", "Save the query under a name", "save query"),
         ("sql.save", "ctrl+e", "save", "Export the result to a .csv, .json or .parquet file", "export"),
         ("sql.copy", "y", "copy", "Copy the row of the result, its cells separated by tabs", "copy"),
@@ -748,7 +748,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
         "settings.external"
     ),
     "sql": _ids("sql.ask sql.close sql.complete sql.pane sql.earlier text.all sql.keep sql.save"),
-    "sql_result": _ids("list.open sql.close sql.record sql.right sql.copy sql.save find.text find.filter sql.pane"),
+    "sql_result": _ids("list.open sql.pane sql.close sql.record sql.right sql.copy sql.save find.text find.filter"),
     "sql_side": _ids("list.open sql.close sql.rows sql.drop find.text find.filter sql.pane"),
     "runs": _ids(
         "list.open runs.filter annotate.tag annotate.note annotate.score runs.resume runs.fork runs.mark "

@@ -207,7 +207,7 @@ def _head(state: RunState) -> Iterator[Line]:
         state.cascade_file or state.cascade_id,
     )
     if state.reason:
-        yield ("reason   ", Cell(state.reason, status_sign(state.status)[1]))
+        yield ("reason   ", Cell(reason_words(state.reason), status_sign(state.status)[1]))
     yield (
         f"started  {local_time(state.started)}",
         f"   took {took_words(passed, state.paused)}" if passed is not None else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from html import escape
+from http import HTTPStatus
 
 from aiohttp import web
 
@@ -53,12 +54,7 @@ class RunPages:
         )
         title = escape(f"Runs of {self._project.root.name}")
         body = f"<table>{head}{rows}</table>" if rows else '<p class="dim">There are no runs yet.</p>'
-        return web.Response(
-            text=f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            '<meta name="viewport" content="width=device-width">'
-            f"<style>{STYLE}{COLOURS}</style></head><body><h1>{title}</h1>{body}</body></html>",
-            content_type="text/html",
-        )
+        return web.Response(text=_page(title, body), content_type="text/html")
 
     async def run(self, request: web.Request) -> web.Response:
         """One run; ``#PHASE/VISIT/ATTEMPT/TURN/CALL`` is the place of a call in it."""
@@ -71,6 +67,25 @@ class RunPages:
                     text=f"the run cannot be shown: {clean_line(str(fault), 300)}\n"
                 ) from None
         return web.Response(text=text, content_type="text/html")
+
+
+def fault_page(status: int, words: str, *, is_guest: bool = False) -> web.Response:
+    """The page of a broken link. ``is_guest``: nothing but one run is open to the reader."""
+    ways = '<p><a href="/runs">All runs</a> · <a href="/">Open the app</a></p>'
+    title = "Not found" if status == HTTPStatus.NOT_FOUND else HTTPStatus(status).phrase
+    return web.Response(
+        status=status,
+        text=_page(title, f"<p>{escape(clean_line(words, 500))}</p>{'' if is_guest else ways}"),
+        content_type="text/html",
+    )
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<style>{STYLE}{COLOURS}</style></head><body><h1>{title}</h1>{body}</body></html>"
+    )
 
 
 def _row(run: RunSummary) -> str:

@@ -14,6 +14,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from html import escape
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -27,7 +28,7 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
 from workbench.cli.serving.api import ReadApi, in_thread, is_count
 from workbench.cli.serving.guard import HEADERS, Guard, Request
-from workbench.cli.serving.pages import RunPages
+from workbench.cli.serving.pages import RunPages, fault_page
 from workbench.language.clean import clean_line
 from workbench.workspace.links import SharedLinks
 from workbench.workspace.project import Project
@@ -188,6 +189,8 @@ class WebApplication:
         asked = _asked(request, self._guard.cookie, shared=await self._is_shared(request))
         refusal = self._guard.refusal(asked)
         if refusal is not None:
+            if _reads_pages(request):
+                return fault_page(refusal.status, refusal.reason, is_guest=True)
             return web.Response(status=refusal.status, text=refusal.reason + "\n")
         if asked.query and request.path == "/":
             # The token leaves the address: it should be in no history and on no screen.
@@ -196,7 +199,12 @@ class WebApplication:
             if self._guard.is_token(asked.query):
                 answer.set_cookie(self._guard.cookie, asked.query, httponly=True, samesite="Lax", path="/")
             return answer
-        return await handler(request)
+        try:
+            return await handler(request)
+        except web.HTTPException as fault:
+            if fault.status < HTTPStatus.BAD_REQUEST or not _reads_pages(request):
+                raise
+            return fault_page(fault.status, _said(fault), is_guest=bool(request.query.get("link")))
 
     async def _is_shared(self, request: web.Request) -> bool:
         """Returns whether a read-only link allows the request: the page of its run, and the API's data of that run."""
@@ -273,6 +281,18 @@ class WebApplication:
             with suppress(ConnectionError):
                 await connection.close(code=1001, message=b"the server ends")
         await asyncio.gather(*(app.stop() for app in list(self._apps)), return_exceptions=True)
+
+
+def _reads_pages(request: web.Request) -> bool:
+    """Returns whether a person reads the answer: a browser that opens an address, not a program that asks the API."""
+    return "text/html" in request.headers.get("Accept", "") and not request.path.startswith("/api/")
+
+
+def _said(fault: web.HTTPException) -> str:
+    """The reason of an error, which the API says in JSON."""
+    if fault.content_type == "application/json":
+        return str(json.loads(fault.text or "{}").get("error", ""))
+    return "There is no such page." if fault.status == HTTPStatus.NOT_FOUND else fault.text or fault.reason
 
 
 def request_log() -> logging.Logger:

@@ -108,6 +108,8 @@ class SqlScreen(WorkbenchScreen[None]):
         self._tables: tuple[TableInfo, ...] = ()
         self._unfolded: frozenset[str] = frozenset()
         self._number = 0
+        self._asked = ""
+        """The text of the area when a query was run."""
         self._cancel: Cancel | None = None
         self.answer: TimedAnswer | None = None
         self.total: int | None = None
@@ -207,6 +209,7 @@ class SqlScreen(WorkbenchScreen[None]):
         elif isinstance(found, TimedAnswer):
             self.answer, self.total = found, None
             self._show_answer(found)
+            self._enter_rows(found)
             if not found.table.cut:
                 self._cancel = None
         elif isinstance(found, int):
@@ -229,7 +232,10 @@ class SqlScreen(WorkbenchScreen[None]):
         self._show_head(answer)
         for note in answer.notes:
             self.services.say(note, "warning")
-        if self.focused is self.area and self.has_class("-narrow"):
+
+    def _enter_rows(self, answer: TimedAnswer) -> None:
+        """To the rows of the query that was run, unless it is being changed already."""
+        if self.focused is self.area and len(answer.table) and self.area.text == self._asked:
             self.results.focus()
 
     def _show_head(self, answer: TimedAnswer) -> None:
@@ -305,6 +311,7 @@ class SqlScreen(WorkbenchScreen[None]):
         if self._cancel is not None:
             self._stop(self._cancel)
         self._number += 1
+        self._asked = self.area.text
         self._cancel = Cancel()
         self._back = 0
         self._history.add(sql)
@@ -336,7 +343,7 @@ class SqlScreen(WorkbenchScreen[None]):
         self.popup.close()
 
     def action_pane(self) -> None:
-        order = (self.area, self.results, self.side)
+        order = (self.area, self.side, self.results)
         at = next((index for index, view in enumerate(order) if view is self.focused), 0)
         wanted = order[(at + 1) % len(order)]
         self.set_class(wanted is self.side, "-at-side")
