@@ -62,6 +62,10 @@ SCREENS: Mapping[str, str] = {
 LAID_OUT = 10.0
 """Seconds that a busy machine may take to lay out a screen anew; an idle one takes a hundredth of one."""
 
+STILL = 8
+"""Looks at a screen that is to be stored which must show the same, a twentieth of a second apart: what a timer draws
+comes within two of them."""
+
 _FONTS = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)
 _IDS = re.compile(r"terminal-\d+")
 
@@ -102,15 +106,24 @@ async def check_at_rest(it: Bench, name: str, *, picture: bool = False) -> None:
 
 
 async def _at_rest(it: Bench, name: str) -> str:
-    """Panes are laid out, then joined, then drawn: let them, as long as the screen is not the one that is kept. Its
-    text, as it is at the end."""
+    """Panes are laid out, then joined, then drawn: let them, as long as the screen is not the one that is kept; for one
+    that is to be kept, until it stays the same. Its text, as it is at the end."""
     file, give_up = FOLDER / f"{name}.txt", monotonic() + LAID_OUT
     if os.environ.get(UPDATE) or not file.exists():
-        for _ in range(4):
-            await it.pilot.pause()
-        return screen_text(it.app)
+        return await _once_still(it, give_up)
     while (text := screen_text(it.app)) != file.read_text("utf-8") and monotonic() < give_up:
         await it.pilot.pause(0.02)
+    return text
+
+
+async def _once_still(it: Bench, give_up: float) -> str:
+    """The text of the screen once ``STILL`` looks in a row showed the same."""
+    await it.pilot.pause()
+    text, looks = screen_text(it.app), 1
+    while looks < STILL and monotonic() < give_up:
+        await it.pilot.pause(0.05)
+        now = screen_text(it.app)
+        text, looks = now, looks + 1 if now == text else 1
     return text
 
 

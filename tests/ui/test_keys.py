@@ -373,6 +373,10 @@ def test_the_help_of_the_bench_fits_one_screen_in_columns() -> None:
     assert "On other screens" not in shown
     rows.lay_out(199)
     assert len(rows) <= 24, "a wide screen has more columns"
+    rows.lay_out(39)
+    narrow = [rows.row(index, 39).text for index in range(len(rows))]
+    assert all(len(line) <= 39 for line in narrow)
+    assert not [line for line in narrow if line.endswith("…")], "a sentence is cut in a narrow terminal"
     rows.list_out(listed=True)
     rows.lay_out(119)
     listed = "\n".join(rows.plain(index) for index in range(len(rows)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.bench import bench
+from tests.ui.snapshot import FOLDER
 from tests.ui.support import triage_story
 from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.tui.widgets.rowview import Spread
@@ -15,6 +18,8 @@ from workbench.views.cells import Row
 from workbench.views.model import Rows
 from workbench.views.problems import ProblemRows
 
+BESIDE_DIALOG = 8
+"""Cells that a dialog leaves of a pane behind it at most."""
 BROKEN = """\
 cascade_id: broken
 phases:
@@ -112,3 +117,31 @@ async def test_lines_of_the_log_are_whole_beside_free_lines(tmp_path: Path) -> N
         await it.pilot.resize_terminal(80, 18)
         await it.until(lambda: "out 36" not in it.pane("dock"), "there is no room for all")
         assert "previous call" in it.pane("dock"), "the newest line does not show whole"
+
+
+def test_no_stored_screen_cuts_a_line_above_free_lines() -> None:
+    """Runs are left out: the card below tells what their columns cut."""
+    cut = [
+        f"{file.stem}: {line}"
+        for file in sorted(FOLDER.glob("*.txt"))
+        if "  damaged: " not in (text := file.read_text("utf-8")) and not file.stem.startswith("runs")
+        for line in _cut_above_free_lines(text)
+    ]
+    assert not cut, "\n".join(cut)
+
+
+def _cut_above_free_lines(text: str) -> Iterator[str]:
+    """Lines of a pane that end in ``…`` while nothing but empty lines stands between them and the pane's end."""
+    lines = text.rstrip("\n").split("\n")[:-1]  # The last one is the footer.
+    width = max(map(len, lines))
+    lines = [line.ljust(width) for line in lines]
+    for y, line in enumerate(lines):
+        for match in re.finditer(r"\S… *(?=[│┃]|$)", line):
+            left = max(line.rfind(bar, 0, match.start()) for bar in "│┃") + 1
+            right = min((at for bar in "│┃" if (at := line.find(bar, match.start())) >= 0), default=width - 1)
+            if right - left < BESIDE_DIALOG:
+                continue
+            below = [other[left:right].strip("│┃▌▏ ") for other in lines[y + 1 :]]
+            free = next((number for number, part in enumerate(below) if part), len(below))
+            if free and (free == len(below) or re.search("[─━]{3}", below[free])):
+                yield line.strip()

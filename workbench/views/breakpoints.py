@@ -9,10 +9,11 @@ from rich.cells import cell_len
 from workbench.engine.debugger.condition import asked_at
 from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.gate import StopKind
-from workbench.views.cells import Row, crop, fit, flat
+from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.signs import sign
+from workbench.views.text import hung
 
 NAME = 34
 """Cells of what was written, at most."""
@@ -54,6 +55,8 @@ def _way_on(point: Breakpoint) -> str:
 class BreakpointRows(Rows):
     """One row for each. The list is that of the session, so that it shows every change."""
 
+    spreads = True
+
     def __init__(self, points: Sequence[Breakpoint]) -> None:
         self.points = points
         self.title = (("Breakpoints", "title"),)
@@ -69,13 +72,22 @@ class BreakpointRows(Rows):
         return len(self.points)
 
     def row(self, index: int, width: int) -> Row:
+        before, words = self._parts(index, width)
+        return Row(crop((*before, words), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        before, words = self._parts(index, width)
+        return hung(before, (words,), width)
+
+    def _parts(self, index: int, width: int) -> tuple[tuple[Span, ...], Span]:
+        """Its mark and name, and what it means."""
         point = self.points[index]
         mark = ("◇", "faint") if point.disabled else sign("breakpoint")
         token = "faint" if point.disabled else "plain"
         widest = max(cell_len(flat(str(one))) for one in self.points)
         name = fit(flat(str(point)), max(12, min(NAME, widest, width // 2)))
-        words = f"  {flat(meaning(point))}" + ("  (disabled)" if point.disabled else "")
-        return Row(crop(((" ", "plain"), mark, (" ", "plain"), (name, token), (words, "dim")), width))
+        words = flat(meaning(point)) + ("  (disabled)" if point.disabled else "")
+        return ((" ", "plain"), mark, (" ", "plain"), (f"{name}  ", token)), (words, "dim")
 
     def plain(self, index: int) -> str:
         return f"{self.points[index]}  {meaning(self.points[index])}"

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
-from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat
+from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import clock
@@ -118,12 +118,15 @@ class LogRows(Rows):
 
 MEASURED = 400
 """Events, the newest, that decide how wide the columns of the journal are."""
+EVENT_LINES = 4
+"""Lines that an event takes at most; all of it opens below."""
 
 
 class EventRows(Rows):
     """The journal: every event with its data in one line."""
 
     empty = ("The journal is empty.",)
+    spreads = True
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
@@ -143,17 +146,28 @@ class EventRows(Rows):
         return len(self.events)
 
     def row(self, index: int, width: int) -> Row:
+        return Row(crop((*self._first(index, width), *_fields(self.events[index], max(80, width))), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """The event in at most ``EVENT_LINES`` lines: a text of the journal may have megabytes."""
+        before = self._first(index, width)
+        room = max(12, width - width_of(before))
+        return hung(before, crop(_fields(self.events[index], EVENT_LINES * room), (EVENT_LINES - 1) * room), width)
+
+    def _first(self, index: int, width: int) -> tuple[Span, ...]:
+        """The columns before the data; a narrow pane leaves out the time and the place."""
         event = self.events[index]
         roomy = width > 100
         time, number = (12, 6) if roomy else (8, self._number)
-        spans: tuple[Span, ...] = (
+        kind: Span = (fit(event.kind, self._kind) + " ", "head" if event.kind == "blob" else "plain")
+        if width < NARROW:
+            return (f" {event.seq:>{number}} ", "faint"), kind
+        return (
             (f" {event.seq:>{number}} ", "faint"),
             (f"{clock(event.at)[:time]:<{time}}" + ("  " if roomy else " "), "faint"),
-            (fit(event.kind, self._kind) + " ", "head" if event.kind == "blob" else "plain"),
+            kind,
             (fit_ends(where(event.place), self._place if roomy else min(self._place, 20)) + " ", "dim"),
-            *_fields(event, max(80, width)),
         )
-        return Row(crop(spans, width))
 
     def plain(self, index: int) -> str:
         event = self.events[index]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,14 @@ from workbench.engine.journal.redact import without_password
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import Key, command_of, displayed, told
 from workbench.views.model import Rows
-from workbench.views.text import TextLine, TextRows, hung
+from workbench.views.text import TextLine, TextRows, columns_whole, hung
 from workbench.views.value import Block, Cell, Column, Table, View
 from workbench.workspace.folders import at_home
 from workbench.workspace.settings import SecretText, Setting, Settings
 
 TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "mapping"}
-ROOMY = 100
-"""Cells from which on a row says what its setting is."""
+ROOMY, NARROW = 100, 60
+"""Cells from which on a row names the whole origin of its setting, and below which it has its name and value alone."""
 NONE = "–"
 """How a row shows a value that is not set."""
 HIDDEN = "(set)"
@@ -112,7 +111,7 @@ def fields(setting: Setting, settings: Settings, in_force: Mapping[str, str] = {
     return Cell(setting.name, "name"), Cell(value, "" if is_set else "dim"), where
 
 
-NAMED, VALUED, FROM = 19, 19, 10
+NAMED, VALUED, FROM = 22, 18, 10
 """Widths of name, value and origin in a narrow pane."""
 
 
@@ -142,44 +141,39 @@ class SettingRows(Rows):
         return len(self.settings)
 
     def heads(self, width: int) -> Sequence[Row]:
-        name, value, origin, about = self._widths(width)
-        text = f"   {fit('setting', name)}{fit('value', value)}{fit('from', origin)}{fit('what it is', about)}"
-        return (Row(crop(((text, "head"),), width)),)
+        names = ("setting", "value", "from", "what it is")
+        text = "".join(fit(name, room) for name, room in zip(names, self._widths(width), strict=False))
+        return (Row(crop(((f"   {text}", "head"),), width)),)
 
     def row(self, index: int, width: int) -> Row:
-        setting = self.settings[index]
-        *_, about = self._widths(width)
-        return Row(crop((*self._first(index, width), (fit(setting.help, about), "dim")), width))
+        mark, cells = self._cells(index, width)
+        return Row(crop((mark, *((fit(text, room - 1) + " ", token) for (text, token), room in cells)), width))
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        *left, about = self._widths(width)
-        lines = textwrap.wrap(self.settings[index].help, max(8, about - 1))
-        if len(lines) < 2:
-            return ()
-        gap = " " * (3 + sum(left))
-        return (
-            Row(crop((*self._first(index, width), (lines[0], "dim")), width)),
-            *(Row(((gap, "plain"), (line, "dim"))) for line in lines[1:]),
-        )
+        mark, cells = self._cells(index, width)
+        return columns_whole((mark,), cells)
 
-    def _first(self, index: int, width: int) -> tuple[Span, ...]:
-        """The columns before what the setting is."""
+    def _cells(self, index: int, width: int) -> tuple[Span, list[tuple[Span, int]]]:
+        """The mark of a row, and what stands in each column with its width."""
         setting = self.settings[index]
-        named, value, origin, _ = self._widths(width)
         name, shown, place = fields(setting, self._values, self._in_force)
-        wrong = setting.name in self._problems
         where = origin_text(place.text, *self._files)
         if width < ROOMY:
             where = _SHORT.get(where, "env" if where.startswith("environment") else where)
-        return (
-            (" ✗ " if wrong else "   ", "error"),
-            (fit(name.text, named), name.token),
-            (fit(shown.text, value - 1) + " ", shown.token or "plain"),
-            (fit(where, origin - 1) + " ", place.token),
+        mark: Span = (" ✗ " if setting.name in self._problems else "   ", "error")
+        texts: tuple[Span, ...] = (
+            (name.text, name.token),
+            (flat(shown.text), shown.token or "plain"),
+            (flat(where), place.token),
+            (setting.help, "dim"),
         )
+        return mark, list(zip(texts, self._widths(width), strict=False))
 
-    def _widths(self, width: int) -> tuple[int, int, int, int]:
-        """Widths of the name, of the value, of its origin, and of its meaning."""
+    def _widths(self, width: int) -> tuple[int, ...]:
+        """Widths of the name, of the value, of its origin, and of its meaning; the last two are left to the pane below
+        where there is no room for them."""
+        if width < NARROW:
+            return NAMED, max(8, width - 3 - NAMED)
         if width < ROOMY:
             return NAMED, VALUED, FROM, max(8, width - 3 - NAMED - VALUED - FROM)
         named = (self._values.origins.get(setting.name, "default") for setting in self.settings)

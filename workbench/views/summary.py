@@ -42,6 +42,8 @@ INDENT = 4
 """Cells before the name of a phase: its sign, and for a child run its indentation."""
 REASON = 300
 """Characters of a tool's error."""
+SMALL = 48
+"""Cells below which a name is cut rather than a number."""
 START = 0.5
 """Seconds before the first phase from which on they are told."""
 
@@ -124,7 +126,8 @@ class SummaryRows(Rows):
         names = [visit_name(visit) + "  " * is_candidate(visit) for visit in self.run.visits]
         names += ["↳ " + (flat(one.cascade_id) or flat(one.session_id)) for one in self.children.values()]
         longest = max(map(cell_len, names), default=0) + INDENT
-        return max(label_width(longest, width, self._without), min(longest + 1, NAME))
+        room = label_width(longest, width, self._without)
+        return room if width < SMALL else max(room, min(longest + 1, NAME))
 
     def _visit(
         self, visit: VisitState, together: Sequence[VisitState], name: str, room: int, width: int

@@ -240,6 +240,23 @@ def hung(before: Sequence[Span], words: Sequence[Span], width: int) -> tuple[Row
     return (Row((*before, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
 
 
+def columns_whole(before: Sequence[Span], cells: Sequence[tuple[Span, int]]) -> tuple[Row, ...]:
+    """A row of a table whole, beside what stands before it: each cell is wrapped in its column of so many cells, the
+    blank between columns included."""
+    columns = [(wrapped((span,), max(8, width - 1)), width) for span, width in cells]
+    rows = []
+    for at in range(max(len(lines) for lines, _ in columns)):
+        spans = [*before] if not at else [(" " * width_of(before), "plain")]
+        for lines, width in columns:
+            spans += _padded(lines[at] if at < len(lines) else (), width)
+        rows.append(Row(tuple(spans)))
+    return tuple(rows)
+
+
+def _padded(spans: Sequence[Span], width: int) -> tuple[Span, ...]:
+    return (*spans, (" " * (width - width_of(spans)), "plain"))
+
+
 def wrapped(spans: Sequence[Span], room: int) -> tuple[tuple[Span, ...], ...]:
     """Spans in lines of at most ``room`` cells, broken between words if possible."""
     text = "".join(part for part, _ in spans)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textual.geometry import Region
 from textual.widget import Widget
 
+from workbench.tui.bench.tabs import in_view
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
+from workbench.views.filter_result import TITLE_FRAME
 from workbench.views.json_tree import JsonRows
 from workbench.views.model import Lines, Rows
 from workbench.views.tab_line import tab_line
@@ -162,8 +164,10 @@ class Panes:
         self.show_lines(presenter)
 
     def show_sized(self, presenter: Presenter) -> None:
-        """Redraw what has other rows in a pane of another size: the context, the detail and the lines above."""
+        """Redraw what has other rows in a pane of another size: the context, the detail, the tabs of the lower pane and
+        the lines above."""
         self.show_context(presenter)
+        self.show_dock(presenter)
         self.show_lines(presenter)
 
     def show_live(self, presenter: Presenter, *, turned: bool) -> None:
@@ -334,7 +338,9 @@ class Panes:
         """Redraw the lower pane."""
         self.dock.selecting = self.tab not in ("output", "program")
         self.dock.follows = self.tab in ("log", "events", "timeline", "what_if", "program")
-        self.dock.show(presenter.dock(self.tab))
+        rows = presenter.dock(self.tab)
+        rows.title = in_view(rows.title, self.dock.inner_width - TITLE_FRAME)
+        self.dock.show(rows)
         self._fit_dock()
 
     def show_lines(self, presenter: Presenter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from workbench.views.cells import Span
+from workbench.views.cells import Span, width_of
 
 Tab = Literal["log", "problems", "state", "output", "events", "timeline", "what_if", "program"]
 
@@ -35,6 +35,18 @@ def tab_title(current: Tab, counts: Mapping[Tab, int], alarm: str) -> tuple[Span
         if number := counts.get(name):
             spans.append((f" {number:,}", alarm if name == "problems" else "faint"))
     return tuple(spans)
+
+
+def in_view(title: Sequence[Span], room: int) -> tuple[Span, ...]:
+    """The title in a pane of so many cells: the first tabs give way to the current one, and ``‹`` stands for them."""
+    shown: tuple[Span, ...] = tuple(title)
+    before: tuple[Span, ...] = ()
+    while width_of((*before, *shown)) > room and shown[0][1] != "tab-on":
+        after = next((at for at, (_, token) in enumerate(shown) if token == "separator"), None)
+        if after is None or not any(token == "tab-on" for _, token in shown[after:]):
+            break
+        shown, before = shown[after + 1 :], (("‹ ", "faint"),)
+    return (*before, *shown)
 
 
 def tab_at(title: Sequence[Span], x: int) -> Tab | None:

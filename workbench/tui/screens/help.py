@@ -11,6 +11,7 @@ from workbench.views.commands import name_of
 from workbench.views.keys import Key, display, told
 from workbench.views.model import Rows
 from workbench.views.signs import SIGNS
+from workbench.views.text import hung
 
 MOUSE = (
     ("click", "choose a row or a tab; a second click opens the row"),
@@ -75,7 +76,10 @@ class HelpRows(Rows):
         rows = _beside(first, count, width)
         if whole:
             rows += [(), ((" On other screens", "title"),), *_beside(_key_blocks(self._others, whole=True), 1, width)]
-        self._rows = tuple(Row(crop(spans, width)) for spans in rows)
+        if whole:
+            self._rows = tuple(row for spans in rows for row in _whole(spans, width))
+        else:
+            self._rows = tuple(Row(crop(spans, width)) for spans in rows)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -85,6 +89,11 @@ class HelpRows(Rows):
 
     def plain(self, index: int) -> str:
         return self._rows[index].text.strip()
+
+
+def _whole(line: Line, width: int) -> tuple[Row, ...]:
+    """A line of the one column: its sentence goes on below where it began."""
+    return hung(line[:-1], line[-1:], width) if len(line) > 1 else (Row(crop(line, width)),)
 
 
 def _beside(blocks: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:

@@ -25,8 +25,6 @@ ROWS = 66
 """Percent of the lines that rows may take before some of them fold for a text beneath them."""
 LATER = 0.1
 """Seconds after which another text is drawn there."""
-BENEATH = 400
-"""Cells of its lines at most. They are cut at the edge, not wrapped: what decides stands at their beginning."""
 
 
 class TreePane(RowView):
@@ -91,11 +89,10 @@ class TreePane(RowView):
             row = Row(crop((*left, ("─" * gap, "rule"), *right), width))
             glyph, token = self._edge(y, frame)
             return ScreenLine(row, edge=({"│": "┤", "├": "┼"}.get(glyph, glyph), token))
-        text.lay_out(BENEATH)
+        text.lay_out(width)
         top = max(0, min(text.first_row(text.focus) - room // 3, len(text) - (room - 1)))
         at = top + y - first - 1
-        row = text.row(at, BENEATH) if at < len(text) else Row(())
-        row = Row(crop(row.spans, width), row.tone)
+        row = text.row(at, width) if at < len(text) else Row(())
         return ScreenLine(row, row.tone, edge=self._edge(y, frame))
 
     def action_fold(self) -> None:
