@@ -497,18 +497,30 @@ async def test_a_packed_request_passes_as_it_is_and_is_read(project: Project) ->
     assert "passed on unseen" in state.warnings[0].data["message"]
 
 
-async def test_a_request_that_is_no_json_gets_the_error_of_its_provider_and_is_told(project: Project) -> None:
+UNSEEN = "a request to /chat/completions is passed on unseen: "
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'{"model": ', "its body cannot be read as JSON"),
+        (b'["model"]', "it holds no messages that can be read"),
+        (b'{"model": 5, "messages": "Hello"}', "it holds no messages that can be read"),
+    ],
+)
+async def test_a_request_without_readable_messages_gets_the_error_of_its_provider_and_is_told(
+    project: Project, body: bytes, why: str
+) -> None:
     async def answer(request: web.Request) -> web.Response:
-        return web.Response(body=b"no JSON: " + await request.read(), status=400)
+        return web.Response(body=b"no: " + await request.read(), status=400)
 
     async with serving(answer) as upstream, httpx.AsyncClient(trust_env=False) as client:
         with session(project, upstream) as attached:
             kind = {"Content-Type": "application/json"}
-            got = await client.post(f"{attached.url('openai')}/chat/completions", content=b'{"model": ', headers=kind)
-    assert (got.status_code, got.content) == (400, b'no JSON: {"model": ')
-    assert [event.data["message"] for event in attached.state().warnings] == [
-        "a request to /chat/completions is passed on unseen: its body cannot be read as JSON"
-    ]
+            got = await client.post(f"{attached.url('openai')}/chat/completions", content=body, headers=kind)
+            await client.post(f"{attached.url('openai')}/files", content=b"[]", headers=kind)
+    assert (got.status_code, got.content) == (400, b"no: " + body)
+    assert [event.data["message"] for event in attached.state().warnings] == [UNSEEN + why]
 
 
 async def test_a_cookie_of_the_provider_is_for_the_client_that_got_it(project: Project) -> None:

@@ -299,9 +299,27 @@ INLINE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
             },
             {"content": [{"content": [{"type": "text", "text": "a door"}, {"type": "image"}]}]},
         ),
+        (
+            "openai",
+            "/responses",
+            {"input": [{"role": "assistant", "type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "a door"}]},
+        ),
+        (
+            "openai",
+            "/chat/completions",
+            {"messages": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "a door"}]},
+        ),
+        (
+            "openai",
+            "/chat/completions",
+            {"messages": [{"role": "assistant", "content": None, "refusal": "No."}]},
+            {"role": "assistant", "content": "a door", "refusal": None},
+        ),
     ],
 )
-def test_a_text_beside_pictures_alone_is_a_part_of_their_protocol(
+def test_a_text_in_a_message_of_pictures_or_a_refusal_is_one_of_its_protocol(
     project: Project, provider_name: str, path: str, body: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     person = Person(Mode.OVER)

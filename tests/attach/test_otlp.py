@@ -162,6 +162,21 @@ def test_spans_of_a_trace_find_their_places_in_whatever_order_they_come(project:
     assert [event.data["message"] for event in state.warnings] == ["a span that is not a model call is left out"]
 
 
+def test_no_model_goes_on_in_the_place_of_another_whose_words_are_the_same(project: Project) -> None:
+    with collected(project) as (runs, base):
+        program = Program(base)
+        program.root = program.tracer.start_span("agent", start_time=START)
+        asked = [program.call("Ask the first", "look", "a wall", "It says: a wall.")]
+        other = {"gen_ai.request.model": "gpt-4.1"}
+        asked.append(program.call("Ask the other", "look", "a wall", "It says: a wall.", **other))
+        asked.append(program.call("Ask the other", "look", **other))
+        for span in asked:
+            program.send(span)
+    (state,) = states(project, runs)
+    assert [call.place.visit for call in state.calls] == [1, 2, 2]
+    assert [event.data["message"] for event in state.warnings if event.data["code"] == "compaction"] == []
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
 def test_a_text_beside_a_tool_call_may_be_left_out_of_the_next_request(
     project: Project, order: tuple[int, ...]

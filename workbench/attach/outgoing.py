@@ -57,7 +57,7 @@ def rewritten(
     def flush() -> None:
         nonlocal pending
         if pending is not None:
-            out.extend(_pieces(*pending))
+            out.extend(_pieces(*pending, responses=key == "input"))
             pending = None
 
     for entry, origin in zip(entries, origins, strict=True):
@@ -145,20 +145,21 @@ def _numbered(groups: Sequence[_Group]) -> Iterator[tuple[_Group, int, int]]:
             at += 1
 
 
-def _pieces(group: _Group, entries: Mapping[int, Entry]) -> list[Any]:
+def _pieces(group: _Group, entries: Mapping[int, Entry], *, responses: bool) -> list[Any]:
     """The pieces of a group that send what its entries do; messages of it without an entry stand elsewhere."""
     if len(entries) == len(group.messages) and all(map(unchanged, entries.values())):
         return list(group.pieces)
     sent = [entries[k].sent if k in entries else None for k in range(len(group.messages))]
     if len(group.pieces) > 1:
-        return _items(group, sent[0])
+        return _items(group, sent[0], responses=responses)
     piece = dict(group.pieces[0])
+    word = _word(piece, responses=responses)
     texts = [entries[k].sent if k in entries and not unchanged(entries[k]) else None for k in range(len(sent))]
     key = next((key for key in ("content", "parts", "output") if key in piece), "content")
     if key == "output" or not isinstance(piece.get(key), list) or piece.get("role") == "tool":
         whole = sent[-1]
-        return [] if whole is None else [_whole(piece, key, whole)]
-    parts = _parts(piece[key], sent, texts, gemini=key == "parts")
+        return [] if whole is None else [_whole(piece, key, whole, word)]
+    parts = _parts(piece[key], sent, texts, word, gemini=key == "parts")
     last = sent[-1]
     if last is not None and texts[-1] is not None and ROLES.get(str(piece.get("role")).lower()) != last.role:
         piece["role"] = last.role
@@ -167,9 +168,11 @@ def _pieces(group: _Group, entries: Mapping[int, Entry]) -> list[Any]:
     return [{**piece, key: parts}] if parts or piece.get("tool_calls") else []
 
 
-def _whole(piece: dict[str, Any], key: str, message: Message) -> dict[str, Any]:
+def _whole(piece: dict[str, Any], key: str, message: Message, word: str) -> dict[str, Any]:
     """A piece that is one message, its content a text or a list of parts."""
-    made = {**piece, key: _content(piece.get(key), message.text)}
+    made = {**piece, key: _content(piece.get(key), message.text, word)}
+    if "refusal" in piece:
+        made["refusal"] = None
     if "role" in piece and ROLES.get(str(piece["role"]).lower()) != message.role:
         made["role"] = message.role
     if "tool_calls" in piece:
@@ -180,7 +183,7 @@ def _whole(piece: dict[str, Any], key: str, message: Message) -> dict[str, Any]:
     return made
 
 
-def _items(group: _Group, message: Message | None) -> list[Any]:
+def _items(group: _Group, message: Message | None, *, responses: bool) -> list[Any]:
     """Items of one answer (reasoning, text, calls): the text goes into the first one that has one, calls by their
     ids."""
     if message is None:
@@ -193,7 +196,8 @@ def _items(group: _Group, message: Message | None) -> list[Any]:
                 made.append({**piece, "arguments": calls[call_id].arguments})
         elif "content" in piece and piece.get("type") != "reasoning":
             if not told and message.text:
-                made.append({**piece, "content": _content(piece["content"], message.text)})
+                content = _content(piece["content"], message.text, _word(piece, responses=responses))
+                made.append({**piece, "content": content})
             told = True
         else:
             made.append(piece)
@@ -201,7 +205,12 @@ def _items(group: _Group, message: Message | None) -> list[Any]:
 
 
 def _parts(
-    parts: Sequence[Any], sent: Sequence[Message | None], texts: Sequence[Message | None], *, gemini: bool
+    parts: Sequence[Any],
+    sent: Sequence[Message | None],
+    texts: Sequence[Message | None],
+    word: str,
+    *,
+    gemini: bool,
 ) -> Any:
     """Parts of a piece whose results are messages of their own, and whose other parts together are the last one."""
     results = sum(1 for part in parts if is_result(plain_part(mapping(part))))
@@ -223,14 +232,14 @@ def _parts(
             known = part_call(body)
             if (call := _taken(calls, known.id, known.name)) is not None:
                 made.append(part if call.arguments == known.arguments else _called(part, call))
-        elif isinstance(part, str) or ("text" in body and not body.get("thought") and "thinking" not in body):
+        elif isinstance(part, str) or (_is_text(body) and not body.get("thought") and "thinking" not in body):
             if not told and changed.text:
-                made.append(changed.text if isinstance(part, str) else {**part, "text": changed.text})
+                made.append(changed.text if isinstance(part, str) else _text(changed.text, word, part))
             told = True
         else:
             made.append(part)
     if changed is not None and changed.text and not told:
-        made.append({"text": changed.text} if gemini else _text_beside(parts, changed.text))
+        made.append({"text": changed.text} if gemini else _text(changed.text, word))
     return made
 
 
@@ -272,25 +281,36 @@ def _taken(calls: list[ToolCall], id: str, name: str) -> ToolCall | None:
     return found
 
 
-def _content(was: Any, text: str) -> Any:
+def _content(was: Any, text: str, word: str = "text") -> Any:
     """A content with another text: a list keeps its other parts."""
     if not isinstance(was, list):
         return text
     made, told = list[Any](), False
     for part in was:
-        if isinstance(part, Mapping) and "text" in part:
+        if isinstance(part, Mapping) and _is_text(part):
             if not told:
-                made.append({**part, "text": text})
+                made.append(_text(text, word, part))
             told = True
         else:
             made.append(part)
-    return made if told else [_text_beside(was, text), *made]
+    return made if told else [_text(text, word), *made]
 
 
-def _text_beside(parts: Sequence[Any], text: str) -> dict[str, Any]:
-    """A text as a part beside others: OpenAI's Responses API has a word of its own for one."""
-    given = any(str(mapping(part).get("type")).startswith("input_") for part in parts)
-    return {"type": "input_text" if given else "text", "text": text}
+def _word(piece: Mapping[str, Any], *, responses: bool) -> str:
+    """The type that a text has among the parts of a piece: OpenAI's Responses API has words of its own."""
+    if not responses:
+        return "text"
+    return "output_text" if ROLES.get(str(piece.get("role")).lower()) == "assistant" else "input_text"
+
+
+def _is_text(part: Mapping[str, Any]) -> bool:
+    """Returns whether a part holds words that were said, as a refusal does."""
+    return "text" in part or part.get("type") == "refusal"
+
+
+def _text(text: str, word: str, part: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A text as a part, in the place of another one or beside others."""
+    return {**part, "text": text} if part is not None and "text" in part else {"type": word, "text": text}
 
 
 def _object(text: str) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ from yarl import URL
 
 from workbench.attach.offline import COUNTS, request_to_count
 from workbench.attach.providers import PROVIDERS, Provider, split_path
-from workbench.attach.replies import error_body
+from workbench.attach.replies import asks_model, error_body
 from workbench.attach.requests import Access, BadBody, unpacked
 from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
 from workbench.engine.gate import ClientWait
@@ -273,18 +273,22 @@ class Proxy:
         try:
             asked = _loaded(unpacked(body, request.headers.get("Content-Encoding", ""), MOST_REQUEST))
         except BadBody as fault:
-            self._witness.warn(f"a request to {rest[:100]} is passed on unseen: {fault}", None, "unseen")
+            self._unread(rest, str(fault))
             return None
         except (ValueError, RecursionError):
             if "json" in request.headers.get("Content-Type", "").lower():
-                words = f"a request to {rest[:100]} is passed on unseen: its body cannot be read as JSON"
-                self._witness.warn(words, None, "unseen")
+                self._unread(rest, "its body cannot be read as JSON")
             return None
         counts = rest.endswith(COUNTS)
         if given_of(request_to_count(asked) if counts else mapping(asked)) is None:
+            if asks_model(rest):
+                self._unread(rest, "it holds no messages that can be read")
             return None
         self._keep_secrets(request)
         return self._numbered(provider, rest, asked, counts, len(body))
+
+    def _unread(self, rest: str, why: str) -> None:
+        self._witness.warn(f"a request to {rest[:100]} is passed on unseen: {why}", None, "unseen")
 
     def _numbered(self, provider: Provider, rest: str, asked: Any, counts: bool = False, size: int = 0) -> Ask:
         self._count += 1

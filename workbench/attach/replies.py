@@ -21,11 +21,10 @@ def error_body(message: str) -> bytes:
 
 def rendered(path: str, asked: Mapping[str, Any], answer: Answer, id: str) -> tuple[str, bytes] | None:
     """Content type and body of an answer to a request at a path; None for a protocol that is not known."""
-    for ending, protocol in _PROTOCOLS.items():
-        if path.partition("?")[0].endswith(ending):
-            kind, pieces = protocol(asked, answer, id)
-            return kind, "".join(pieces).encode("utf-8", "replace")
-    return None
+    if (protocol := _protocol_at(path)) is None:
+        return None
+    kind, pieces = protocol(asked, answer, id)
+    return kind, "".join(pieces).encode("utf-8", "replace")
 
 
 def _chat(asked: Mapping[str, Any], answer: Answer, id: str) -> tuple[str, Iterator[str]]:
@@ -209,6 +208,16 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
     ":streamGenerateContent": _gemini_stream,
     "/api/chat": _ollama,
 }
+
+
+def asks_model(path: str) -> bool:
+    """Returns whether models are asked at a path, in one of the protocols."""
+    return _protocol_at(path) is not None
+
+
+def _protocol_at(path: str) -> _Protocol | None:
+    plain = path.partition("?")[0]
+    return next((protocol for ending, protocol in _PROTOCOLS.items() if plain.endswith(ending)), None)
 
 
 def _openai_usage(answer: Answer) -> dict[str, Any]:

@@ -147,9 +147,10 @@ class Contexts:
         return None
 
     def compacted(self, new: Growing) -> Growing | None:
-        """The newest context that a new one replaces: both begin with the same instructions and have the same tools,
-        and the new one is shorter and keeps some messages. None if the new one begins another conversation, and if it
-        is how the older one began: that is a request that is sent again, or another walk from there.
+        """The newest context that a new one replaces: both have the same model and tools and begin with the same
+        instructions, and the new one is shorter and keeps some messages. None if the new one begins another
+        conversation, and if it is how the older one began: that is a request that is sent again, or another walk from
+        there.
         """
         system = [one for one in new.seen if one.role == "system"]
         rest = [one for one in new.seen if one.role != "system"]
@@ -157,7 +158,7 @@ class Contexts:
             return None
         for one in reversed(self._growing):
             # The quick questions come first: a new context is compared with every open one.
-            if one is new or len(one.seen) <= len(new.seen) or one.tools != new.tools:
+            if one is new or len(one.seen) <= len(new.seen) or (one.model, one.tools) != (new.model, new.tools):
                 continue
             if not all(a.same(b) for a, b in zip(system, one.seen, strict=False)):
                 continue
