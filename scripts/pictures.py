@@ -121,6 +121,44 @@ replies:
 """,
     "report.input.json": '{"month": "May"}',
 }
+CHECKED = {
+    "answer.yaml": """\
+cascade_id: answer
+description: Sums up a text for one reader.
+inputs_schema:
+  text: the text to sum up
+  reader: who will read the summary
+
+validators:
+  three_sentences:
+    python: |
+      found = content.count(".")
+      result = {"valid": found == 3, "reason": f"{found} sentences; three are wanted"}
+
+phases:
+  - name: summarize
+    instructions: |
+      Sum up the text below for {{ input.reader }}: three sentences, no names of
+      programs, and the last sentence says what to do.
+
+      {{ input.text }}
+    context: {include_input: false}
+    wards:
+      post:
+        - {validator: three_sentences, mode: retry, max_attempts: 2}
+""",
+    "answer.replies.yaml": """\
+replies:
+  summarize:
+    - text: The nightly copy failed because the disk was full. Order a larger disk this week.
+    - attempt: 2
+      text: The nightly copy failed because the disk was full. Nothing is lost. Order a larger disk this week.
+""",
+    "answer.input.json": (
+        '{"text": "The backup of the shop database failed on Monday and on Tuesday with'
+        ' \'no space left on device\'. The copy of Sunday was verified.", "reader": "the shop manager"}'
+    ),
+}
 PICTURES = (
     Picture("held", "log_triage.yaml", "n"),
     Picture("masked", "log_triage.yaml", "n*7"),
@@ -143,10 +181,11 @@ PICTURES = (
     Picture("form-refused", "product_page.yaml", "r 1 ctrl+s ctrl+s", (120, 36)),
     Picture("feedback", "product_page.yaml", "n S =Say_what_it_does_not_stand.", (120, 28)),
     Picture("editor", "log_triage.yaml", "e end enter m o", (120, 32)),
-    Picture("sql", "log_triage.yaml", "r Q f5 f6", (120, 32)),
+    Picture("sql", "log_triage.yaml", "r Q f5", (120, 32)),
     Picture("settings", "log_triage.yaml", "comma j*3", (120, 36)),
     Picture("small", "log_triage.yaml", "n", (80, 24)),
     Picture("mcp", "clock.yaml", "n*2", (120, 30), files=CLOCK),
+    Picture("check", "answer.yaml", "n*2", (120, 36), files=CHECKED),
     Picture("parameters", "report.yaml", "", (120, 30), files=REPORT),
     Picture("data-phases", "nightly.yaml", "r tab*3 k*4 right j", (120, 36)),
     Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
