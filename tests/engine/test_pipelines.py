@@ -246,6 +246,19 @@ def test_a_goal_gate_that_did_not_pass_leads_back_and_ends_the_run_at_last() -> 
     assert played.outcome.status == "success", "work that is done in part passes"
 
 
+def test_a_goal_gate_may_be_a_condition_of_its_node_and_on_the_exit_of_the_node_before_it() -> None:
+    body = """a [prompt="x", goal_gate="outcome = success && context.tested != no", retry_target="a", max_visits=3]
+      start -> a -> done"""
+    told = '```json\n{"outcome": "success", "context_updates": {"tested": "no"}}\n```'
+    played = run(body, {"a": ["outcome=partial_success", told, "good"]})
+    assert ways(played)[:6] == ["start>a", "a>done", "done>a", "a>done", "done>a", "a>done"]
+    played = run(body.replace(', retry_target="a"', ""), {"a": ["outcome=partial_success"]})
+    reason = "goal_gate: 'a' is partial_success (outcome = success && context.tested != no), and no retry_target"
+    assert played.outcome.reason.startswith(reason)
+    body = 'done [goal_gate="outcome=success", retry_target=a]\n a [prompt="x"]\n start -> a -> done'
+    assert ways(run(body, {"a": ["outcome=partial_success", "good"]}))[2:] == ["done>a", "a>done", "done>"]
+
+
 # -- commands --------------------------------------------------------------------------------------------------------
 
 

@@ -40,6 +40,8 @@ class NodeRules(Struct, frozen=True):
     """none, standard, aggressive, linear or patient; empty for what ``max_retries`` says."""
     goal_gate: bool = False
     """The run ends well only if the node did, should it have been visited."""
+    gate_condition: str = ""
+    """The condition that counts for a goal gate in the place of its status; on an exit, of the node before it."""
     retry_target: str = ""
     fallback_retry_target: str = ""
     timeout: float | None = None

@@ -123,12 +123,27 @@ def compared(condition: Condition) -> Condition:
     return Condition(clauses, condition.doubled)
 
 
+def gate_passes(condition: str, outcome: PhaseOutcome, lookup: Lookup) -> bool:
+    """Returns whether a goal gate passes that ended so: by its condition, else by its status. Raises ConditionFault."""
+    if not condition:
+        return outcome.passed
+    own = {"outcome": outcome.word, "preferred_label": outcome.preferred_label}
+
+    def value(key: str) -> Any:
+        name = key.removeprefix("context.")
+        return own[name] if name in own else lookup(key)
+
+    return compared(parse(condition)).holds(value)
+
+
 def outcomes_of(graph: Graph) -> tuple[str, ...]:
-    """The words that the conditions of a graph ask an outcome for, each once, in the order of the edges."""
+    """The words that the conditions of a graph ask an outcome for, each once, in the order of the edges, then
+    of goal gates."""
     found: dict[str, None] = {}
-    for edge in graph.edges if graph.format == "dot" else ():
+    asked = [edge.condition for edge in graph.edges] + [node.rules.gate_condition for node in graph.nodes]
+    for condition in asked if graph.format == "dot" else ():
         try:
-            clauses = compared(parse(edge.condition)).clauses
+            clauses = compared(parse(condition)).clauses
         except ConditionFault:
             continue
         found |= dict.fromkeys(one.literal for one in clauses if one.key in _OUTCOME_KEYS and one.literal)

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 from workbench.engine.contracts import Divergence
 from workbench.engine.faults import TRUST, PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.routing.choosing import AFTER_FAIL, MEETING, Selection, choose_edge, no_way_on
+from workbench.engine.routing.choosing import AFTER_FAIL, MEETING, Selection, choose_edge, gate_passes, no_way_on
 from workbench.engine.routing.outcome import PhaseOutcome, stated
 from workbench.engine.run.children import RESTART
 from workbench.engine.run.execution import RunParts
 from workbench.engine.run.node_work import PipelineWork
 from workbench.engine.run.visit import Visit
 from workbench.engine.world import World
-from workbench.language.graph import Edge, Graph, Node, meeting
+from workbench.language.dot.conditions import ConditionFault
+from workbench.language.graph import Edge, Graph, Node, NodeRules, meeting
 
 MOST_RESTARTS = 20
 
@@ -133,6 +134,7 @@ class GraphWalk:
         work = PipelineWork(self, node)
         visit = Visit(self.run.parts, self.world, self._phases[node.id], visits, self.branch, work=work, edge=edge)
         work.visit = visit
+        before = self.outcome
         output = await visit.run()
         outcome = visit.outcome
         if node.kind != "route":
@@ -140,7 +142,8 @@ class GraphWalk:
         self.output = output or self.output
         self.updates |= outcome.context_updates
         if node.rules.goal_gate:
-            self.run.gates[node.id] = outcome
+            ends = node.kind == "exit" and node.rules.gate_condition
+            self.run.gates[node.id] = before if ends else outcome
         return visit
 
     def after(self, node: str) -> tuple[str, int]:
@@ -259,22 +262,26 @@ class GraphWalk:
         """At the exit: the end, or the target of a goal gate that did not pass. Raises PhaseFailed."""
         graph = self.run.graph
         for gate, outcome in self.run.gates.items():
-            if outcome.passed:
-                continue
             own = graph.node(gate)
-            rules = own.rules if own is not None else None
+            rules = own.rules if own is not None else NodeRules()
+            try:
+                if gate_passes(rules.gate_condition, outcome, self.lookup):
+                    continue
+            except ConditionFault as fault:
+                raise PhaseFailed(f"goal_gate: {fault} (character {fault.at + 1})", "condition") from fault
+            word = f"{outcome.word} ({rules.gate_condition})" if rules.gate_condition else outcome.word
             targets = {
-                "its retry_target": rules.retry_target if rules else "",
-                "its fallback_retry_target": rules.fallback_retry_target if rules else "",
+                "its retry_target": rules.retry_target,
+                "its fallback_retry_target": rules.fallback_retry_target,
                 "the graph's retry_target": graph.rules.retry_target,
                 "the graph's fallback_retry_target": graph.rules.fallback_retry_target,
             }
             for name, target in targets.items():
                 if target and graph.node(target) is not None:
-                    self._journal(visit, Selection(-1, f"goal gate '{gate}' is {outcome.word}: {name}"), target, None)
+                    self._journal(visit, Selection(-1, f"goal gate '{gate}' is {word}: {name}"), target, None)
                     await self._stop(visit, (target,), ())
                     return _Way(target)
-            reason = f"goal_gate: '{gate}' is {outcome.word}, and no retry_target says where to go back to"
+            reason = f"goal_gate: '{gate}' is {word}, and no retry_target says where to go back to"
             self._journal(visit, Selection(-1, "goal gate"), "", None, code="goal_gate", reason=reason)
             raise PhaseFailed(reason, "goal_gate")
         self._journal(visit, Selection(-1, "the exit"), "", None)

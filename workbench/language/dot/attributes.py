@@ -14,7 +14,7 @@ from workbench.language.graph import NodeKind
 from workbench.language.model.base import DURATION_UNITS, FIDELITIES
 
 Scope = Literal["graph", "node", "edge"]
-ValueKind = Literal["text", "count", "number", "switch", "duration", "words"]
+ValueKind = Literal["text", "count", "number", "switch", "gate", "duration", "words"]
 
 
 class AttributeRow(Struct, frozen=True):
@@ -103,7 +103,9 @@ NODE = (
         "How often and how soon to try again.",
         choices=("none", "standard", "aggressive", "linear", "patient"),
     ),
-    AttributeRow("goal_gate", "switch", "The run ends well only if this node did.", "false"),
+    AttributeRow(
+        "goal_gate", "gate", "The run ends well only if this node did, or if this condition of its end holds.", "false"
+    ),
     *_RETRY,
     AttributeRow("fidelity", "text", "How much of the run the node sees.", choices=FIDELITIES),
     AttributeRow("thread_id", "text", "Conversation that the node continues with fidelity full."),
@@ -197,6 +199,8 @@ def expected(row: AttributeRow, value: str) -> str:
         return "" if re.fullmatch(r"-?\d+(\.0+)?" if row.name == "weight" else r"\d+", value) else "a whole number"
     if row.kind == "switch":
         return "" if value in ("true", "false") else "true or false"
+    if row.kind == "gate":
+        return "" if value in ("true", "false") or "=" in value else "true, false or a condition"
     if row.kind == "duration":
         return "" if duration(value) is not None else "a duration such as 900s, 15m or 2h"
     return ""

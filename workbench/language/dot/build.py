@@ -118,7 +118,8 @@ class _Values:
                     continue
             if row.kind == "duration" and attribute.value.isdigit():
                 builder.once("dot_tolerated", "a bare number for a duration is read as seconds", attribute)
-            if row.kind in ("count", "switch") and attribute.quoted:
+            bare = row.kind in ("count", "switch") or (row.kind == "gate" and "=" not in attribute.value)
+            if bare and attribute.quoted:
                 builder.once(
                     "dot_tolerated",
                     "numbers and switches in quotes are read by what their attribute expects",
@@ -277,10 +278,12 @@ class _Builder:
             return found.text(name, of_graph.text(name))
 
         max_retries = found.count("max_retries", of_graph.count("default_max_retries", 0))
+        gate = found.text("goal_gate")
         rules = NodeRules(
             max_retries=max_retries,
             retry_policy=found.text("retry_policy"),
-            goal_gate=found.switch("goal_gate", False),
+            goal_gate=gate not in ("", "false"),
+            gate_condition="" if gate in ("true", "false") else gate,
             retry_target=found.text("retry_target"),
             fallback_retry_target=found.text("fallback_retry_target"),
             timeout=found.seconds("timeout"),

@@ -172,7 +172,7 @@ def _values(
             yield from ((word, "value", "outcome") for word in statuses)
         elif not re.search(r"=\s*\Z", found.in_text):
             yield from ((key, "value", "key") for key in _KEYS)
-    elif row.kind == "switch":
+    elif row.kind in ("switch", "gate"):
         yield from ((word, "value", "") for word in ("true", "false"))
     else:
         yield from ((word, "value", row.default and f"default {row.default}") for word in row.choices)

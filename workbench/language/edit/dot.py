@@ -277,7 +277,7 @@ def _named_in(key: str, value: str) -> Iterator[tuple[str, int, int]]:
         yield value, 0, len(value)
     elif key == "model_stylesheet":
         yield from ((match[1], *match.span(1)) for match in _RULE.finditer(value))
-    elif key in ("condition", "manager.stop_condition"):
+    elif key in ("condition", "manager.stop_condition", "goal_gate"):
         for found in _CONDITION.finditer(value):
             group = 1 if found[1] else 2
             yield found[group], *found.span(group)

@@ -268,6 +268,9 @@ class _Pipeline:
             if node.rules.stop_condition:
                 path = ("phases", index, "attributes", "manager.stop_condition")
                 yield from self._condition_at(path, node.rules.stop_condition, kinds, told)
+            if node.rules.gate_condition:
+                path = ("phases", index, "attributes", "goal_gate")
+                yield from self._condition_at(path, node.rules.gate_condition, kinds, told)
 
     def _never(self, path: Path, edge: Edge) -> Iterator[Problem]:
         """The words of a condition with which the node before the edge cannot end."""
