@@ -251,6 +251,22 @@ async def test_n_makes_a_cascade_from_a_template_asks_for_its_inputs_and_opens_i
         assert (folder / "taken.yaml").read_text() == "mine"
 
 
+async def test_a_filter_shows_what_holds_its_text_in_both_lists(tmp_path: Path) -> None:
+    """A word of a run alone goes to the runs, and escape shows all again."""
+    (tmp_path / "greeting.yaml").write_text(TRIAGE)
+    stored_runs(tmp_path)
+    async with home(tmp_path) as (it, screen):
+        await it.press("f")
+        await it.type("log_triage-7f3a")
+        await it.press("enter")
+        lines = screen_text(it.app)
+        assert "greeting.yaml" not in lines
+        assert screen.recent.has_focus
+        await it.press("escape")
+        assert "greeting.yaml" in screen_text(it.app)
+        assert not screen.recent.filter
+
+
 async def test_n_goes_to_the_next_match_while_a_search_is_marked(tmp_path: Path) -> None:
     for name in ("a", "b", "a2"):
         (tmp_path / f"{name}.yaml").write_text(TRIAGE)

@@ -180,6 +180,18 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         """To the other list."""
         (self.recent if self.cascades.has_focus else self.cascades).focus()
 
+    def filter(self, view: RowView, text: str) -> None:
+        """Show only what holds a text, in both lists: nobody knows whether a word is of a file or of a run."""
+        for one in (self.cascades, self.recent):
+            one.filter_by(text)
+
+    def refocus(self) -> None:
+        """Focus the list that the prompt was about, or the other one where that shows nothing."""
+        super().refocus()
+        here, other = (self.recent, self.cascades) if self.recent.has_focus else (self.cascades, self.recent)
+        if here.filter and here.cursor < 0 <= other.cursor:
+            other.focus()
+
     def action_close(self) -> None:
         """Drop the filter; without one, back to the Bench, where there is something on it."""
         if self.clear_found():
