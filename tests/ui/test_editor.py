@@ -85,6 +85,7 @@ async def test_a_text_is_written_looked_through_and_left(tmp_path: Path) -> None
         await find_go_to_line_undo_and_the_next_problem(it)
         await a_point_in_a_template_offers_the_phases(it)
         await the_field_of_a_line_shows_from_its_indentation_on(it)
+        await tab_and_backspace_move_lines_by_a_level(it)
         await keys_lead_to_both_ends_and_take_the_whole_text(it)
         await a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(it, tmp_path)
         await models_of_the_price_list_are_offered_with_their_prices(it)
@@ -202,6 +203,27 @@ async def the_field_of_a_line_shows_from_its_indentation_on(it: Desk) -> None:
         await it.it.until(lambda: it.screen.field is not None)
         assert it.screen.field is not None
         assert it.screen.field.path == field
+
+
+async def tab_and_backspace_move_lines_by_a_level(it: Desk) -> None:
+    """Also several lines at once, each as far as it goes, and the focus stays in the text."""
+    text = "a:\n  - b:\n      c: 1\n      d: 2\n"
+    for first, keys, wanted in (
+        ((3, 9), "shift+tab", "a:\n  - b:\n    c: 1\n      d: 2\n"),
+        ((1, 1), "shift+tab", text),
+        ((3, 7), "backspace", "a:\n  - b:\n    c: 1\n      d: 2\n"),
+        ((3, 7), "backspace backspace backspace backspace", "a:\n  - b:c: 1\n      d: 2\n"),
+        ((3, 8), "backspace", "a:\n  - b:\n      : 1\n      d: 2\n"),
+        ((2, 1), "shift+down shift+down shift+down shift+tab", "a:\n- b:\n    c: 1\n    d: 2\n"),
+        ((2, 1), "shift+down shift+down shift+tab shift+tab", "a:\n- b:\n  c: 1\n      d: 2\n"),
+        ((3, 1), "shift+down shift+down tab", "a:\n  - b:\n        c: 1\n        d: 2\n"),
+        ((3, 1), "shift+down shift+down tab ctrl+z", text),
+    ):
+        await it.begin(text)
+        await it.put(*first)
+        await it.it.press(*keys.split())
+        assert it.text == wanted, keys
+        assert it.area.has_focus
 
 
 async def keys_lead_to_both_ends_and_take_the_whole_text(it: Desk) -> None:

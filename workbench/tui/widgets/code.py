@@ -14,7 +14,7 @@ from textual import events
 from textual.geometry import Offset
 from textual.message import Message
 from textual.strip import Strip
-from textual.widgets.text_area import TextAreaTheme
+from textual.widgets.text_area import Selection, TextAreaTheme
 
 from workbench.language.clean import clean, clean_line
 from workbench.language.problem import Problem, Severity
@@ -244,8 +244,43 @@ class CodeArea(WritingArea):
             event.prevent_default()
             self.insert("\n" + self._next_indent())
             return
+        if not self.read_only and self._levels(event.key):
+            event.stop()
+            event.prevent_default()
+            return
         character = event.character or ""
         self.typed = event.is_printable and (character.isalnum() or character in "_.")
+
+    def _levels(self, key: str) -> bool:
+        """Move lines or the cursor by a level, where a key means that here: ``tab`` on several lines, ``shift+tab``,
+        and ``backspace`` behind the blanks that a line begins with."""
+        (row, column), (last, _) = self.selection
+        if key == "shift+tab" or (key == "tab" and row != last):
+            self._shift_lines(STEP if key == "tab" else -STEP)
+            return True
+        before = self.document.get_line(row)[:column]
+        if key != "backspace" or self.selected_text or not before or before.strip(" "):
+            return False
+        self.delete((row, (column - 1) // STEP * STEP), (row, column))
+        return True
+
+    def _shift_lines(self, by: int) -> None:
+        """Move the lines of the selection so many columns to the right, or as far to the left as they go."""
+        (first, _), (last, end) = sorted(self.selection)
+        last -= last > first and not end  # A line of which nothing is selected stays.
+        lines = self.document.lines[first : last + 1]
+        blanks = [len(line) - len(line.lstrip(" ")) for line in lines]
+        moves = [(by if line else 0) if by > 0 else max(by, -blank) for line, blank in zip(lines, blanks, strict=True)]
+        moved = [" " * move + line if move > 0 else line[-move:] for line, move in zip(lines, moves, strict=True)]
+
+        def along(location: tuple[int, int]) -> tuple[int, int]:
+            row, column = location
+            return (row, max(column + moves[row - first], 0)) if first <= row <= last else location
+
+        ends = [along(location) for location in self.selection]
+        if any(moves):
+            self.replace("\n".join(moved), (first, 0), (last, len(lines[-1])), maintain_selection_offset=False)
+            self.selection = Selection(*ends)
 
     def _next_indent(self) -> str:
         """The indentation of a line that is begun below the cursor's."""
