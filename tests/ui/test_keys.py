@@ -34,7 +34,7 @@ from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.settings import SettingsScreen
-from workbench.tui.screens.sheet import DiffSheet, Sheet
+from workbench.tui.screens.sheet import ChangesSheet, DiffSheet, Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sql import SqlScreen
@@ -64,6 +64,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "candidates": CandidatesScreen,
     "sweep": SweepSheet,
     "sides": SidePicker,
+    "changes": ChangesSheet,
     "breakpoints": BreakpointSheet,
     "flow": FlowSheet,
     "plot": PlotSheet,

@@ -10,6 +10,7 @@ from tests.ui.bench import bench
 from tests.ui.support import TRIAGE
 from tests.ui.test_bench import CASCADE, REPLIES, step
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sides import SidePicker
 
 
 async def test_a_valid_save_is_taken_over_and_marks_the_phases_that_changed(tmp_path: Path) -> None:
@@ -59,10 +60,12 @@ async def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
         await it.until(lambda: "intake" in it.presenter.state.changed)
         await it.pilot.click("#footer")
         assert "file changed: R re-run  D diff" in it.text()
-        await it.press("D", "enter")
+        await it.press("D")
         assert isinstance(it.app.screen, Sheet)
         assert "− " in it.text()
         assert "Say in two lines what" in it.text()
+        await it.press("D")
+        await it.until(lambda: isinstance(it.app.screen, SidePicker), "no other comparison can be chosen")
         await it.press("escape")
         await it.press("n")
         assert "Run again?" in it.text(), "a step after the end starts nothing by itself"

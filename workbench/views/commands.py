@@ -148,6 +148,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "compare.next": ("Next difference", ""),
     "compare.previous": ("Previous difference", ""),
     "compare.swap": ("Swap sides", "exchange reverse"),
+    "changes.compare": ("Compare strategies", "runs sides"),
     "sides.swap": ("Swap sides", "exchange reverse"),
     "compare.apply": ("Apply strategy B", "write file"),
     "compare.plot": ("Plot tokens and cost", "chart graph"),

@@ -360,6 +360,11 @@ KEYS: tuple[Key, ...] = (
         ("sides.sweep", "S", "sweep", "Try many strategies on the run of side A", "sweep"),
     ),
     *_keys(
+        "changes",
+        "Compare",
+        ("changes.compare", "D", "compare", "Compare strategies or runs, too", "compare runs"),
+    ),
+    *_keys(
         "compare",
         "Compare",
         ("compare.plot", "P", "plot", "Tokens and cost over the calls, as a plot", "plot"),
@@ -696,6 +701,7 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "borders": ("app", "list", "tree", "sheet", "runs", "home", "compare", "candidates", "find"),
     "compare": ("list", "sheet"),
     "sides": ("list", "sheet"),
+    "changes": ("list", "sheet"),
     "candidates": ("list", "sheet"),
     "sweep": ("list", "sheet"),
     "breakpoints": ("list", "sheet"),

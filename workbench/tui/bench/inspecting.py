@@ -15,7 +15,7 @@ from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.flow import FlowSheet, Shown
 from workbench.tui.screens.message import MessageSheet
-from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sheet import ChangesSheet, Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.views import documents
 from workbench.views.candidates import Stops, no_candidates, stops_of
@@ -192,7 +192,15 @@ class Inspecting:
 
     # -- another strategy --------------------------------------------------------------------------------------------
 
-    def ask_sides(self) -> None:
+    def compare(self) -> None:
+        """Show what has changed in the file since the run; else choose two strategies, or another run."""
+        presenter = self._stage.presenter
+        if presenter is not None and presenter.state.changed and not presenter.state.alive:
+            self._show_changes(presenter)
+        else:
+            self._ask_sides()
+
+    def _ask_sides(self) -> None:
         """Choose two strategies, or another run, and compare them on the run that is shown."""
         live = self._stage.live()
         if live is None or not live[1].state.run.calls:
@@ -231,7 +239,8 @@ class Inspecting:
         title: tuple[Span, ...] = (("Changes", "title"), (f"  {flat(name)}", "name"), (" since this run began", "dim"))
         none = ("The file is as it was when this run began.",)
         lines = diff_lines(before, after) if before != after else []
-        self._show(TextRows(lines, title, copy=after, empty=none))
+        rows = TextRows(lines, title, copy=after, empty=none)
+        self._stage.services.push_screen(ChangesSheet(rows, self._ask_sides))
 
     # -- candidates --------------------------------------------------------------------------------------------------
 

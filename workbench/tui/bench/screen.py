@@ -409,7 +409,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.controllers.inspecting.mark_differences()
 
     def action_strategies(self) -> None:
-        self.controllers.inspecting.ask_sides()
+        self.controllers.inspecting.compare()
 
     def action_candidates(self) -> None:
         self.controllers.inspecting.candidates()

@@ -104,6 +104,23 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
         self.dismiss()
 
 
+class ChangesSheet(Sheet):
+    """The changes of a file, with a way on to other comparisons."""
+
+    PALETTE: ClassVar[tuple[str, ...]] = ("changes", "sheet", "list")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("changes")
+    OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "changes.compare", "sheet.find", "sheet.filter", "sheet.copy")
+
+    def __init__(self, rows: Rows, compare: Callable[[], object]) -> None:
+        super().__init__(rows)
+        self._compare = compare
+
+    def action_compare(self) -> None:
+        """Close, and choose what is compared instead."""
+        self.dismiss()
+        self._compare()
+
+
 class DiffSheet(Sheet):
     """Two texts compared. Brackets lead from difference to difference."""
 
