@@ -181,6 +181,9 @@ async def test_keys_and_the_mouse_go_from_node_to_node_of_the_drawing(tmp_path: 
         drawing = sheet.flow_pane.drawing
         assert drawing is not None
         assert drawing.selected == "fan", "the node where the run is paused is not the first that is looked at"
+        lines = [line for part in it.text().splitlines()[2:-1] if (line := part.rstrip("┃ "))]
+        free = min(len(line) - len(line.lstrip()) for line in lines), sheet.size.width - max(map(len, lines))
+        assert abs(free[0] - free[1]) <= 3, "a drawing that is narrower than the screen is not in its middle"
         await it.pilot.resize_terminal(60, 40)
         await it.until(lambda: sheet.flow_pane.drawing is not None and sheet.flow_pane.drawing.layout.width <= 58)
         drawing = sheet.flow_pane.drawing

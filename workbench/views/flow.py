@@ -76,7 +76,7 @@ class FlowDrawing(Rows):
         self.selected = self._current()
         self.layout = layout or self._laid_out()
         self.shift = 0
-        """Columns that are left of the pane."""
+        """Columns that are left of the pane; below 0 for empty ones before a drawing that is narrower than it."""
         self._cells: list[list[tuple[str, str]]] | None = None
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
 
@@ -144,12 +144,14 @@ class FlowDrawing(Rows):
         return min(layers[level], key=lambda name: abs(self.layout.boxes[name].middle - middle))
 
     def select(self, name: str, width: int) -> None:
-        """Select a node, and shift the drawing so that it shows in so many columns."""
+        """Select a node, and shift the drawing so that it shows in so many columns, or to their middle."""
         self.selected = name
+        self._cells, _ = self._drawn(self.layout)
+        lines = ["".join(text or " " for text, _ in row).rstrip() for row in self._cells]
+        reach, begins = max(map(len, lines)), min(len(line) - len(line.lstrip()) for line in lines if line)
         box = self.layout.boxes[name]
         least, most = box.x + box.width + 1 - width, box.x - 1
-        self.shift = max(0, min(max(self.shift, least), most))
-        self._cells = None
+        self.shift = max(0, min(max(self.shift, least), most)) if reach > width else (reach + begins - width) // 2
 
     def find(self, needle: str, start: int, step: int = 1) -> int | None:
         """The next row that holds the needle; the node of it is selected."""
@@ -193,7 +195,8 @@ class FlowDrawing(Rows):
     def row(self, index: int, width: int) -> Row:
         if self._cells is None:
             self._cells, _ = self._drawn(self.layout)
-        cells = self._cells[index][self.shift : self.shift + width]
+        before = [(" ", "plain")] * max(0, -self.shift)
+        cells = [*before, *self._cells[index][max(0, self.shift) : self.shift + width]]
         spans: list[Span] = []
         for at, (text, token) in enumerate(cells):
             # A wide character has an empty cell behind it: one that begins before the pane, or ends behind it, is cut.
