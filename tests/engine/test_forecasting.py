@@ -9,7 +9,7 @@ from tests.engine.test_calibration import growing
 from workbench.analysis.compare import under
 from workbench.context.strategy import parse
 from workbench.engine.contracts import Answer
-from workbench.engine.forecasting import Forecaster
+from workbench.engine.forecasting import Forecaster, added_by_provider
 from workbench.engine.journal.parts import WINDOW
 from workbench.engine.journal.usage import Usage
 
@@ -56,6 +56,11 @@ def test_what_a_provider_adds_to_a_live_request_is_named_and_opens_its_interval(
     assert added.unstated == "the provider adds to the request, or leaves out: plugins"
     assert added.forecast is not None
     assert added.forecast.high is None
+
+
+def test_a_model_that_runs_tools_at_its_provider_has_an_open_interval() -> None:
+    assert added_by_provider("groq/compound-mini", {}).endswith("the model groq/compound-mini")
+    assert added_by_provider("groq/llama-3.3-70b-versatile", {}) == ""
 
 
 def test_the_calls_of_a_branch_begin_with_what_the_main_line_knew_and_learn_apart() -> None:

@@ -86,6 +86,18 @@ def test_a_file_inside_a_message_stands_by_its_size(part: Any) -> None:
     assert "the content of a file inside a message, which stands by its name and size, is left out" in found.notes
 
 
+@pytest.mark.parametrize(
+    ("part", "stand_in"),
+    [
+        ({"type": "input_audio", "input_audio": "A" * 4000}, "[file: input_audio, 3,000 bytes]"),
+        ({"type": "document_url", "document_url": "https://a.test/b.pdf"}, "[file: https://a.test/b.pdf]"),
+    ],
+)
+def test_files_as_mistral_takes_them_stand_by_what_is_known_of_them(part: Any, stand_in: str) -> None:
+    found = read([{"role": "user", "content": [{"type": "text", "text": ASK}, part]}, *said()[1:]])
+    assert found.threads[0].said[0].parts == (ASK, stand_in)
+
+
 @pytest.mark.parametrize("text", ["[file: wav, 3,000 bytes]", "[image: https://a.test/b.png]"])
 def test_what_stands_for_a_file_is_never_counted_exactly(text: str) -> None:
     counter = Encodings()

@@ -467,6 +467,52 @@ def test_reasoning_as_text_is_counted_where_it_goes_back_with_calls(goes_back: b
     assert ((forecast.tokens or 0) > 140) is goes_back
 
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+SEALED = {"type": "reasoning.encrypted", "data": "gAAAAA", "format": "openai-responses-v1"}
+BY_GOOGLE = {**SEALED, "format": "google-gemini-v1"}
+WRITTEN = {"type": "reasoning.text", "text": "Let me look.", "format": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "back", "counted"),
+    [
+        ("openai/gpt-5", SEALED, SEALED, True),
+        ("openai/gpt-5", SEALED, None, False),
+        ("x-ai/grok-4.1-fast", {**SEALED, "format": "xai-responses-v1"}, WRITTEN, False),
+        ("anthropic/claude-sonnet-4", {**WRITTEN, "signature": "s"}, {**WRITTEN, "signature": "s"}, True),
+        ("anthropic/claude-sonnet-4", {**WRITTEN, "signature": "s"}, WRITTEN, False),
+        ("google/gemini-3-pro-preview", BY_GOOGLE, BY_GOOGLE, False),
+        ("grok-4-fast", None, None, True),
+        ("grok-3-mini", None, None, False),
+    ],
+)
+def test_reasoning_is_counted_again_where_a_gateway_gets_it_back_or_its_provider_keeps_it(
+    model: str, said: dict[str, str] | None, back: dict[str, str] | None, counted: bool
+) -> None:
+    usage = {"prompt_tokens": 50, "completion_tokens": 320, "completion_tokens_details": {"reasoning_tokens": 300}}
+    first, again = (CALLING | ({"reasoning_details": [one]} if one else {}) for one in (said, back))
+    asked, result = {"role": "user", "content": "Well?"}, {"role": "tool", "tool_call_id": "c1", "content": RESULT}
+    rows = [
+        ({"model": model, "messages": messages}, {"choices": [{"message": first}], **told})
+        for messages, told in (([asked], {"usage": usage}), ([asked, again, result], {}))
+    ]
+    forecast = imported(cassette(rows), encodings())[0].calls[1].forecast
+    assert forecast is not None
+    assert ((forecast.tokens or 0) > 350) is counted
+
+
+def test_what_a_signature_holds_that_no_call_here_made_is_in_the_interval() -> None:
+    """A recording may begin in the middle of a conversation."""
+    signed = {"functionCall": {"name": "ls", "args": {}}, "thoughtSignature": "c2ln" * 300}
+    asked = [{"role": "user", "parts": [{"text": "Well?"}]}, {"role": "model", "parts": [signed]}]
+    asked += [{"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {"result": RESULT}}}]}]
+    row = {"model": "gemini-3-flash", "contents": asked}, {"candidates": [{"content": {"parts": [{"text": ANSWER}]}}]}
+    forecast = imported(cassette([row]), encodings())[0].calls[0].forecast
+    assert forecast is not None
+    assert (forecast.high or 0) > (forecast.tokens or 0) + 400
+
+
 @pytest.mark.parametrize("system", ["Be brief.", ""])
 def test_what_a_context_taught_of_a_providers_own_prompt_holds_for_the_next_one(system: str) -> None:
     """The first call of a later context is counted from one with the same tools, whether or not it begins alike."""

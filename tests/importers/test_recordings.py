@@ -341,6 +341,9 @@ def test_an_alias_counts_what_it_repeats_and_nothing_before_it() -> None:
     [
         ({"promptTokenCount": 20, "candidatesTokenCount": 5, "thoughtsTokenCount": 3}, (20, 8, 0)),
         ({"promptTokenCount": 20, "candidatesTokenCount": 5, "cachedContentTokenCount": 16}, (20, 5, 16)),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 28, "reasoning_tokens": 3}, (20, 8, None)),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25, "reasoning_tokens": 3}, (20, 5, None)),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25, "reasoning_tokens": 9}, (20, 14, None)),
         ({"input_tokens": 4, "output_tokens": 5, "cache_read_input_tokens": 16}, (20, 5, 16)),
         ({"inputTokens": 4, "outputTokens": 5, "cacheReadInputTokens": 16, "totalTokens": 25}, (20, 5, 16)),
         ({"prompt_tokens": 20, "completion_tokens": 5, "cache_read_input_tokens": 16}, (20, 5, 16)),

@@ -163,7 +163,16 @@ def test_images_elsewhere_have_their_own_rules() -> None:
         ("o3", (128, 64), 75 + 150),
         ("gpt-5", (512, 512), 70 + 140),
         ("us.anthropic.claude-haiku-4-5-20251001-v1%3A0", (1000, 1000), 1334),
-        ("litellm_proxy/gemini-3-pro-preview", (2000, 100), 1120),
+        ("litellm_proxy/gemini-3-pro-preview", (2000, 100), 149 * 7),
+        ("gemini-3-pro-preview", (330, 291), 35 * 31),
+        ("gemini-flash-latest", (330, 291), 35 * 31),
+        ("mistral-large-latest", (330, 291), 13 * 11),
+        ("mistral-medium-2508", (3080, 1540), 56 * 28),
+        ("pixtral-12b", (512, 512), 33 * 32),
+        ("qwen3-vl-flash", (330, 291), 10 * 9 + 2),
+        ("qwen/qwen3.5-9b", (10, 10), 2 * 2 + 2),
+        ("qwen2.5-vl-72b-instruct", (330, 291), 12 * 10 + 2),
+        ("qwen2.5-vl-72b-instruct", (4000, 4000), 35 * 35 + 2),
         ("gemini-2.0-flash", (960, 540), 7 * 258),
         ("gemini-2.0-flash", (300, 300), 258),
         ("claude-opus-4-8", (2000, 1500), 72 * 54),
@@ -435,7 +444,10 @@ def test_a_budget_for_reasoning_has_the_tokens_that_its_provider_reported(model:
 
 @pytest.mark.parametrize(
     ("model", "counted"),
-    [("gemini-2.5-flash", False), ("gemini/gemini-3-flash", True), ("vertex_ai/gemini-3-pro", False), ("claude", True)],
+    [
+        *(("gemini-2.5-flash", False), ("gemini/gemini-3-flash", True), ("claude", True)),
+        *(("vertex_ai/gemini-3-pro", False), ("vertex_ai/gemini-2.5-pro", True), ("gemini-pro-latest", True)),
+    ],
 )
 def test_the_model_tells_whether_reasoning_that_goes_back_is_counted(model: str, counted: bool) -> None:
     assert COUNTER.recounts(model) == counted
@@ -455,6 +467,9 @@ def test_the_model_tells_whether_reasoning_that_goes_back_is_counted(model: str,
         ("deepseek-reasoner", ["get_name"], 63, 3, 78),
         ("mistral-large-latest", ["get_weather"], 12, 7, 23),
         ("us.amazon.nova-lite-v1:0", ["add"], 13, 1, 42),
+        ("xai/grok-4-fast", ["weather"], 119, 3, 132),
+        ("grok-code-fast-1", ["add", "multiply"], 253, 2, 271),
+        ("openai/gpt-oss-20b", ["weather"], 51, 3, 67),
     ],
 )
 def test_an_answer_and_the_results_of_its_calls_have_the_tokens_that_providers_reported(
@@ -525,10 +540,32 @@ def test_the_model_tells_whether_the_reasoning_of_earlier_turns_stays(model: str
 
 
 @pytest.mark.parametrize(
-    ("model", "told"), [("deepseek-v4-flash", True), ("qwen3:8b", True), ("glm-4.7", True), ("gpt-4o", False)]
+    ("model", "told"),
+    [("deepseek-v4-flash", True), ("qwen3:8b", True), ("glm-4.7", True), ("gpt-oss-120b", True), ("gpt-4o", False)],
 )
 def test_the_model_tells_whether_it_reads_its_reasoning_as_text(model: str, told: bool) -> None:
     assert COUNTER.sent_back(Message("assistant", "Yes."), model).told == told
+
+
+@pytest.mark.parametrize(
+    ("model", "held"), [("xai/grok-4-0709", True), ("grok-code-fast-1", True), ("openrouter/x-ai/grok-4.1-fast", False)]
+)
+def test_xai_itself_keeps_what_a_model_thought_before_a_call(model: str, held: bool) -> None:
+    assert COUNTER.sent_back(Message("assistant", "Yes."), model).held == held
+    assert COUNTER.sent_back(Message("assistant", "Yes."), "xai/grok-3-mini").held is False
+
+
+@pytest.mark.parametrize("place", ["[image: https://a.test/a/very/long/address.png]", "[file: report.docx, 90 bytes]"])
+def test_a_text_in_the_place_of_an_image_or_a_file_is_none_of_the_request(place: str) -> None:
+    said, empty = (Message("user", (TextPart("Look."), TextPart(text))) for text in (place, ""))
+    assert COUNTER.message(said, "gpt-4o") == (COUNTER.message(empty, "gpt-4o")[0], Grade.ESTIMATE)
+    assert COUNTER.message(Message("user", f"{place}\nLook."), "gpt-4o")[0] <= COUNTER.message(said, "gpt-4o")[0] + 1
+
+
+def test_the_ids_that_openrouter_gives_to_calls_of_gemini_are_counted_with_their_results() -> None:
+    ids = ("tool_weather_fRoXur7LpnOd7IAx6Tad", "c1")
+    given, other = (COUNTER.message(Message("tool", "40 C", tool_call_id=id), "gemini-3-flash")[0] for id in ids)
+    assert given - other == 17
 
 
 def test_vertex_counts_less_of_a_call_of_gemini_3_and_no_roles() -> None:

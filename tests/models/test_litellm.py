@@ -367,6 +367,15 @@ def test_an_unknown_model_costs_nobody_knows_what(start: Start) -> None:
     assert start(Reply("ok", usage=USAGE)).ask("somebody/new").cost is None
 
 
+@pytest.mark.parametrize(("total", "output"), [(120, 20), (127, 27)])
+def test_reasoning_that_a_provider_counts_beside_the_output_is_a_part_of_it(
+    start: Start, total: int, output: int
+) -> None:
+    """As xAI does; what it bills is both."""
+    usage = start(Reply("ok", usage={**USAGE, "total_tokens": total})).ask().usage
+    assert (usage.output, usage.reasoning) == (output, 7)
+
+
 @pytest.mark.fault("F21", "F22", "F23")
 @pytest.mark.parametrize(
     ("model", "kind", "status", "said"),

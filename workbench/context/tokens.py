@@ -24,6 +24,9 @@ class SentBack(NamedTuple):
     """Whether its reasoning goes back and is counted also where it calls no tools."""
     told: bool = False
     """Whether its reasoning is counted again as the text that goes back with its calls."""
+    held: bool = False
+    """Whether the provider keeps its reasoning by the ids of its calls, and counts it again although no client sends
+    it."""
     shown: int | None = None
     """Tokens of the part of it that is no reasoning, where we count them better than its provider tells reasoning from
     the rest; else None."""

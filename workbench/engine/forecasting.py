@@ -161,7 +161,7 @@ def added_by_provider(model: str, fields: Mapping[str, Any]) -> str:
     given = {**fields, **inner} if isinstance(inner, Mapping) else fields
     # An empty mapping switches a search on with what it has by default; an empty list names nothing.
     adding = [name for name in _ADDING if given.get(name) or given.get(name) == {}]
-    if model.endswith(":online") or "-search-preview" in model or "@preset/" in model:
+    if model.endswith(":online") or "-search-preview" in model or "@preset/" in model or "groq/compound" in model:
         adding.append(f"the model {model[:60]}")
     return f"the provider adds to the request, or leaves out: {', '.join(adding)}" if adding else ""
 
@@ -181,11 +181,20 @@ def thinks(answer: Message, *, always: bool = False, told: bool = False) -> bool
         return False
     if always and (answer.extra.get("thought_signature") or _signatures(answer.extra.get("provider_specific_fields"))):
         return True
-    blocks = answer.extra.get("thinking_blocks") or answer.extra.get("reasoning") or ()
-    kinds = [str(block.get("type", "")) for block in blocks if isinstance(block, Mapping)]
-    kept = any("thinking" in kind or kind == "reasoning" for kind in kinds)
-    kept = kept or (told and bool(reasoning_told(answer)))
+    named = (answer.extra.get(name) or () for name in ("thinking_blocks", "reasoning", "reasoning_details"))
+    blocks = [block for each in named for block in each if isinstance(block, Mapping)]
+    kept = any(map(_goes_back, blocks)) or (told and bool(reasoning_told(answer)))
     return kept or any("thought_signature" in call.extra for call in answer.tool_calls)
+
+
+def _goes_back(block: Mapping[str, Any]) -> bool:
+    """Returns whether a block holds reasoning as its provider takes it back. Gateways (OpenRouter's guide "Reasoning
+    tokens", section "Preserving reasoning") have that of Anthropic signed and that of OpenAI encrypted; they name
+    Google's signatures as they name OpenAI's reasoning, and hand them on by means of their own."""
+    kind = str(block.get("type", ""))
+    if kind == "reasoning.encrypted":
+        return not str(block.get("format", "")).startswith("google")
+    return "thinking" in kind or kind == "reasoning" or (kind == "reasoning.text" and bool(block.get("signature")))
 
 
 def _signatures(fields: object) -> object:
@@ -309,7 +318,7 @@ _SLACK = 4
 """Tokens by which an exact count may differ from the provider's and still be called exact: chat templates differ by so
 much.
 """
-_UNTOLD = 12
+_UNTOLD = 6
 """The same of an answer: what lies beyond is reasoning that the provider did not tell apart."""
 _FRONT = (0.7, 1.4)
 """Limits of the provider's tokens of tools and schemas as shares of our count: how tools are shown to a model is not
@@ -430,6 +439,7 @@ class Calibration:
         does not say how many of its tokens that was. ``back``: what is known of it as part of a request.
         """
         thinking = thinks(answer, always=back is not None and back.keeps, told=back is not None and back.told)
+        thinking = thinking or (back is not None and back.held and bool(answer.tool_calls))
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
             reasoning, digest = usage.reasoning or 0, answer.body_hash
@@ -717,7 +727,7 @@ class Calibration:
         for entry in entries[start:]:
             if entry.sent is not None:
                 outside += entry.sent.stands_in
-                returned += _returned(entry.sent) if entry.sent.extra else 0
+                returned += _returned(entry.sent) if entry.sent.extra or entry.sent.tool_calls else 0
                 weight = self._weight(entry)
                 if weight is None:
                     g += entry.tokens_sent
@@ -759,7 +769,10 @@ class Calibration:
 def _returned(message: Message) -> int:
     """The most tokens of the reasoning that goes back with an answer which no call here has made."""
     kept = [message.extra[name] for name in _REASONING if message.extra.get(name)]
-    return len(canonical(kept)) // 3 if kept else 0
+    signed = sum(
+        len(str(call.extra["thought_signature"])) for call in message.tool_calls if "thought_signature" in call.extra
+    )
+    return (len(canonical(kept)) if kept else 0) // 3 + signed // 3
 
 
 def _hidden(counted: Anchor, slopes: tuple[float, float, float], off: tuple[float, float]) -> tuple[float, float]:

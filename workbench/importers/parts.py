@@ -38,7 +38,7 @@ _NAMES = {
 _CALLS = ("tool_use", "tool_call", "tool-call", "toolCall", "function_call")
 _RESULTS = ("tool_result", "tool_call_response", "tool-result", "toolResult", "function_response")
 _MARKS = ("cachePoint", "cache_point")
-_FILES = ("input_file", "file", "blob", "document", "media", "audio", "video", "input_audio")
+_FILES = ("input_file", "file", "blob", "document", "media", "audio", "video", "input_audio", "document_url")
 _MEDIA_KEYS = ("media_type", "mime_type", "mimeType", "format")
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 _ANY_DATA_URL = re.compile(r"data:([\w.+/-]+)(?:;[\w=.-]+)*;base64,")
@@ -218,7 +218,10 @@ def file_of(part: Mapping[str, Any]) -> str | None:
     if described := _in_data_url(part):
         return described
     for key in ("input_audio", "file", "document", "audio", "video", "source", "inline_data", ""):
-        inner = mapping(part.get(key)) if key else part
+        held = part.get(key)
+        inner = mapping(held) if key else part
+        if key == "input_audio" and isinstance(held, str) and not held.startswith(("http:", "https:")):
+            inner = {"data": held}  # Mistral has the bytes of sound alone.
         media = next((found for name in _MEDIA_KEYS if (found := string(inner.get(name)))), "") or key or kind
         source = mapping(inner.get("source")) or inner
         if not key and kind == "file" and "path" in part and media == kind:
@@ -295,7 +298,7 @@ def reference_of(part: Mapping[str, Any]) -> str | None:
     return None
 
 
-_ADDRESSES = ("file_id", "file_uri", "fileUri", "uri", "url", "path", "file_url")
+_ADDRESSES = ("file_id", "file_uri", "fileUri", "uri", "url", "path", "file_url", "document_url")
 
 
 def _data_url(text: str) -> Picture | None:

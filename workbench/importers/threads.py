@@ -184,7 +184,7 @@ def _goes_on(
     return same and all(a.same(b) for a, b in zip(seen, input, strict=False))
 
 
-_REASONING = ("reasoning", "thinking_blocks")
+_REASONING = ("reasoning", "thinking_blocks", "reasoning_details")
 """Fields of an answer with blocks that a provider counts again where they are sent back."""
 
 
@@ -220,6 +220,8 @@ class _ThreadFacts(Struct, eq=False):
             return
         left_out = [name for name in _REASONING if isinstance(last.extra.get(name), list) and name not in back.extra]
         extra = {name: value for name, value in last.extra.items() if name not in left_out}
+        if "reasoning_details" in extra:  # Clients of gateways write some of it anew.
+            extra["reasoning_details"] = back.extra["reasoning_details"]
         if len(extra) < len(last.extra) and (text := _reasoned(last.extra)):
             extra["reasoning_content"] = text
         if extra.get("reasoning_content") and not back.extra.get("reasoning_content"):

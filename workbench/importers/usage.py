@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from workbench.engine.journal.usage import Usage
+from workbench.engine.journal.usage import Usage, whole_output
 from workbench.importers.values import array, count, mapping, string
 
 _INPUT = (
@@ -142,13 +142,15 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
         written = min(written, given - min(cached or 0, given))  # Gateways state tokens as read and written at once.
     if not given and not output and not extra:
         return Usage()  # A call has an input: sources that know no numbers write 0.
-    thoughts = _first(flat, _THOUGHTS)
+    thoughts, reasoning = _first(flat, _THOUGHTS), _first(flat, _REASONING)
+    if output is not None and thoughts is not None:
+        output += thoughts
     return Usage(
         input=given + extra if given is not None and beside else given,
-        output=output + thoughts if output is not None and thoughts is not None else output,
+        output=whole_output(given, output, reasoning, total),
         cached=cached,
         written=written,
-        reasoning=_first(flat, _REASONING),
+        reasoning=reasoning,
         written_hour=lifetimes.get("1h") or None,
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from workbench.engine.contracts import NativeCall
-from workbench.engine.journal.usage import Usage
+from workbench.engine.journal.usage import Usage, whole_output
 
 _DUPLICATES = frozenset(
     {"thinking_blocks", "reasoning_content", "reasoning", "reasoning_details", "refusal", "citations"}
@@ -168,12 +168,14 @@ def usage_of(usage: Any, said: Collection[str]) -> tuple[Usage, float | None]:
     lifetimes = getattr(prompt, "cache_creation_token_details", None)
     taken = whole_count(getattr(usage, "prompt_tokens", None)) or None  # every request has tokens: a count of 0 is none
     cached = whole_count(_first((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")))
+    made, total = (whole_count(getattr(usage, f"{name}_tokens", None)) for name in ("completion", "total"))
+    reasoning = whole_count(_first((completion, "reasoning_tokens"))) if "reasoning" in said else None
     counted = Usage(
         input=taken,
-        output=whole_count(getattr(usage, "completion_tokens", None)) or None,
+        output=whole_output(taken, made or None, reasoning, total),
         cached=cached if taken is not None and cached is not None and cached <= taken else None,
         written=whole_count(_first((usage, "cache_creation_input_tokens")) or written),
-        reasoning=whole_count(_first((completion, "reasoning_tokens"))) if "reasoning" in said else None,
+        reasoning=reasoning,
         written_hour=whole_count(_first((lifetimes, "ephemeral_1h_input_tokens"))) or None,
     )
     billed = _first((usage, "cost")) if "cost" in said else None

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, TypeVar
 
 from workbench.context.assembly import Grade
-from workbench.context.message import Message, TextPart, canonical
+from workbench.context.message import STAND_INS, Message, TextPart, canonical
 from workbench.context.remembered import remember
 from workbench.context.tokens import SentBack, Tally
 from workbench.models.batch_counter import BatchCounter, Counted, counted_together
@@ -147,7 +147,7 @@ class Encodings:
             high = inf
         shown = own - round(beside) + (16 * len(calls) - 12 if calls else 0) if again.rounds else None
         beside += again.forced if forced and calls else 0
-        return SentBack(round(beside), low, high, again.keeps, again.told, shown)
+        return SentBack(round(beside), low, high, again.keeps, again.told, again.held, shown)
 
     def text(self, text: str, model: str) -> int:
         kind = family(model)
@@ -168,7 +168,7 @@ class Encodings:
                 sides = (image.width, image.height) if image.width and image.height else UNSIZED
                 tokens += image_tokens(kind.image, *sides, image.detail)
         if message.stands_in and kind.page:
-            told = (found for text in _texts(message, kind) for found in _PAGES.findall(text))
+            told = (found for text in _said(message) for found in _PAGES.findall(text))
             tokens += kind.page * sum(int(found.replace(",", "")) for found in told)
         tokens += kind.call * len(calls) + (PER_NAME if message.name else 0)
         return tokens, _EXACT if exact else _ESTIMATE
@@ -269,12 +269,25 @@ def _name(tool: Mapping[str, Any]) -> str:
 _PUNCTUATION = re.compile(r"""[{}\[\]":,\s]+""")
 
 
+_STAND_IN = re.compile(r"\[(?:image|file): [^\]]*\]")
+"""The text that an import has in the place of an image or a file, which the request did not have."""
+
+
+def _said(message: Message) -> list[str]:
+    """The texts of a message's content, in order."""
+    content = message.content
+    return [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextPart)]
+
+
 def _texts(message: Message, kind: Family) -> list[str]:
     """All that is counted of a message, in order."""
-    content = message.content
-    texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextPart)]
+    texts = _said(message)
+    if message.stands_in:
+        texts = [_STAND_IN.sub("", text, count=1) if text.startswith(STAND_INS) else text for text in texts]
     if kind.bare and message.role == "tool":
         texts = [_PUNCTUATION.sub(" ", text).strip() if text.startswith(("{", "[")) else text for text in texts]
+    if kind.ids and message.role == "tool" and message.tool_call_id.startswith(kind.ids):
+        texts = [*texts, f"{message.tool_call_id}:"]
     for call in message.tool_calls:
         texts += (call.name, _PUNCTUATION.sub(" ", call.arguments).strip() if kind.bare else call.arguments)
     return [*texts, message.name] if message.name else texts

@@ -122,11 +122,53 @@ def gemini_tiles_and_whole(width: int, height: int) -> int:
 
 
 def gemini_budget(width: int, height: int) -> int:
-    """Gemini 3: up to 1,120 tokens an image, whatever its size, unless the request asks for another resolution.
+    """Gemini 3: up to 1,120 tokens an image, whatever its size, unless the request asks for another resolution: as many
+    squares as fit into its shape.
 
-    Source: Google's guide "Media resolution", table of token counts.
+    Source: Google's guide "Media resolution", table of token counts; that a shape is filled with whole squares was
+    measured: 1,085 for 330 x 291 pixels.
     """
-    return 1120 if width and height else 0
+    if not (width and height):
+        return 0
+    return max(math.floor(math.sqrt(1120 * width / height)), 1) * max(math.floor(math.sqrt(1120 * height / width)), 1)
+
+
+class Rows(Struct, frozen=True):
+    """Mistral: a token for each square of ``side`` pixels, and one for the end of each row, after the long side is
+    fitted to ``most`` pixels.
+
+    Source: the image encoder of mistral-common, which Mistral published.
+    """
+
+    side: int = 28
+    most: int = 1540
+
+    def __call__(self, width: int, height: int) -> int:
+        scale = min(1.0, self.most / max(width, height))
+        wide, high = max(round(width * scale), 1), max(round(height * scale), 1)
+        return (math.ceil(wide / self.side) + 1) * math.ceil(high / self.side)
+
+
+class Merged(Struct, frozen=True):
+    """Qwen: sides are rounded to multiples of ``side`` pixels, of which each square is a token, between 4 and ``most``;
+    and two tokens around an image.
+
+    Source: ``smart_resize`` of Qwen's published qwen-vl-utils, with the default limit of Alibaba's API.
+    """
+
+    side: int
+    most: int
+
+    def __call__(self, width: int, height: int) -> int:
+        wide, high = (max(round(pixels / self.side), 1) for pixels in (width, height))
+        squares = width * height / self.side**2
+        if wide * high > self.most:
+            scale = math.sqrt(self.most / squares)
+            wide, high = (max(math.floor(pixels * scale / self.side), 1) for pixels in (width, height))
+        elif wide * high < 4:
+            scale = math.sqrt(4 / squares)
+            wide, high = (math.ceil(pixels * scale / self.side) for pixels in (width, height))
+        return wide * high + 2
 
 
 class ToolPrompt(Struct, frozen=True):
@@ -189,6 +231,9 @@ class Again(Struct, frozen=True):
     """Whether reasoning goes back, and is counted, also without calls."""
     told: bool = False
     """Whether reasoning is counted again as the text that goes back with calls."""
+    held: bool = False
+    """Whether the provider keeps the reasoning of an answer by the ids of its calls, and counts it again although no
+    client sends it."""
     rounds: bool = False
     """Whether the provider states reasoning in steps: OpenAI in those of 64 tokens, so that what is left of the output
     may be reasoning, too. Our own count of the answer is nearer then."""
@@ -210,6 +255,11 @@ _QWEN = Again(4, 7, told=True)
 _GLM = Again(3, 3, (4.0, 0.0), told=True)
 _KIMI = Again(4, 12, (3.0, 12.0), told=True)
 """Measured on a dozen turns each of GLM 4.7 and 5, and of Kimi K2."""
+_GPT_OSS = Again(4, 9, told=True)
+"""Harmony's template shows what a model thought before a call until it has answered. Measured on 4 turns."""
+_GROK = Again(4, 6, (4.0, 2.0), held=True)
+"""Measured on 12 turns of Grok 4, Grok 4 Fast and Grok Code at xAI, with one to three calls: each request has the whole
+output of the one before it, reasoning included."""
 _GEMINI = Again(0, 6, (3.5, 2.5))
 """Measured on 110 turns of Gemini 2.5 and 3."""
 
@@ -261,6 +311,8 @@ class Family(Struct, frozen=True):
     """Whether the punctuation of JSON in calls and results is not counted."""
     page: int = 0
     """Tokens of a page of a PDF, beside its text; 0 if that is not known."""
+    ids: str = ""
+    """How ids of calls begin that are counted with their results."""
     unshown: bool = False
     """Whether tools are shown to the model, and counted, only where it may call one (not with ``none``)."""
     alone: bool = False
@@ -350,7 +402,8 @@ def _gemini(prefix: str, image: Formula) -> Family:
     one for each message from Gemini 2.5 on, as its roles are no tokens of the prompt; a schema of the answer is not
     counted. Reasoning that goes back is counted from Gemini 3 on, from 3.5 on also that of a text, for good."""
     shown = word_tokens if prefix in _WORDS else declaration_tokens
-    counts: dict[str, Any] = {"schema": None, "shown": shown, "unseen": (8, 24)}
+    # OpenRouter, which draws the ids of Google's calls itself, hands them on with the results. Measured on 11 turns.
+    counts: dict[str, Any] = {"schema": None, "shown": shown, "unseen": (8, 24), "ids": "tool_"}
     # Google's guides "Document understanding" and, for Gemini 3, "Media resolution".
     counts["page"] = 528 if prefix.startswith("gemini-3") else 258
     counts["recounts"] = prefix == "gemini-3"
@@ -378,7 +431,9 @@ def _qwen(prefix: str, prompt: int, request: int) -> Family:
     """A model of Qwen. The template from Qwen 3.5 on says more of how tools are called than that before. A schema of
     the answer binds what the model may say, and is no part of its prompt: measured on recordings of vLLM and llama.cpp.
     """
+    older = prefix.startswith(("qwen2", "qwen-vl"))
     numbers: dict[str, Any] = {"message": 5, "request": request, "system": 5, "schema": None, "again": _QWEN}
+    numbers["image"] = Merged(28, 1280) if older else Merged(32, 2560)
     return _open_model(prefix, "cl100k_base", prompt, alone=True, **numbers)
 
 
@@ -386,14 +441,15 @@ def _mistral(prefix: str, request: int = 1) -> Family:
     """A model of Mistral. The template of Mistral Small 4, which ``mistral-small-latest`` names, has 12 tokens of
     settings: measured on recordings, except where the answer has to be JSON."""
     numbers: dict[str, Any] = {"message": 2, "request": request, "system": 2, "schema": None}
+    numbers["image"] = Rows(16, 1024) if prefix == "pixtral" else Rows()
     return _open_model(prefix, "o200k_base", 5, alone=True, again=Again(0, 2, (0.0, 2.0)), **numbers)
 
 
-GROK_CODE = Family("grok-code", "o200k_base", request=196, notation=Notation(160, 160), unseen=(80, 350))
-GPT_OSS = Family("gpt-oss", "o200k_base", request=63, notation=Notation(26, 26), unseen=(8, 350))
+GROK_CODE = Family("grok-code", "o200k_base", request=196, notation=Notation(160, 160), unseen=(80, 350), again=_GROK)
+GPT_OSS = Family("gpt-oss", "o200k_base", request=63, notation=Notation(26, 26), unseen=(8, 350), again=_GPT_OSS)
 """OpenAI's open models: their chat format begins with a system message of 60 tokens, which every server adds (OpenAI's
 cookbook, "OpenAI harmony response format")."""
-GROK_4 = Family("grok-4", "o200k_base", request=158, notation=Notation(160, 160), unseen=(80, 350))
+GROK_4 = Family("grok-4", "o200k_base", request=158, notation=Notation(160, 160), unseen=(80, 350), again=_GROK)
 """xAI's models from Grok 4 on: measured on recordings, xAI adds a prompt of some 155 tokens, and with tools as many
 again."""
 COMMAND = Family("command", "o200k_base", message=0, request=0, system=0, again=Again(0, -23, (-4.0, -32.0)))
@@ -481,6 +537,8 @@ FAMILIES: tuple[Family, ...] = (
     _qwen("qwen-max", 165, 3),
     _qwen("qwen-turbo", 75, 7),
     _qwen("qwen-plus", 75, 7),
+    _qwen("qwen2", 75, 3),
+    _qwen("qwen-vl", 75, 3),
     *(_qwen(f"qwen{edition}", 215, 5) for edition in ("3.5", "3-5", "3.6", "3-6", "3.7", "3-7")),
     _qwen("qwen", 75, 3),
     _qwen("qwq", 75, 3),
@@ -528,14 +586,26 @@ def bare_name(model: str) -> str:
 def family(model: str) -> Family:
     """The family of a model, whatever prefixes, variant or suffix its name has."""
     name = bare_name(model).removeprefix("databricks-")
+    name = _LATEST.get(name, name)
     found = next((f for f in FAMILIES if name.startswith(f.prefix)), OTHER)
+    if found.again.held and "x-ai/" in model:  # A gateway's name: reasoning stays with xAI's own ids of calls.
+        return replace(found, prefix=f"x-ai/{found.prefix}", again=replace(found.again, held=False))
     return _at_vertex(found) if model.startswith("vertex_ai/") and found.prefix.startswith("gemini") else found
 
 
+_LATEST: Mapping[str, str] = {
+    "gemini-flash-latest": "gemini-3.5-flash",
+    "gemini-flash-lite-latest": "gemini-3.1-flash-lite",
+    "gemini-pro-latest": "gemini-3.1-pro",
+}
+"""Models that Google's names for the latest ones stand for, as its answers name them."""
+
+
 def _at_vertex(kind: Family) -> Family:
-    """A model of Google as Vertex AI counts it: no roles, no signs of JSON, no reasoning that goes back. Measured on
-    recordings."""
+    """A model of Google as Vertex AI counts it: no roles, no signs of JSON, and of Gemini 3 no reasoning that goes
+    back. Measured on recordings."""
     prefix = f"vertex_ai/{kind.prefix}"
     again = replace(kind.again, call=kind.again.call - 16) if kind.prefix.startswith("gemini-3") else kind.again
     shown = declaration_tokens if kind.again.keeps else word_tokens
-    return replace(kind, prefix=prefix, message=0, system=0, shown=shown, recounts=kind.again.keeps, again=again)
+    counted = kind.again.keeps or kind.prefix == "gemini"
+    return replace(kind, prefix=prefix, message=0, system=0, shown=shown, recounts=counted, again=again)

@@ -29,6 +29,16 @@ class Usage(Struct, frozen=True):
         return counts
 
 
+def whole_output(given: int | None, output: int | None, reasoning: int | None, total: int | None) -> int | None:
+    """The output of a call with its reasoning, which some providers (xAI's Chat Completions, gateways) count beside it:
+    told by the total, or by more reasoning than there is output.
+    """
+    if not reasoning or output is None:
+        return output
+    beside = reasoning > output or (given is not None and total == given + output + reasoning)
+    return output + reasoning if beside else output
+
+
 class StatedUsage(Struct, frozen=True):
     """Figures that an imported file states of the whole run, used if none of its calls states them. None is unknown."""
 
