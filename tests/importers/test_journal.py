@@ -502,6 +502,18 @@ def test_reasoning_is_counted_again_where_a_gateway_gets_it_back_or_its_provider
     assert ((forecast.tokens or 0) > 350) is counted
 
 
+@pytest.mark.parametrize("cited", [True, False])
+def test_what_citations_add_to_a_request_opens_its_interval(cited: bool) -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "The sky is blue."}
+    document = {"type": "document", "source": source, "citations": {"enabled": cited}}
+    asked = [{"role": "user", "content": [document, {"type": "text", "text": "Which colour?"}]}]
+    row = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": asked}, {"role": "assistant", "content": ANSWER}
+    (call,) = imported(cassette([row]), encodings())[0].calls
+    assert call.forecast is not None
+    assert (call.forecast.high is None) is cited
+    assert ("citations" in call.unstated) is cited
+
+
 def test_what_a_signature_holds_that_no_call_here_made_is_in_the_interval() -> None:
     """A recording may begin in the middle of a conversation."""
     signed = {"functionCall": {"name": "ls", "args": {}}, "thoughtSignature": "c2ln" * 300}

@@ -388,6 +388,18 @@ def test_the_result_of_an_evaluation_of_adk_is_the_session_that_it_made() -> Non
     assert [one.text for one in second.threads[0].said] == [ASK, ANSWER]
 
 
+def test_a_log_that_has_the_answer_in_the_place_of_the_question_does_not_state_the_request() -> None:
+    body = copy.deepcopy(EXAMPLES["inspect"])
+    event = body["samples"][0]["events"][0]
+    answer = "The submission is correct, for it lists every file of the folder that the task names. Grade: C"
+    event["output"]["choices"][0]["message"] = {"role": "assistant", "content": answer}
+    event["input"] = [{"role": "user", "content": answer}]
+    body["samples"][0]["events"] = [event]
+    assert read(body, "inspect").threads[0].unstated.startswith("the file has the answer")
+    event["input"] = [{"role": "user", "content": "Is it correct?"}]
+    assert not read(body, "inspect").threads[0].unstated
+
+
 def test_references_to_attachments_are_followed_inside_texts_and_said_where_they_lead_out_of_the_file() -> None:
     body = copy.deepcopy(EXAMPLES["inspect"])
     sample = body["samples"][0]

@@ -116,14 +116,17 @@ def _observed(event: Mapping[str, Any], pool: Sequence[Any], remarks: Remarks) -
         return ObservedCall(
             given, *unanswered(call, fault), string(event.get("model")), tool_schemas(event.get("tools")), config
         )
+    answer = answer_of(output, remarks)
+    # Graders of vitals note their answer as what they were asked.
+    unstated = _ECHO if given and len(answer.text) > _SHORT and given[-1].text.strip() == answer.text.strip() else ""
     return ObservedCall(
-        given,
-        answer_of(output, remarks),
-        call,
-        string(event.get("model")),
-        tool_schemas(event.get("tools")),
-        config,
+        given, answer, call, string(event.get("model")), tool_schemas(event.get("tools")), config, unstated
     )
+
+
+_ECHO = "the file has the answer in the place of what the model was asked"
+_SHORT = 80
+"""Characters of an answer that may repeat a question by chance."""
 
 
 def _marks(request: Mapping[str, Any], messages: int) -> Marks | None:
