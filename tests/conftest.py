@@ -40,8 +40,8 @@ settings.load_profile("suite")
 # longer than what most of them do.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Apps of the tests draw a frame when the pilot pauses. One each sixtieth of a second besides, which nobody sees, takes
-# a quarter of the processor time of ``tests/ui``. Textual reads this where it is imported; processes do not inherit it.
+# Apps of the tests are laid out when the pilot pauses, and drawn (``tests/ui/pace.py``). A layout each sixtieth of a
+# second besides takes processor time. Textual reads this where it is imported; processes do not inherit it.
 os.environ["TEXTUAL_FPS"] = "5"
 import_module("textual.screen")
 del os.environ["TEXTUAL_FPS"]
