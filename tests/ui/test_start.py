@@ -92,6 +92,8 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
         "workbench.resources",
         "workbench.terminal",
         "workbench.themes",
+        "workbench.workspace",
+        "workbench.workspace.folders",
     )
     assert ours == str(list(small))
 
