@@ -394,7 +394,10 @@ async def test_the_next_start_offers_to_go_on_with_a_run_that_did_not_end(tmp_pa
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await it.until(lambda: "An unfinished run" in it.text(), "no offer was made")
         assert "was stopped in triage after" in it.text()
-        await it.press("enter")
+        await it.press("down", "enter")
+        await it.until(lambda: it.presenter.state.run.status == "stopped", "the run is not shown")
+        assert "n resume, step" in it.text(), "and nothing is offered once more"
+        await it.press("n")
         await it.until(lambda: it.presenter.state.held is not None)
         assert it.presenter.state.held is not None
         assert it.presenter.state.held.place.phase == "triage"

@@ -476,12 +476,10 @@ class Running:
         def chosen(answer: str | None) -> None:
             if answer == "go":
                 self.resume(run_id, Mode.OVER)
-                return
-            self._declined = run_id
-            if answer == "look":
-                session.view(run_id)
-                self.show_stored()
-                self._stage.redraw()
+            elif answer == "look":
+                self._stage.services.navigation.show_run(run_id)
+            else:
+                self._declined = run_id
 
         # No letters: what a hand presses by habit here steps and resumes.
         answers = (
