@@ -34,6 +34,7 @@ from workbench.engine.current import observe
 from workbench.engine.definition import Definition, Options
 from workbench.engine.engine_tools import OBSERVE
 from workbench.engine.gate import Decision, Stop, StopKind
+from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import RESUMED, Replay
 from workbench.engine.run.run import Run
@@ -257,6 +258,20 @@ def test_a_goal_gate_may_be_a_condition_of_its_node_and_on_the_exit_of_the_node_
     assert played.outcome.reason.startswith(reason)
     body = 'done [goal_gate="outcome=success", retry_target=a]\n a [prompt="x"]\n start -> a -> done'
     assert ways(run(body, {"a": ["outcome=partial_success", "good"]}))[2:] == ["done>a", "a>done", "done>"]
+
+
+def test_a_node_may_have_a_system_prompt_and_an_exit_sends_back_so_often_at_most() -> None:
+    body = 'a [prompt="x", system_prompt="You serve $goal.", workbench.tools=set_state]\n start -> a -> done'
+    played = run(body, {"a": ["good"]})
+    (call,) = RunState.of(played.events).calls
+    assert [entry.item.message.role for entry in call.entries] == ["system", "user", "user"]
+    assert call.entries[0].item.message.text == "You serve the goal."
+    body = """graph [max_goal_gate_redirects=1]
+      a [prompt="x", goal_gate=true, retry_target="a"]
+      start -> a
+      a -> done [condition="outcome=fail"]"""
+    played = run(body, {"a": ["outcome=fail", "outcome=fail"]})
+    assert played.outcome.reason == "goal_gate: 'a' is fail, and max_goal_gate_redirects=1 is used up"
 
 
 # -- commands --------------------------------------------------------------------------------------------------------

@@ -113,6 +113,8 @@ def test_each_tolerance_and_each_error_is_told_at_its_place(text: str, wanted: t
         ("start -> a -> done; a [shape=box]", (W, "prompt_on_llm_nodes", 2, 21)),
         ("start -> r -> done; r [shape=diamond, prompt=ask]", (W, "prompt_ignored", 2, 46)),
         ("start -> r -> done; r [type=conditional, llm_prompt=ask]", (W, "prompt_ignored", 2, 53)),
+        ("start -> r -> done; r [shape=diamond, system_prompt=ask]", (W, "prompt_ignored", 2, 53)),
+        ('start -> a -> done; a [prompt=x, system_prompt="say $nmae"]', (W, "variable_unknown", 2, 53)),
         ("start -> h; h [shape=hexagon, human.default_choice=no]; h -> done [label=y]", (W, "default_choice", 2, 52)),
         ("start -> a -> b -> done; a [prompt=x]; b [prompt=y, fidelity=full]", (W, "thread_fallback", 2, 62)),
         ("start -> a -> done; a [prompt=x, thread_id=main]", (W, "thread_without_full", 2, 44)),

@@ -130,7 +130,8 @@ class PhaseScope(Struct, frozen=True):
     tool_text: str = ""
     """System message that describes prompt-based tools; empty without them."""
     system_text: str = ""
-    """System message of a program that is watched or imported, which has no ``tool_text``; empty without one."""
+    """System message of a node of a graph, or of a program that is watched or imported; none of them has a
+    ``tool_text``. Empty without one."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """Native tool schemas, in the order in which they are sent."""
     model: str = ""

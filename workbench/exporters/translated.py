@@ -289,6 +289,7 @@ class _Cascade:
             "goal_gate": rules.goal_gate,
             "retry_target": rules.retry_target,
             "fallback_retry_target": rules.fallback_retry_target,
+            "system_prompt": rules.system_prompt,
             "timeout": rules.timeout is not None and node.kind != "tool",
             "allow_partial": rules.allow_partial,
             "human.default_choice": rules.default_choice,

@@ -44,6 +44,7 @@ class NodeRules(Struct, frozen=True):
     """The condition that counts for a goal gate in the place of its status; on an exit, of the node before it."""
     retry_target: str = ""
     fallback_retry_target: str = ""
+    system_prompt: str = ""
     timeout: float | None = None
     """Seconds."""
     auto_status: bool = False
@@ -149,6 +150,8 @@ class GraphRules(Struct, frozen=True):
     post_hook: str = ""
     allow: tuple[str, ...] = ()
     """Errors of the lint that count as warnings."""
+    most_sent_back: int | None = None
+    """How often an exit sends back for goal gates; None for no limit."""
     vars: str = ""
     """Names of variables, each perhaps with a default: ``feature, env=staging``."""
     raw: Mapping[str, str] = {}

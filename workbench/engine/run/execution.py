@@ -94,6 +94,8 @@ class Execution:
         self.native: bool = self.phase.use_native_tools
         self.attempt = 0
         self._task = ""
+        self.system_text = ""
+        """System message before the task, of a node of a graph that has one."""
         self.callouts: dict[str, str] = {}
         """Names of the messages that were called out, by ``body_hash``."""
         self.choices: tuple[Choice, ...] = ()
@@ -477,6 +479,7 @@ class Execution:
             visits=tuple(self.world.records),
             conditions=setup.conditions,
             tool_text="" if self.native else texts.tool_text(setup.tools),
+            system_text=self.system_text,
             tools=tuple(texts.native_schema(spec) for spec in setup.tools) if self.native else (),
             model=self.model,
             parameters=self.parameters,

@@ -49,6 +49,8 @@ class PipelineRun(Struct):
     """Run the pipeline anew from a node; awaited, gives ``Restarted``."""
     gates: dict[str, PhaseOutcome] = field(default_factory=dict)
     """The latest outcome of each goal gate that was visited, on any branch."""
+    sent_back: int = 0
+    """How often an exit sent the walk back for one."""
 
     @property
     def graph(self) -> Graph:
@@ -276,12 +278,16 @@ class GraphWalk:
                 "the graph's retry_target": graph.rules.retry_target,
                 "the graph's fallback_retry_target": graph.rules.fallback_retry_target,
             }
+            most, lacks = graph.rules.most_sent_back, "no retry_target says where to go back to"
+            if most is not None and self.run.sent_back >= most:
+                targets, lacks = {}, f"max_goal_gate_redirects={most} is used up"
             for name, target in targets.items():
                 if target and graph.node(target) is not None:
+                    self.run.sent_back += 1
                     self._journal(visit, Selection(-1, f"goal gate '{gate}' is {word}: {name}"), target, None)
                     await self._stop(visit, (target,), ())
                     return _Way(target)
-            reason = f"goal_gate: '{gate}' is {word}, and no retry_target says where to go back to"
+            reason = f"goal_gate: '{gate}' is {word}, and {lacks}"
             self._journal(visit, Selection(-1, "goal gate"), "", None, code="goal_gate", reason=reason)
             raise PhaseFailed(reason, "goal_gate")
         self._journal(visit, Selection(-1, "the exit"), "", None)

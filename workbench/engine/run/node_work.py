@@ -200,6 +200,7 @@ class PipelineWork:
         return self._expanded(execution, text)
 
     async def _asked(self, execution: Execution, task: str) -> PhaseOutcome:
+        execution.system_text = self._expanded(execution, self.node.rules.system_prompt)
         answer = await (execution.anew() if execution.attempt else execution.run(task))
         outcome = execution.reported or read_outcome(answer)
         return replace(outcome, notes=outcome.notes or answer)

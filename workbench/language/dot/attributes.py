@@ -65,6 +65,7 @@ GRAPH = (
         "default_max_retries", "count", "Retries of nodes that say nothing.", "0", also=("default_max_retry",)
     ),
     *_RETRY,
+    AttributeRow("max_goal_gate_redirects", "count", "How often an exit sends back for goal gates; else no limit."),
     AttributeRow(
         "default_fidelity",
         "text",
@@ -96,6 +97,7 @@ NODE = (
         "prompt", "text", "The task; the label by default. $goal stands for the goal.", dialects=("llm_prompt",)
     ),
     AttributeRow("prompt_file", "text", "File beside the graph that holds the task."),
+    AttributeRow("system_prompt", "text", "System message of the model before the task; variables as in prompts."),
     AttributeRow("max_retries", "count", "Further executions after one that failed."),
     AttributeRow(
         "retry_policy",

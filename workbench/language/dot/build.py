@@ -222,7 +222,8 @@ class _Builder:
         nodes = tuple(self._node(index, node) for index, node in enumerate(read.nodes.values()))
         edges = tuple(self._edge(at) for at in self.kept)
         self._implicit()
-        self.told_unread({variable.name for node in nodes for variable in variables(node.prompt)})
+        texts = (text for node in nodes for text in (node.prompt, node.rules.system_prompt))
+        self.told_unread({variable.name for text in texts for variable in variables(text)})
         rules = GraphRules(
             found.text("goal"),
             found.text("label"),
@@ -235,6 +236,7 @@ class _Builder:
             found.text("tool_hooks.pre"),
             found.text("tool_hooks.post"),
             words(found.text("workbench.allow")),
+            found.count("max_goal_gate_redirects", 0) if "max_goal_gate_redirects" in found.found else None,
             found.text("vars"),
             found.raw,
         )
@@ -286,6 +288,7 @@ class _Builder:
             gate_condition="" if gate in ("true", "false") else gate,
             retry_target=found.text("retry_target"),
             fallback_retry_target=found.text("fallback_retry_target"),
+            system_prompt=found.text("system_prompt"),
             timeout=found.seconds("timeout"),
             auto_status=found.switch("auto_status", False),
             allow_partial=found.switch("allow_partial", False),

@@ -340,8 +340,9 @@ class _Pipeline:
                 yield self._report("goal_gate_has_retry", span, name=node.id)
             if node.kind == "llm" and node.prompt == node.id:
                 yield self._report("prompt_on_llm_nodes", node.span, name=node.id)
-            if node.kind in _ASK_NO_MODEL and node.prompt:
-                yield self._report("prompt_ignored", self.source.span((*base, "instructions")), name=node.id)
+            if node.kind in _ASK_NO_MODEL and (node.prompt or node.rules.system_prompt):
+                at = ("instructions",) if node.prompt else ("attributes", "system_prompt")
+                yield self._report("prompt_ignored", self.source.span((*base, *at)), name=node.id)
             if node.kind == "tool" and not node.rules.command:
                 yield self._report("tool_command_missing", node.span, name=node.id)
             if node.prompt.startswith("@") and self.around.read is not None:
@@ -425,10 +426,16 @@ class _Pipeline:
     def _variables(self) -> Iterator[Problem]:
         told: set[str] = set()
         known = {"goal", *ENGINE_KEYS, *self.graph.rules.variables}
-        for index, node in enumerate(self.graph.nodes):
-            if node.kind not in ("llm", "join", "human"):
-                continue
-            text = node.prompt or node.label
+        texts = [
+            (path, text)
+            for index, node in enumerate(self.graph.nodes)
+            if node.kind in ("llm", "join", "human")
+            for path, text in (
+                (("phases", index, "instructions"), node.prompt or node.label),
+                (("phases", index, "attributes", "system_prompt"), node.rules.system_prompt),
+            )
+        ]
+        for path, text in texts:
             for variable in variables(text):
                 name = variable.name
                 head = name.partition(".")[0]
@@ -442,7 +449,6 @@ class _Pipeline:
                 if output is not None and self.graph.node(output[1]) is not None:
                     continue
                 told.add(name)
-                path: Path = ("phases", index, "instructions")
                 span = self._inside(path, text, variable.start, variable.end - variable.start)
                 yield self._report("variable_unknown", span, path, name=text[variable.start : variable.end])
 
