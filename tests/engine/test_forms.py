@@ -222,6 +222,31 @@ def test_a_template_shows_what_there_is_and_asks_once(asked: QuestionContent, ty
     assert [section.type for section in template(asked).sections] == types
 
 
+@pytest.mark.parametrize(
+    ("hint", "options", "answer"),
+    [
+        ("", [{"id": "a", "pros": ["+"]}, "b"], ("comparison", "Choose one", 2)),
+        ("comparison", [f"plan {number}" for number in range(13)], ("comparison", "Choose one", 12)),
+        ("multi_select", ["a", "b"], ("multi_select", "Choose", 2)),
+        ("cards", ["a", "b"], ("card_grid", "Choose one", 2)),
+        ("card_grid", ["a", "b"], ("card_grid", "Choose one", 2)),
+        ("", ["a", "b"], ("select", "Choose one", 2)),
+        ("confirmation", [], ("confirmation", "Is this all right?", 0)),
+        ("rating", [], ("rating", "Your rating", 5)),
+        ("rating_3", [], ("rating", "Your rating", 3)),
+        ("rating:30", [], ("rating", "Your rating", 20)),
+        ("", [], ("input", "Your answer", 0)),
+    ],
+)
+def test_the_answer_of_a_template_is_asked_for_as_the_hint_says(
+    hint: str, options: list[Any], answer: tuple[str, str, int]
+) -> None:
+    (section,) = template(QuestionContent("What now?", options=options_of(options), ui_hint=hint)).sections
+    size = getattr(section, "max", None) or len(getattr(section, "options", ()))
+    assert (section.type, getattr(section, "label", None), size) == answer
+    assert getattr(section, "required", False)
+
+
 def test_a_table_beside_options_does_not_ask_for_rows() -> None:
     table = template(QuestionContent("Fine?", data=TABLE, options=options_of(["ok"]))).sections[0]
     assert isinstance(table, DataTable)

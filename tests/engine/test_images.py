@@ -294,3 +294,11 @@ def test_an_image_that_a_message_has_already_leaves_no_text_of_itself() -> None:
     image = Image(hashlib.sha256(data).hexdigest(), "image/png", len(data), 4, 3)
     made = pictured(Message("user", (TextPart(f"See {url(data)}."), image)), lambda *_: None)
     assert (made.text, made.images) == ("See [image 1].", (image,))
+
+
+@pytest.mark.parametrize(("size", "sent"), [(5_000_000, 1), (5_000_001, 0)])
+def test_an_image_that_is_too_large_to_send_stays_text(size: int, sent: int) -> None:
+    kept: list[bytes] = []
+    made = pictured(Message("user", f"See {url(real(1).ljust(size))}."), lambda _, data: kept.append(data))
+    assert ([len(data) for data in kept], len(made.images)) == ([size] * sent, sent)
+    assert [(image.size, image.width, image.height) for image in made.images] == [(size, 4, 3)] * sent

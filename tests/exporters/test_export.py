@@ -362,7 +362,10 @@ def test_what_was_edited_by_hand_is_told_in_every_export(folder: Path) -> None:
     assert first["edited"] is True
     assert "edited" not in run_cli("export", "forked").lines[0]
     spans = run_cli("export", "forked", "--as", "otel").json["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    edited = [span["name"] for span in spans for one in span["attributes"] if one["key"] == "workbench.edited"]
-    assert len(edited) == 1
+    said = [{one["key"]: one["value"] for one in span["attributes"]} for span in spans]
+    edited = {
+        one["workbench.place"]["stringValue"]: one["workbench.edited"] for one in said if "workbench.edited" in one
+    }
+    assert edited == {"look/1/1/1/1": {"boolValue": True}}
     assert "edited by hand" in run_cli("export", "forked", "--as", "html").out
     assert "edited by hand" not in run_cli("export", "greet", "--as", "html").out

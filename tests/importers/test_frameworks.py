@@ -399,3 +399,21 @@ def test_a_command_of_mini_swe_agent_failed_by_its_return_code(code: int, failed
     body = {"info": {}, "messages": messages, "trajectory_format": "mini-swe-agent-1.1"}
     said = read(body, "mini-swe-agent").threads[0].said
     assert [one.is_error for one in said] == [False, False, failed]
+
+
+def test_a_trajectory_of_mini_swe_agent_keeps_its_sums_and_what_its_commands_printed() -> None:
+    response = {"model": "m-1", "usage": {"prompt_tokens": 9, "completion_tokens": 4}}
+    looks = {"role": "assistant", "content": "Look.\n```bash\nls\n```", "extra": {"cost": 0.25, "response": response}}
+    info = {"config": {"model": {"model_name": "m"}}, "model_stats": {"instance_cost": 0.5, "api_calls": 2}}
+    ends = [{"role": "assistant", "content": "Done."}, {"role": "critic", "content": "And?"}]
+    messages = [{"role": "user", "content": "List."}, looks, {"role": "user", "content": "a.txt"}, *ends]
+    conversation = read({"info": info, "messages": messages, "trajectory_format": "mini-swe-agent-1"}, "mini-swe-agent")
+    (thread,), note = conversation.threads, "a message of the role 'critic' is read as a user's"
+    assert (thread.model, conversation.kept, conversation.notes) == ("m", {"info": info}, (note,))
+    assert (conversation.stated.cost, conversation.stated.calls) == (0.5, 2)
+    assert [one.observation for one in thread.said] == [False, False, True, False, False]
+    called = thread.said[1].call
+    assert called is not None
+    assert (called.model, called.cost, called.usage.input, called.usage.output) == ("m-1", 0.25, 9, 4)
+    with pytest.raises(Unreadable, match=r"it holds no list of messages with roles$"):
+        read({"info": info, "trajectory_format": "mini-swe-agent-1"}, "mini-swe-agent")

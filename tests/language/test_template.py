@@ -199,6 +199,7 @@ def test_output_is_capped_at_one_megabyte() -> None:
         ("a\n{% if x %}", 2, 4, "'{% if %}' is never closed: {% endif %} is missing"),
         ("{% if x %}{# {% for #}{% endif %}\n b {%- for i in x %}\nc", 2, 8, "'{% for %}' is never closed"),
         ("{% set a = 1 %}{% raw %}{% for %}{% endraw %}{% set b %}c", 1, 49, "{% endset %} is missing"),
+        ("\n{##} {#}", 2, 6, "'{#' is never closed"),
         ("{{ x }}\n {# a {# b #} {# c\n #", 2, 15, "'{#' is never closed: #} is missing"),
         (
             "{{ x }}\n {%- raw %}{% endraw %}{% raw -%} {{ x }}",
@@ -220,6 +221,19 @@ def test_a_fault_has_its_line_and_column(template: str, line: int, column: int, 
         text_of(template)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ a }}{# b", "'{#' is never closed: #} is missing"),
+        ("{% raw %} b", "'{% raw %}' is never closed: {% endraw %} is missing"),
+    ],
+)
+def test_what_has_no_end_is_named(template: str, message: str) -> None:
+    with pytest.raises(TemplateFault) as caught:
+        text_of(template)
+    assert caught.value.message == message
 
 
 PIECES = st.sampled_from(

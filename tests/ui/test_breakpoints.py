@@ -100,6 +100,7 @@ def test_edges_and_outcomes_are_read_and_written_as_breakpoints(text: str, point
         ("one -> task 3", "no edge leads from one to task 3; there is one -> other"),
         ("one -> other nonsense", "there is no phase 'nonsense'; phases are one, other, task 3"),
         ("->", "an edge is FROM -> TO, FROM -> or -> TO"),
+        ("", "a breakpoint is a phase, phase:turn, FROM -> TO, outcome WORD, tool NAME or a condition"),
         ("onee", "did you mean 'one'?"),
         ("outcome", "outcome WORD"),
         (
