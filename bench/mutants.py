@@ -3,11 +3,14 @@
     python -m bench.tested_lines                                          # once: which tests run which lines
     python -m bench.mutants --seed 7 --count 60
     python -m bench.mutants --seed 7 --count 20 --path workbench/importers
+    python -m bench.mutants --count 99 --path workbench/cli/printer.py --function _row --tests tests/cli/test_output.py
 
 A mutant is the program with one small mistake: a comparison, a constant, a condition, a sum, a returned value, an
 argument or a statement is another one or missing. The sample follows from the seed and the tree. The tests of a mutant
 are those that run its line by the record of ``bench.tested_lines``, as many as took 40 seconds: those that name its
-function and whose files are named like its module first, then the quickest. They run within limits of time and memory.
+function and whose files are named like its module first, then the quickest. Tests that the record lacks are chosen by
+the words that they share with the function: then a survivor is to be tried again with the tests of its subject, which
+``--tests`` names. They run within limits of time and memory, in forks of one process (``bench.forked_mutants``).
 A mutant that no test fails under is a survivor; survivors that change nothing anybody can see are listed in
 ``bench/equivalent_mutants.txt`` by the key that is printed, and are not counted. The exit code is 1 where more than 4 %
 survive.
@@ -17,31 +20,29 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import math
 import os
 import random
 import re
-import resource
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bench.tested_lines import TestedLines
+from bench.forked_mutants import PLAN, VERDICTS, end_family, watched
+from bench.tested_lines import TestedLines, copied
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = ROOT / "bench" / "equivalent_mutants.txt"
 ALLOWED = 0.04
-NEEDED = ("workbench", "tests", "cascades", "themes", "snapshots", "docs", "scripts", "bench")
 COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -188,11 +189,15 @@ class Chosen:
 
 
 class Tests:
-    """Chooses the tests that run a line: those of its own subject first, then those of fewer seconds."""
+    """Chooses the tests that run a line: those of its own subject first, then those of fewer seconds. Of the tests that
+    the record lacks, it takes those whose words are most like those of the function."""
 
     def __init__(self, seconds: float, files: int) -> None:
         self._record = TestedLines()
         self._seconds, self._files = seconds, files
+        self._words = {test: words for test, words in _words_of_tests().items() if test not in self._record.seconds}
+        counts = Counter(word for words in self._words.values() for word in words)
+        self._weight = {word: math.log(len(self._words) / count) for word, count in counts.items()}
 
     def of(self, mutant: Mutant) -> Chosen:
         words = {word for word in re.split(r"[/_.]", mutant.path.removesuffix(".py")) if len(word) > 3} - {"workbench"}
@@ -206,23 +211,88 @@ class Tests:
         def rank(test: str) -> tuple[int, float]:
             file = test.partition("::")[0]
             named = len(called) > 4 and called in _text(file)
-            return -sum(word in file for word in words) - 2 * named, self._record.seconds[test]
+            return -sum(word in file for word in words) - 2 * named, self._cost(test)
 
         chosen: list[str] = []
         files: set[str] = set()
         total = 0.0
-        for test in sorted(near, key=rank):
-            file, cost = test.partition("::")[0], self._record.seconds[test]
+        for test in (*sorted(near, key=rank), *self._like(mutant)):
+            file, cost = test.partition("::")[0], self._cost(test)
             if (chosen and total + cost > self._seconds) or len(files | {file}) > self._files:
                 continue
             chosen.append(test)
             files.add(file)
             total += cost
-        return Chosen(tuple(chosen), len(near), total, runs)
+        return Chosen(tuple(chosen), len(near), total, runs or not self._record.seconds)
+
+    def _cost(self, test: str) -> float:
+        return self._record.seconds.get(test, 0.3)
 
     def _alike(self, words: set[str]) -> set[str]:
         """Tests of files named like the module: for what only other processes run, or the import of the module."""
-        return {test for test in self._record.seconds if sum(word in test.partition("::")[0] for word in words) > 1}
+        files = {test: test.partition("::")[0] for test in self._record.seconds}
+        return {test for test, file in files.items() if sum(word in file for word in words) > 1}
+
+    def _like(self, mutant: Mutant) -> list[str]:
+        """The tests that were not recorded, by the words that they share with the function, its statement twice."""
+        lines = _text(mutant.path).splitlines()
+        said = Counter[str](dict.fromkeys(_words(mutant.path), 2))
+        for (first, last), times in zip(reversed(mutant.lines), (1, 2, 2), strict=False):
+            for word in _words("\n".join(lines[first - 1 : last])):
+                said[word] += times
+
+        near = {mutant.path: 3, **dict.fromkeys(_importers(mutant.path), 1)}
+        closeness = {file: self._closeness(file, near) for file in {test.partition("::")[0] for test in self._words}}
+
+        def likeness(test: str) -> float:
+            shared = said.keys() & self._words[test]
+            alike = sum(self._weight[word] * said[word] for word in shared) / math.log(20 + len(self._words[test]))
+            return alike * closeness[test.partition("::")[0]]
+
+        return sorted(self._words, key=likeness, reverse=True)
+
+    @staticmethod
+    def _closeness(file: str, near: Mapping[str, int]) -> float:
+        """More for a file of tests that imports one of these modules, or is of the folder of one."""
+        imported = max((worth for path, worth in near.items() if _module(path) in _imports(file)), default=0)
+        of_folder = any(path.split("/")[1] == file.split("/")[1] for path in near)
+        return 1 + imported / 2 + of_folder / 2
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@cache
+def _imports(file: str) -> frozenset[str]:
+    return frozenset(re.findall(r"^\s*from (workbench[\w.]*) import", _text(file), re.MULTILINE))
+
+
+@cache
+def _importers(path: str) -> frozenset[str]:
+    """The modules that import a module."""
+    every = (file.relative_to(ROOT).as_posix() for file in (ROOT / "workbench").rglob("*.py"))
+    return frozenset(file for file in every if _module(path) in _imports(file))
+
+
+def _words_of_tests() -> dict[str, set[str]]:
+    """The words of each test, and of the name of its file."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = file.relative_to(ROOT).as_posix()
+        lines = _text(name).splitlines()
+        for node in ast.parse(_text(name)).body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
+                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                text = "\n".join(lines[first - 1 : node.end_lineno])
+                found[f"{name}::{node.name}"] = _words(text) | _words(name)
+    return found
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text: names too, and the parts of names."""
+    names = set(re.findall(r"[a-z]\w{3,}", text.lower()))
+    return names | {part for name in names for part in name.split("_") if len(part) > 3}
 
 
 @cache
@@ -243,106 +313,129 @@ class Verdict:
     by: str
     seconds: float
 
+    def __str__(self) -> str:
+        return f"{self.word:9} {self.seconds:5.0f} s  {self.mutant.key}  {self.by}"
 
-class Copies:
-    """Copies of the tree for mutants to be made in: the tests of one never see another."""
 
-    def __init__(self, count: int, place: Path, memory: int) -> None:
-        self._free: deque[Path] = deque()
-        self._memory = memory
+class Judge:
+    """Judges mutants in a copy of the tree: in forks of one process, else each in a process of its own."""
+
+    def __init__(self, copy: Path, limit: float, memory: int) -> None:
+        self._copy, self._limit, self._memory = copy, limit, memory
         self._green: dict[str, bool] = {}
-        for number in range(count):
-            copy = place / f"copy{number}"
-            for name in NEEDED:
-                # With their bytecode, which stays valid: times are copied too.
-                shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(".workbench"))
-            for file in ROOT.glob("*.*"):
-                if file.is_file():
-                    shutil.copy(file, copy / file.name)
-            self._free.append(copy)
+        copied(copy)
 
-    def judged(self, mutant: Mutant, chosen: Chosen, limit: float) -> Verdict:
-        if not chosen.tests:
-            return Verdict(mutant, "not run", "no test is near", 0.0)
-        copy = self._free.popleft()
-        target = copy / mutant.path
-        source = target.read_bytes()
-        began = time.monotonic()
-        try:
-            target.write_bytes(mutant.applied(source))
-            word, by = _run(copy, chosen.tests, limit, self._memory)
-            target.write_bytes(source)
-            if word == "killed" and not self._passes(copy, by, limit):
+    def of(self, chosen: Mapping[Mutant, Chosen]) -> Iterator[Verdict]:
+        """The verdicts of mutants, each as soon as it is known."""
+        left = list(chosen)
+        for mutant in [mutant for mutant in left if not chosen[mutant].tests]:
+            left.remove(mutant)
+            yield Verdict(mutant, "not run", "no test is near", 0.0)
+        apart = []
+        for mutant, word, by, seconds in self._forked(list(left), chosen):
+            left.remove(mutant)
+            if word == "apart":
+                apart.append(mutant)
+            else:
+                yield self._verdict(mutant, chosen[mutant], word, by, seconds)
+        for mutant in (*apart, *left):
+            target, began = self._copy / mutant.path, time.monotonic()
+            source = target.read_bytes()
+            try:
+                target.write_bytes(mutant.applied(source))
+                word, failed = _run(self._copy, chosen[mutant].tests, self._limit, self._memory)
+            finally:
+                target.write_bytes(source)
+            if word == "killed" and failed and not self._passes(failed):
                 word = "unsure"
-            elif word in ("hung", "grew"):
-                # It shows by never ending, or by its memory, where the same tests end soon without it.
-                calm = _run(copy, chosen.tests, limit / 2, self._memory)[0] == "survived"
-                word, by = ("killed" if calm else "unsure"), word
-            elif word == "survived":
-                word = word if chosen.runs else "not run"
-                by = f"{len(chosen.tests)} of {chosen.of} tests"
-        finally:
-            target.write_bytes(source)
-            self._free.append(copy)
-        return Verdict(mutant, word, by, time.monotonic() - began)
+            yield self._verdict(mutant, chosen[mutant], word, failed, time.monotonic() - began)
 
-    def _passes(self, copy: Path, test: str, limit: float) -> bool:
+    def _forked(
+        self, mutants: Sequence[Mutant], chosen: Mapping[Mutant, Chosen]
+    ) -> Iterator[tuple[Mutant, str, str, float]]:
+        asked = [
+            {
+                "at": at,
+                "path": mutant.path,
+                "start": mutant.start,
+                "end": mutant.end,
+                "after": mutant.after,
+                "tests": chosen[mutant].tests,
+            }
+            for at, mutant in enumerate(mutants)
+        ]
+        plan, told = self._copy / "mutants.json", self._copy / "mutants.verdicts"
+        plan.write_text(json.dumps({"mutants": asked, "limit": self._limit, "memory": self._memory}), "utf-8")
+        told.write_text("", "utf-8")
+        files = sorted({test.partition("::")[0] for mutant in mutants for test in chosen[mutant].tests})
+        if not files:
+            return
+        env = {PLAN: str(plan), VERDICTS: str(told)}
+        with _pytest(self._copy, ["-p", "bench.forked_mutants", *files], env) as process, told.open("rb") as verdicts:
+            ended = False
+            while not ended:
+                ended = process.poll() is not None
+                for line in verdicts:
+                    verdict = json.loads(line)
+                    yield mutants[verdict["at"]], verdict["word"], verdict["by"], verdict["seconds"]
+                time.sleep(0.3)
+
+    def _verdict(self, mutant: Mutant, chosen: Chosen, word: str, by: str, seconds: float) -> Verdict:
+        if word in ("hung", "grew"):
+            # It shows by never ending, or by its memory, where the same tests end soon without it.
+            calm = _run(self._copy, chosen.tests, self._limit / 2, self._memory)[0] == "survived"
+            word, by = ("killed" if calm else "unsure"), word
+        elif word == "survived":
+            word, by = word if chosen.runs else "not run", f"{len(chosen.tests)} of {chosen.of} tests"
+        return Verdict(mutant, word, by, seconds)
+
+    def _passes(self, test: str) -> bool:
         """A test passes without any mutant; each is tried once."""
         if test not in self._green:
-            self._green[test] = _run(copy, [test], limit, self._memory)[0] == "survived"
+            self._green[test] = _run(self._copy, [test], self._limit, self._memory)[0] == "survived"
         return self._green[test]
 
 
-def _run(folder: Path, tests: Sequence[str], limit: float, memory: int) -> tuple[str, str]:
-    """How the tests ended in a folder within seconds and bytes, and the first that failed, without its parameters:
-    they may hold blanks."""
-    options = ["-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    with tempfile.TemporaryFile() as out:
-        command = [sys.executable, "-m", "pytest", *options, *tests]
+@contextmanager
+def _pytest(folder: Path, arguments: Sequence[str], more: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of pytest in a copy; what it prints goes to ``stdout``, from its beginning."""
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **more}
+    with (folder / "printed").open("wb") as out:
+        command = [sys.executable, "-m", "pytest", *options, *arguments]
         process = subprocess.Popen(
-            command, cwd=folder, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
-        began, ended = time.monotonic(), ""
-        while process.poll() is None and not ended:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.3)
-            family = _family(process.pid)
-            ended = "hung" if time.monotonic() - began > limit else "grew" if sum(family.values()) > memory else ""
-            if ended:
-                for member in family:
-                    with suppress(ProcessLookupError):
-                        os.kill(member, signal.SIGKILL)
-                process.wait()
-        out.seek(0)
-        text = out.read()
-    if ended:
-        return ended, ""
-    if process.returncode == 0:
-        return "survived", ""
-    failed = re.search(rb"^(?:FAILED|ERROR) ([^\s\[]+)", text, re.MULTILINE)
-    return "killed", failed[1].decode() if failed else tests[0]
+        try:
+            yield process
+        finally:
+            end_family(process.pid)
+            process.wait()
 
 
-def _family(leader: int) -> dict[int, int]:
-    """The processes of a session and their children, with the bytes that each holds; without ``/proc`` the leader."""
-    parents: dict[int, tuple[int, int, int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # It has ended meanwhile.
-            fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
-            parents[int(stat.parent.name)] = (int(fields[1]), int(fields[3]), int(fields[21]) * resource.getpagesize())
-    members = {leader} | {pid for pid, (_, session, _) in parents.items() if session == leader}
-    while more := {pid for pid, (parent, _, _) in parents.items() if parent in members} - members:
-        members |= more
-    return {pid: parents[pid][2] if pid in parents else 0 for pid in members}
+def _run(folder: Path, tests: Sequence[str], limit: float, memory: int) -> tuple[str, str]:
+    """How the tests ended in a folder within seconds and bytes, and the first that failed, without its parameters: they
+    may hold blanks."""
+    with _pytest(folder, ["-x", *tests], {}) as process:
+        word = watched(process.pid, process.poll, limit, memory)
+    failed = re.search(rb"^(?:FAILED|ERROR) ([^\s\[]+)", (folder / "printed").read_bytes(), re.MULTILINE)
+    return word, failed[1].decode() if failed else ""
 
 
-def sample(paths: list[Path], seed: int, count: int) -> list[Mutant]:
-    """The mutants of a seed, without those listed as equivalent."""
+def sample(paths: list[Path], seed: int, count: int, function: str | None = None) -> list[Mutant]:
+    """The mutants of a seed, without those listed as equivalent; ``function``: of what is so called."""
     listed = EQUIVALENT.read_text("utf-8").splitlines() if EQUIVALENT.exists() else []
     known = {line.strip() for line in listed if line.strip() and not line.startswith("#")}
     files = sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
     every = [mutant for file in files for mutant in mutants_of(file) if mutant.key not in known]
+    if function is not None:
+        every = [mutant for mutant in every if f".{function}." in f".{mutant.function}."]
     return random.Random(seed).sample(every, min(count, len(every)))
 
 
@@ -384,26 +477,33 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=12, help="test files per mutant")
     parser.add_argument("--limit", type=float, default=120, help="seconds until the tests of a mutant hang")
     parser.add_argument("--memory", type=float, default=3, help="gigabytes that they may use")
+    parser.add_argument("--function", help="only of this function, or class")
+    parser.add_argument("--tests", action="append", help="a file of tests to run, instead of choosing; may be repeated")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="only say which mutants and tests they are")
     asked = parser.parse_args()
     paths = [path.resolve() for path in asked.path or [ROOT / "workbench"]]
-    mutants = sample(paths, asked.seed, asked.first + asked.count)[asked.first :]
-    tests = Tests(asked.seconds, asked.files)
-    chosen = {mutant: tests.of(mutant) for mutant in mutants}
+    mutants = sample(paths, asked.seed, asked.first + asked.count, asked.function)[asked.first :]
+    if asked.tests:
+        given = tuple(test for test in _words_of_tests() if test.partition("::")[0] in asked.tests)
+        chosen = dict.fromkeys(mutants, Chosen(given, len(given), 0.0))
+    else:
+        tests = Tests(asked.seconds, asked.files)
+        chosen = {mutant: tests.of(mutant) for mutant in mutants}
     if asked.list:
         for mutant, its in chosen.items():
             print(f"{mutant.key}\n    {len(its.tests)} of {its.of}, {its.seconds:.0f} s: {' '.join(its.tests)}")
         return 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(asked.jobs) as pool:
-        copies = Copies(asked.jobs, Path(place), int(asked.memory * 1e9))
 
-        def judged(mutant: Mutant) -> Verdict:
-            verdict = copies.judged(mutant, chosen[mutant], asked.limit)
-            print(f"{verdict.word:9} {verdict.seconds:5.0f} s  {mutant.key}  {verdict.by}", flush=True)
-            return verdict
+        def judged(number: int) -> list[Verdict]:
+            judge, verdicts = Judge(Path(place).resolve() / f"{number}", asked.limit, int(asked.memory * 1e9)), []
+            for verdict in judge.of({mutant: chosen[mutant] for mutant in mutants[number :: asked.jobs]}):
+                print(verdict, flush=True)
+                verdicts.append(verdict)
+            return verdicts
 
-        verdicts = list(pool.map(judged, mutants))
+        verdicts = [verdict for part in pool.map(judged, range(asked.jobs)) for verdict in part]
     return 1 if report(verdicts) > ALLOWED else 0
 
 
