@@ -14,6 +14,7 @@ from tests.support.command import run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import soon
 from tests.support.workspaces import alone
+from tests.ui.bench import screen_text
 from tests.ui.pace import running
 from workbench.tui.app import WorkbenchApp
 from workbench.workspace.project import Project
@@ -176,8 +177,7 @@ async def test_the_app_shows_none(leaky: tuple[Path, list[str], list[str]]) -> N
             app.bench.show_what_is_stored()
             for key in ("1", "2", "3", "4", "5", "w", "p", "["):
                 await pilot.press(key)
-                text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-                assert not found(text), key
+                assert not found(screen_text(app)), key
 
 
 OWN = f"""\

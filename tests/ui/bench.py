@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from textual._context import visible_screen_stack
+from textual.errors import NoWidget
+from textual.map_geometry import MapGeometry
+from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tests.support.waiting import PATIENCE
 from tests.ui.pace import QuickPilot, running
@@ -101,8 +104,33 @@ class Bench:
 
 def screen_strips(app: WorkbenchApp) -> list[Strip]:
     """What a terminal would show, line by line: a dialog with the screen below it."""
-    visible_screen_stack.set(app._background_screens)
-    return app.screen._compositor.render_strips()[: app.size.height]
+    width, height = app.size
+    lines = [Strip.blank(width)] * height
+    screens = app.screen_stack
+    first = max((at for at, screen in enumerate(screens) if not screen.is_modal), default=0)
+    for screen in screens[first:]:
+        for widget, place in sorted(_placed(screen), key=lambda found: found[1].order):
+            shown = place.region.intersection(place.clip).intersection(app.size.region)
+            if not shown or (widget is screen and screen.is_modal):
+                continue
+            drawn = widget.render_lines(shown.translate(-place.region.offset))
+            for y, strip in zip(range(shown.y, shown.bottom), drawn, strict=False):
+                before, _, after = lines[y].divide([shown.x, shown.right, width])
+                lines[y] = Strip.join([before, strip.adjust_cell_length(shown.width), after])
+    return lines
+
+
+def _placed(screen: Screen[Any]) -> Iterator[tuple[Widget, MapGeometry]]:
+    """The widgets that are drawn on a screen and their scroll bars, each with its place."""
+    for widget in screen.walk_children(Widget, with_self=True):
+        bars = (
+            (widget.show_vertical_scrollbar, "vertical_scrollbar"),
+            (widget.show_horizontal_scrollbar, "horizontal_scrollbar"),
+        )
+        for part in (widget, *(getattr(widget, name) for shown, name in bars if shown)):
+            with suppress(NoWidget):
+                if part.visible and part.display:
+                    yield part, screen.find_widget(part)
 
 
 def screen_text(app: WorkbenchApp) -> str:

@@ -13,7 +13,7 @@ from textual.geometry import Region
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tests.ui.bench import bench
+from tests.ui.bench import bench, screen_strips
 from tests.ui.support import triage_story
 from tests.ui.test_forms import REVIEW
 from tests.ui.test_snapshots import HELD
@@ -84,7 +84,7 @@ async def test_what_stands_on_the_screen_can_be_read_in_every_theme(tmp_path: Pa
                 await it.pilot.pause()
                 box = it.app.screen.query("#box")
                 region = box.first().region if box else None
-                strips = it.app.screen._compositor.render_strips()
+                strips = screen_strips(it.app)
                 assert list(unreadable(strips, region, least)) == [], name
 
         it.app.take_themes(Themes(THEMES))

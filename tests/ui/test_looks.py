@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from textual.color import Color
 
-from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.bench import Bench, bench, screen_strips, screen_text
 from tests.ui.stored import stored_runs
 from tests.ui.support import triage_story
 from tests.ui.test_candidates import JUDGING, REPLIES
@@ -106,7 +106,7 @@ def test_sixteen_colours_can_be_read_on_their_ground(name: str) -> None:
 async def test_the_cursor_of_a_prompt_shows_in_sixteen_colours(tmp_path: Path, theme: str) -> None:
     async with bench(tmp_path, size=(80, 24), theme=theme, given={}) as it:
         await it.press("slash", "c")
-        cells = list(it.app.screen._compositor.render_strips()[23])
+        cells = list(screen_strips(it.app)[23])
         cursor = next(cell.style for cell in cells if cell.text == " " and cell.style and cell.style.reverse)
         assert cursor.color is not None
         assert cursor.color.is_default, "reversed, it is the text's colour on any ground"

@@ -12,6 +12,7 @@ from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.support import triage_story
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.too_small import TooSmall
+from workbench.tui.widgets.rowview import RowView
 
 SIZES = [(1, 1), (200, 2), (39, 12), (40, 11), (40, 12), (41, 13), (79, 24), (100, 32), (160, 20), (240, 70)]
 
@@ -28,8 +29,9 @@ async def test_a_sweep_of_sizes_leaves_the_app_alive_and_its_lines_as_wide_as_th
             await it.pilot.pause()
             small = width < 40 or height < 12
             await it.until(partial(covered, it, small), f"{width}x{height}")
-            strips = it.app.screen._compositor.render_strips()
-            assert all(strip.cell_length <= max(width, 1) for strip in strips)
+            for view in it.screen.query(RowView):
+                lines = view.render_lines(view.size.region)
+                assert all(strip.cell_length <= max(view.size.width, 1) for strip in lines), view
         for key in ("p", "w", "z", "z", "tab", "tab", "1", "down"):
             await it.press(key)
 

@@ -34,7 +34,7 @@ async def main():
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         loaded = set(sys.modules)
-        text = "\\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        text = app.export_screenshot()
         opened.set()
         assert "triage" in text, text
     heavy = {"litellm", "chdb", "pydantic", "jinja2", "ruamel.yaml", "tiktoken", "httpx", "watchfiles", "click"}
