@@ -26,6 +26,7 @@ SCREENS: Mapping[str, str] = {
     "BreakpointSheet": "breakpoints",
     "CandidatesScreen": "candidates",
     "ChangedSheet": "changed",
+    "ChangesSheet": "changes",
     "ChoiceDialog": "unfinished",
     "CompareSheet": "compare",
     "DiffSheet": "batch-diff",

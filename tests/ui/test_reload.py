@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.bench import bench
+from tests.ui.snapshot import check_sizes
 from tests.ui.support import TRIAGE
 from tests.ui.test_bench import CASCADE, REPLIES, step
 from workbench.tui.screens.sheet import Sheet
@@ -64,6 +65,7 @@ async def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
         assert isinstance(it.app.screen, Sheet)
         assert "− " in it.text()
         assert "Say in two lines what" in it.text()
+        await check_sizes(it, "changes")
         await it.press("D")
         await it.until(lambda: isinstance(it.app.screen, SidePicker), "no other comparison can be chosen")
         await it.press("escape")
