@@ -17,7 +17,7 @@ from pathlib import Path
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
 from workbench.store.journal.journal import Journal
-from workbench.store.journal.reading import Tail, read_run, segments
+from workbench.store.journal.reading import Tail, segments
 
 RUN = "killed-run"
 _ROOT = Path(__file__).parents[1]
@@ -68,7 +68,8 @@ def killed(folder: Path, rounds: int, seed: int) -> Survived:
             seen += 1
             assert event == event_at(seen), f"record {seen} is not what was written"
         assert seen >= acknowledged, f"record {seen + 1} of {acknowledged} is lost"
-    events, health = read_run(run)
+    tail = Tail(run)
+    events, health = list(tail.poll()), tail.health
     assert health.whole, health.notices
     assert len(events) == seen
     return Survived(rounds, seen, len(health.torn), time.monotonic() - started)

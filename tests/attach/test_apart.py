@@ -87,7 +87,8 @@ async def app(
     on_hold: Callable[[Stop, str], None] = lambda stop, why: None,
 ) -> AsyncIterator[App]:
     """A session without a command, once clients may come; without ``upstream`` one that takes spans."""
-    stepper = Stepper(mode, matches=matches, on_hold=on_hold)
+    stepper = Stepper(matches=matches, on_hold=on_hold)
+    stepper.go(mode)
     events, notices = list[Event](), list[Notice]()
     served = Served(listen(LOOPBACK, 0), addresses({}, {"openai": upstream}))
     plan = AttachPlan(AttachOptions(), served, project.root, otlp=not upstream)

@@ -125,10 +125,16 @@ class Person:
     """Somebody at the stepper: waits for calls to be paused, and lets them go."""
 
     def __init__(self, mode: Mode = Mode.CONTINUE, *points: Breakpoint) -> None:
-        self.stepper = Stepper(mode, matches=matches)
+        self.reason = ""
+        """Why the last call was paused."""
+        self.stepper = Stepper(on_hold=self._paused, matches=matches)
+        self.stepper.go(mode)
         self.stepper.breakpoints = list(points)
         self._last: Stop | None = None
         self._pool = ThreadPoolExecutor(4)
+
+    def _paused(self, _: Stop, why: str) -> None:
+        self.reason = why
 
     def start(
         self, attached: Session, provider: str, path: str, body: Mapping[str, Any], **headers: str
@@ -481,7 +487,7 @@ def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project
             until(lambda: asked.done() or person.stepper.held is not None, "the end or a pause")
             if not asked.done():
                 stop = person.held()
-                seen.append((str(stop.kind), person.stepper.held_because.removeprefix("breakpoint ")))
+                seen.append((str(stop.kind), person.reason.removeprefix("breakpoint ")))
                 person.stepper.go(Mode.CONTINUE)
             assert asked.result(60).status_code == 200
 

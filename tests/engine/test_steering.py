@@ -322,7 +322,7 @@ async def test_the_debuggers_gate_holds_where_a_hook_pauses_in_every_mode() -> N
         why.append(reason)
         stepper.go(Mode.CONTINUE)
 
-    stepper = Stepper(Mode.CONTINUE, on_hold=held)
+    stepper = Stepper(on_hold=held)
     await stepper(stop)
     assert why[0] == "hook h pauses the run"
 

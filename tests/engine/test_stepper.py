@@ -55,7 +55,8 @@ def step(
             command(stepper)
 
     async def main() -> Outcome:
-        stepper = steppers[0] = Stepper(mode, on_hold=lambda stop, why: loop_later(on_hold, stop, why), matches=matches)
+        stepper = steppers[0] = Stepper(on_hold=lambda stop, why: loop_later(on_hold, stop, why), matches=matches)
+        stepper.go(mode)
         stepper.breakpoints = list(points)
         outside = ports(
             ScriptedModel(list(replies or REPLIES)), tools=FunctionTools({"search": lambda x="": "hit"}), gate=stepper

@@ -19,6 +19,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.usage import Usage
 from workbench.store.journal.disk import Disk, File, LocalDisk
 from workbench.store.journal.journal import Journal
+from workbench.store.journal.reading import Health, Tail
 from workbench.store.journal.record import START, crc_of, encoded
 from workbench.store.store import Store
 
@@ -282,3 +283,10 @@ HOSTILE = (
     "a" * 5000,
 )
 """Texts that broke something once."""
+
+
+def read_run(folder: Path, *, skip_blobs: bool = False) -> tuple[list[Event], Health]:
+    """A whole run. Raises OSError when the folder cannot be read; damage is in the health, never an error."""
+    tail = Tail(folder, skip_blobs=skip_blobs)
+    events = list(tail.poll())
+    return events, tail.health

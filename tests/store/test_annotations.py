@@ -150,7 +150,7 @@ def test_a_write_that_was_cut_off_costs_its_own_line_alone(store: Store) -> None
     file.write_bytes(whole[:-9])
     assert store.annotate(RUN, Change(tags=("third",))).run.tags == ("first", "third")
     assert store.annotations(RUN).run.tags == ("first", "third")
-    (problem,) = examine(store, database=False).problems
+    (problem,) = examine(store).problems
     assert problem == f"run {RUN}: 1 line of annotations.jsonl is damaged"
 
 

@@ -8,9 +8,8 @@ from zlib import crc32
 
 import pytest
 
-from tests.store.examples import RUN, plain_run, save
+from tests.store.examples import RUN, plain_run, read_run, save
 from workbench.store.index.health import examine, fix
-from workbench.store.journal.reading import read_run
 from workbench.store.store import Store
 
 
@@ -33,7 +32,7 @@ def test_a_journal_of_a_later_program_is_refused_by_its_format_and_stays(tmp_pat
     events, health = read_run(store.folder(RUN))
     assert events == []
     assert "format 2 of a later program" in health.problems[0]
-    report = examine(store, database=False)
+    report = examine(store)
     assert not report.ok
     fix(store)
     assert segment.read_bytes() == written
@@ -48,6 +47,6 @@ def test_foreign_things_in_a_store_hinder_nothing_and_stay(tmp_path: Path) -> No
         path.parent.mkdir(exist_ok=True)
         path.write_text("mine")
     assert store.run_ids() == [RUN]
-    assert examine(store, database=False).ok
+    assert examine(store).ok
     fix(store)
     assert all(path.read_text() == "mine" for path in foreign)

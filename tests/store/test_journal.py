@@ -16,14 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.store.examples import RUN, FailingDisk, Writer, extend, files_of, plain_run
+from tests.store.examples import RUN, FailingDisk, Writer, extend, files_of, plain_run, read_run
 from tests.support.waiting import PATIENCE
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.memory_sink import MemorySink
 from workbench.store.faults import StoreBusy, StoreError
 from workbench.store.journal.disk import File, LocalDisk
 from workbench.store.journal.journal import Journal
-from workbench.store.journal.reading import read_run
 from workbench.store.journal.record import BadRecord, decoded, encoded
 
 

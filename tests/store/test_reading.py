@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.store.examples import RUN, Writer, chained, flipped, plain_run
+from tests.store.examples import RUN, Writer, chained, flipped, plain_run, read_run
 from workbench.engine.journal.event import Event
 from workbench.store.journal.journal import Journal
-from workbench.store.journal.reading import Tail, read_run, segments
+from workbench.store.journal.reading import Tail, segments
 from workbench.store.journal.record import crc_of, encoded
 from workbench.store.store import Store
 

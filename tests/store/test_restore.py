@@ -33,14 +33,14 @@ def full_after(folder: Path, seq: int) -> tuple[Store, Path]:
 def test_what_did_not_fit_is_named_by_doctor_and_put_back_by_fix(tmp_path: Path, seq: int) -> None:
     store, elsewhere = full_after(tmp_path, seq)
     left = len(plain_run()) - seq
-    (problem,) = examine(store, database=False, elsewhere=elsewhere).problems
+    (problem,) = examine(store, elsewhere).problems
     assert problem == f"run {RUN}: {left} of its records lie in {elsewhere / RUN}; 'doctor --fix' puts them back"
     assert fix(store, elsewhere) == [f"run {RUN}: {left} records put back from {elsewhere / RUN}"]
     assert list(store.events(RUN)) == plain_run()
     assert store.health(RUN).whole
     assert store.summary(RUN).status == "success"
     assert not (elsewhere / RUN).exists()
-    assert examine(store, database=False, elsewhere=elsewhere).ok
+    assert examine(store, elsewhere).ok
     assert fix(store, elsewhere) == []
 
 

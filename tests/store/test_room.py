@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.store.examples import RUN, chained, plain_run
+from tests.store.examples import RUN, chained, plain_run, read_run
 from workbench.store.index.health import examine, fix
 from workbench.store.journal.journal import Journal
-from workbench.store.journal.reading import ROOM, Tail, read_run, written
+from workbench.store.journal.reading import ROOM, Tail, written
 from workbench.store.store import Store
 from workbench.store.summary import identity, size_of
 from workbench.store.text_search import Phrase, TextSearch
@@ -76,7 +76,7 @@ def test_a_torn_record_before_the_room_is_told_and_mended(tmp_path: Path) -> Non
         file.seek(at)
         file.write(LINES[-1][:30])
     said = f"run {RUN}: {SEGMENT} ends in a torn record at byte {at} (30 bytes ignored)"
-    assert examine(store, database=False).notices == (said,)
+    assert examine(store).notices == (said,)
     fix(store)
     assert segment.with_name(f"{SEGMENT}.torn").read_bytes() == LINES[-1][:30]
     assert list(store.events(RUN)) == EVENTS[:-1]

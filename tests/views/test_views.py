@@ -229,7 +229,7 @@ def snapshots(project: Project) -> Example:
 
 
 def health(project: Project) -> Example:
-    report = examine(project.store, elsewhere=project.unsaved)
+    report = examine(project.store, project.unsaved)
     return Example(HealthView(report, {"model": "m", "tmux": "installed"}, {"OLD_NAME": "set NEW_NAME"}))
 
 

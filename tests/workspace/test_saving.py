@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.examples import RUN, FailingDisk, plain_run
+from tests.store.examples import RUN, FailingDisk, plain_run, read_run
 from tests.support.waiting import PATIENCE, until
 from workbench.engine.contracts import Notice
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.journal.state import RunState
 from workbench.store.journal.journal import Journal
-from workbench.store.journal.reading import read_run
 from workbench.workspace.project import Project
 from workbench.workspace.saving import JournalWatch
 from workbench.workspace.session import Session

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import FunctionTools, ScriptedModel, call, ports
+from tests.store.examples import read_run
 from workbench import __version__
 from workbench.engine.definition import Definition, Options
 from workbench.engine.journal.state import RunState
 from workbench.engine.run.run import Run
 from workbench.snapshots.snapshot import Snapshot, parsed
-from workbench.store.journal.reading import read_run
 from workbench.store.journal.record import decoded, encoded, link_of
 from workbench.store.store import Store
 from workbench.workspace.drafts import Draft

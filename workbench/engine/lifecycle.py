@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from threading import Condition
 from types import TracebackType
 from typing import Any
@@ -88,12 +88,11 @@ LOST = "events_lost"
 class Subscription:
     """One subscriber's queue. When it is full, its oldest events are dropped; ``events_lost`` says how many."""
 
-    def __init__(self, bus: EventBus, size: int, types: Collection[str] | None) -> None:
+    def __init__(self, bus: EventBus, size: int) -> None:
         self.lost = 0
         """Events that this subscriber never got, so far."""
         self._bus = bus
         self._size = max(1, size)
-        self._types = None if types is None else frozenset(types)
         self._queue: deque[HookEvent] = deque()
         self._missing = 0
         self._closed = False
@@ -131,8 +130,6 @@ class Subscription:
 
     def offer(self, event: HookEvent) -> None:
         """Put an event into the queue, at the cost of its oldest."""
-        if self._types is not None and event.type not in self._types:
-            return
         with self._changed:
             if self._closed:
                 return
@@ -151,9 +148,9 @@ class EventBus:
         self._subscriptions: tuple[Subscription, ...] = ()
         self._lock = Condition()
 
-    def subscribe(self, size: int = 1000, *, types: Collection[str] | None = None) -> Subscription:
-        """A new queue of at most ``size`` events, of some types or of all."""
-        subscription = Subscription(self, size, types)
+    def subscribe(self, size: int = 1000) -> Subscription:
+        """A new queue of at most ``size`` events."""
+        subscription = Subscription(self, size)
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)
         return subscription

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 OSC52_LIMIT = 74_994
@@ -28,10 +27,10 @@ def osc52(text: str) -> str | None:
     return f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07" if len(data) <= OSC52_LIMIT else None
 
 
-def system_copy(text: str, env: Mapping[str, str] = os.environ) -> str | None:
+def system_copy(text: str) -> str | None:
     """Hand text to the first clipboard tool that works; its name, or None. Takes up to two seconds."""
     for variable, command in _TOOLS:
-        if (variable and not env.get(variable)) or shutil.which(command[0]) is None:
+        if (variable and not os.environ.get(variable)) or shutil.which(command[0]) is None:
             continue
         try:
             subprocess.run(

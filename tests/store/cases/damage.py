@@ -50,13 +50,13 @@ def main(folder: Path) -> dict[str, Any]:
     segment = store.folder("run-2") / "000001.jsonl"
     observed["size"] = segment.stat().st_size
     segment.write_bytes(segment.read_bytes() + b'{"v":1,"run_')
-    observed["torn"] = said(examine(store, database=False))
+    observed["torn"] = said(examine(store))
     observed["fixed"] = fix(store)
     observed["after fix"] = [said(examine(store)), sorted(path.name for path in segment.parent.glob("*.torn"))]
     first = segment.read_bytes().index(b"\n") + 1
     segment.write_bytes(flipped(segment.read_bytes(), (first + 60) * 8))
     observed["second record"] = first
-    observed["damaged journal"] = said(examine(store, database=False))
+    observed["damaged journal"] = said(examine(store))
     observed["readable"] = store.state("run-2").status
     observed["rebuilt without the lost record"] = rebuild(store).records
 
@@ -84,7 +84,7 @@ def power_lost(store: Store) -> dict[str, Any]:
         "events lost": before - len(list(store.events(run_id))),
         "rows": rows,
         "records": rebuilt.records,
-        "torn": list(examine(store, database=False).notices),
+        "torn": list(examine(store).notices),
     }
 
 

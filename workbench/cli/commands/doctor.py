@@ -45,7 +45,7 @@ def command(ctx: click.Context, fix: bool, rebuild: bool, json: bool, plain: boo
         _fix(project)
     if rebuild:
         _rebuild(project)
-    report = examine(project.store, elsewhere=project.unsaved)
+    report = examine(project.store, project.unsaved)
     view = HealthView(report, _machine(project), not_honoured(project.env))
     if json:
         write_json(view.json())

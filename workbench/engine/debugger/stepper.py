@@ -86,16 +86,14 @@ class Stepper:
 
     def __init__(
         self,
-        mode: Mode = Mode.CONTINUE,
         *,
         on_hold: Callable[[Stop, str], None] = lambda stop, why: None,
         on_release: Callable[[Stop], None] = lambda stop: None,
         matches: Callable[[Breakpoint, Stop], bool] | None = None,
     ) -> None:
-        self.mode = mode
+        self.mode = Mode.CONTINUE
         self.breakpoints: list[Breakpoint] = []
         self.held: Stop | None = None
-        self.held_because = ""
         self._on_hold = on_hold
         self._on_release = on_release
         self._matches = matches or matches_breakpoint
@@ -123,7 +121,7 @@ class Stepper:
     async def _hold(self, stop: Stop, why: str) -> Decision:
         self._loop = asyncio.get_running_loop()
         self._release = self._loop.create_future()
-        self.held, self.held_because, self._pause, self._leaving = stop, why, False, None
+        self.held, self._pause, self._leaving = stop, False, None
         try:
             self._on_hold(stop, why)
             await self._release

@@ -94,18 +94,18 @@ class Report(Struct, frozen=True):
         return not self.problems
 
 
-def examine(store: Store, *, database: bool = True, elsewhere: Path | None = None) -> Report:
+def examine(store: Store, elsewhere: Path | None = None) -> Report:
     """Read every journal and, unless another process owns it or there is none, query the database. Changes nothing.
 
-    ``elsewhere`` is the folder with records that did not fit into a store.
+    ``elsewhere`` is the folder with records that did not fit into the store.
     """
     runs = [
         RunHealth(run_id, store.health(run_id), store.writer(run_id), unsaid=read(store.folder(run_id)).damaged)
         for run_id in store.run_ids()
     ]
     left_by: Holder | None = None
-    found, closed = None, "" if database else "not asked"
-    if database and (store.root / "ch").is_dir():
+    found, closed = None, ""
+    if (store.root / "ch").is_dir():
         try:
             with Engine(store.root) as engine:
                 left_by = engine.left_by
@@ -124,7 +124,7 @@ def examine(store: Store, *, database: bool = True, elsewhere: Path | None = Non
         notices.append(f"the index was not closed by {left_by}; the journals bring it up to date")
     if found is not None:
         problems += found.problems
-    elif closed and database and owner is None:
+    elif closed and owner is None:
         problems.append(closed)
     if free < LOW_SPACE:
         problems.append(f"only {free // 1024 // 1024} MB are free")

@@ -306,10 +306,3 @@ def read_blob(folder: Path, name: object) -> bytes | None:
     except OSError:
         return None
     return data if hashlib.sha256(data).hexdigest() == name else None
-
-
-def read_run(folder: Path, *, skip_blobs: bool = False) -> tuple[list[Event], Health]:
-    """A whole run. Raises OSError when the folder cannot be read; damage is in the health, never an error."""
-    tail = Tail(folder, skip_blobs=skip_blobs)
-    events = list(tail.poll())
-    return events, tail.health
