@@ -19,12 +19,50 @@ OBSERVE = "manager:observe"
 """How a manager looks at its child: a tool, so that a recording answers it; no model is offered it."""
 
 
-def own_spec(name: str, description: str, parameters: tuple[Parameter, ...], types: Mapping[str, object]) -> ToolSpec:
-    """A tool of the engine itself, which changes nothing outside. ``types`` are the JSON schemas of its parameters."""
-    required = [parameter.name for parameter in parameters if parameter.required]
-    schema = {"type": "object", "properties": types, "required": required, "additionalProperties": False}
-    return ToolSpec(name, description, parameters, schema, side_effects=False)
+_JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "list": "array", "dict": "object"}
+_REQUIRED = object()
 
+
+class OwnParameter:
+    """A parameter of an engine's tool: in one place what a model reads as text, and its JSON schema."""
+
+    def __init__(
+        self,
+        name: str,
+        type: str,
+        description: str | None = None,
+        default: object = _REQUIRED,
+        schema: Mapping[str, object] | None = None,
+    ) -> None:
+        """``schema``: the JSON schema without the description, where ``type`` does not give it."""
+        required = default is _REQUIRED
+        self.told = Parameter(name, type, required, None if required else default)
+        kind = {"type": _JSON_TYPES[type]} if schema is None else schema
+        self.schema = {**kind, "description": description} if description is not None else {**kind}
+
+
+def own_spec(name: str, description: str, *parameters: OwnParameter) -> ToolSpec:
+    """A tool of the engine itself, which changes nothing outside."""
+    told = tuple(one.told for one in parameters)
+    schema = {
+        "type": "object",
+        "properties": {one.told.name: one.schema for one in parameters},
+        "required": [one.name for one in told if one.required],
+        "additionalProperties": False,
+    }
+    return ToolSpec(name, description, told, schema, side_effects=False)
+
+
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 50
+_ANY: Mapping[str, object] = {}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_CONTEXT = OwnParameter("context", "str", "What the person should know to answer.", "")
+_SEARCHED = (
+    OwnParameter("query", "str", "Words that the messages should share."),
+    OwnParameter("limit", "int", f"How many messages, at most {MAX_LIMIT}.", DEFAULT_LIMIT),
+)
+"""Parameters of a search through messages."""
 
 ENGINE_SPECS: Mapping[str, ToolSpec] = {
     spec.name: spec
@@ -32,99 +70,47 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
         own_spec(
             SET_STATE,
             "Remember a value under a key; later steps can read it as state.",
-            (Parameter("key", "str"), Parameter("value", "any")),
-            {"key": {"type": "string"}, "value": {"description": "Any JSON value."}},
+            OwnParameter("key", "str"),
+            OwnParameter("value", "any", "Any JSON value.", schema=_ANY),
         ),
-        own_spec(
-            ROUTE_TO,
-            "Choose which step comes next.",
-            (Parameter("target", "str"),),
-            {"target": {"type": "string", "description": "Name of the next step."}},
-        ),
+        own_spec(ROUTE_TO, "Choose which step comes next.", OwnParameter("target", "str", "Name of the next step.")),
         own_spec(
             REPORT_OUTCOME,
             "State how this stage ended, once its work is done. What follows is chosen by it.",
-            (
-                Parameter("outcome", "str"),
-                Parameter("preferred_label", "str", required=False, default=""),
-                Parameter("suggested_next_ids", "list", required=False, default=[]),
-                Parameter("context_updates", "dict", required=False, default={}),
-                Parameter("notes", "str", required=False, default=""),
-                Parameter("failure_reason", "str", required=False, default=""),
+            OwnParameter(
+                "outcome", "str", "success, partial_success, retry, fail, or the word that this stage asks for."
             ),
-            {
-                "outcome": {
-                    "type": "string",
-                    "description": "success, partial_success, retry, fail, or the word that this stage asks for.",
-                },
-                "preferred_label": {"type": "string", "description": "Label of the way on that you prefer."},
-                "suggested_next_ids": {"type": "array", "items": {"type": "string"}},
-                "context_updates": {"type": "object", "description": "Values that later stages can read."},
-                "notes": {"type": "string", "description": "What later stages should know of this one."},
-                "failure_reason": {"type": "string", "description": "Why it failed."},
-            },
+            OwnParameter("preferred_label", "str", "Label of the way on that you prefer.", ""),
+            OwnParameter("suggested_next_ids", "list", default=[], schema=_TEXTS),
+            OwnParameter("context_updates", "dict", "Values that later stages can read.", {}),
+            OwnParameter("notes", "str", "What later stages should know of this one.", ""),
+            OwnParameter("failure_reason", "str", "Why it failed.", ""),
         ),
         own_spec(
             SPAWN,
             "Start another cascade beside this run; its session id is the result, its end is not awaited.",
-            (Parameter("cascade_ref", "str"), Parameter("input_data", "dict", required=False, default={})),
-            {
-                "cascade_ref": {"type": "string", "description": "Path of the cascade."},
-                "input_data": {"type": "object"},
-            },
+            OwnParameter("cascade_ref", "str", "Path of the cascade."),
+            OwnParameter("input_data", "dict", default={}),
         ),
-        own_spec(
-            SEARCH_CONTEXT,
-            "Find messages of this run by the words of a query, best first.",
-            (Parameter("query", "str"), Parameter("limit", "int", required=False, default=5)),
-            {
-                "query": {"type": "string", "description": "Words that the messages should share."},
-                "limit": {"type": "integer", "description": "How many messages, at most 50."},
-            },
-        ),
+        own_spec(SEARCH_CONTEXT, "Find messages of this run by the words of a query, best first.", *_SEARCHED),
         own_spec(
             ASK_HUMAN,
             "Ask the person who watches this run, and wait for the answer.",
-            (
-                Parameter("question", "str"),
-                Parameter("context", "str", required=False, default=""),
-                Parameter("ui_hint", "str", required=False, default=""),
-            ),
-            {
-                "question": {"type": "string"},
-                "context": {"type": "string", "description": "What the person should know to answer."},
-                "ui_hint": {
-                    "type": "string",
-                    "description": "confirmation, rating, number, date, or the choices separated by |",
-                },
-            },
+            OwnParameter("question", "str"),
+            _CONTEXT,
+            OwnParameter("ui_hint", "str", "confirmation, rating, number, date, or the choices separated by |", ""),
         ),
         own_spec(
             ASK_CUSTOM,
             "Ask the person who watches this run by a form, with pictures, tables or options to compare.",
-            (
-                Parameter("question", "str"),
-                Parameter("context", "str", required=False, default=""),
-                Parameter("images", "list", required=False, default=[]),
-                Parameter("data", "dict", required=False, default={}),
-                Parameter("options", "list", required=False, default=[]),
-                Parameter("ui_hint", "str", required=False, default=""),
-                Parameter("layout_hint", "str", required=False, default=""),
-                Parameter("auto_detect", "bool", required=False, default=True),
-            ),
-            {
-                "question": {"type": "string"},
-                "context": {"type": "string", "description": "What the person should know to answer."},
-                "images": {"type": "array", "items": {"type": "string"}, "description": "Paths of images to show."},
-                "data": {"description": "A table: columns and rows; or any other JSON to look at."},
-                "options": {
-                    "type": "array",
-                    "description": "Choices: id, label, description, pros, cons.",
-                },
-                "ui_hint": {"type": "string", "description": "simple, image_review, data_review, comparison, rating."},
-                "layout_hint": {"type": "string", "description": "vertical, two-column, grid, sidebar-left …"},
-                "auto_detect": {"type": "boolean", "description": "Show the latest images and table of this step."},
-            },
+            OwnParameter("question", "str"),
+            _CONTEXT,
+            OwnParameter("images", "list", "Paths of images to show.", [], _TEXTS),
+            OwnParameter("data", "dict", "A table: columns and rows; or any other JSON to look at.", {}, _ANY),
+            OwnParameter("options", "list", "Choices: id, label, description, pros, cons.", []),
+            OwnParameter("ui_hint", "str", "simple, image_review, data_review, comparison, rating.", ""),
+            OwnParameter("layout_hint", "str", "vertical, two-column, grid, sidebar-left …", ""),
+            OwnParameter("auto_detect", "bool", "Show the latest images and table of this step.", True),
         ),
     )
 }
@@ -133,9 +119,9 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
 def cascade_spec(definition: Definition) -> ToolSpec:
     """A cascade as a tool: its inputs are the parameters, its output is the result."""
     cascade = definition.cascade
-    parameters = tuple(Parameter(name, "str", required=False, default="") for name in cascade.inputs_schema)
-    types: dict[str, object] = {name: {"description": text} for name, text in cascade.inputs_schema.items()}
-    return own_spec(cascade.cascade_id, (cascade.description or "").strip() or cascade.cascade_id, parameters, types)
+    about = (cascade.description or "").strip() or cascade.cascade_id
+    parameters = (OwnParameter(name, "str", text, "", _ANY) for name, text in cascade.inputs_schema.items())
+    return own_spec(cascade.cascade_id, about, *parameters)
 
 
 def engine_spec(name: str) -> ToolSpec | None:
@@ -144,8 +130,6 @@ def engine_spec(name: str) -> ToolSpec | None:
 
 
 RAG_SEARCH, RAG_READ, RAG_LIST = RAG_TOOLS
-DEFAULT_LIMIT = 5
-MAX_LIMIT = 50
 
 
 class BadArguments(ValueError):
@@ -173,19 +157,15 @@ RAG_SPECS: Mapping[str, ToolSpec] = {
         own_spec(
             RAG_SEARCH,
             "Find passages of the documents that suit a query, best first, with file and lines.",
-            (Parameter("query", "str"), Parameter("k", "int", required=False, default=5)),
-            {
-                "query": {"type": "string", "description": "Words or a question."},
-                "k": {"type": "integer", "description": "How many passages, at most 50."},
-            },
+            OwnParameter("query", "str", "Words or a question."),
+            OwnParameter("k", "int", f"How many passages, at most {MAX_LIMIT}.", DEFAULT_LIMIT),
         ),
         own_spec(
             RAG_READ,
             "Read one passage that a search named, and learn what stands before and after it.",
-            (Parameter("id", "str"),),
-            {"id": {"type": "string", "description": "As rag_search gives it: file#number."}},
+            OwnParameter("id", "str", "As rag_search gives it: file#number."),
         ),
-        own_spec(RAG_LIST, "List the documents that can be searched, and those that were left out.", (), {}),
+        own_spec(RAG_LIST, "List the documents that can be searched, and those that were left out."),
     )
 }
 """Offered to a phase with a ``rag`` block."""
@@ -193,12 +173,4 @@ RAG_SPECS: Mapping[str, ToolSpec] = {
 
 def bank_spec(name: str) -> ToolSpec:
     """The tool that searches a bank; it has the bank's name."""
-    return own_spec(
-        name,
-        f"Search the memory '{name}': what earlier runs said, best first.",
-        (Parameter("query", "str"), Parameter("limit", "int", required=False, default=5)),
-        {
-            "query": {"type": "string", "description": "Words that the messages should share."},
-            "limit": {"type": "integer", "description": "How many messages, at most 50."},
-        },
-    )
+    return own_spec(name, f"Search the memory '{name}': what earlier runs said, best first.", *_SEARCHED)
