@@ -1,16 +1,46 @@
-"""The rows of each table, one class per table, fields named and ordered as the columns of ``ddl.py``."""
+"""The tables: one class for the rows of each, whose fields are its columns, with the types that they have there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, ClassVar, Self
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 SCHEMA_VERSION = 1
 """Of the meaning of ``messages`` columns."""
+
+Byte = Annotated[int, "UInt8"]
+Small = Annotated[int, "UInt16"]
+Count = Annotated[int, "UInt32"]
+Large = Annotated[int, "UInt64"]
+Index = Annotated[int, "Int16"]
+Time = Annotated[str, "DateTime64(6,'UTC')"]
+Uuid = Annotated[str, "UUID"]
+Word = Annotated[str, "LowCardinality(String)"]
+"""One of few."""
+Long = Annotated[str, "String CODEC(ZSTD(3))"]
+Body = Annotated[str, "String CODEC(ZSTD(6))"]
+LongTexts = Annotated[tuple[str, ...], "Array(String) CODEC(ZSTD(3))"]
+Parts = Annotated[tuple[int, ...], "Array(UInt64) CODEC(ZSTD(3))"]
+Vector = Annotated[tuple[float, ...], "Array(Float32)"]
+_PLAIN = {str: "String", float: "Float64", bool: "Bool"}
+
+
+def _column_type(type_: Any) -> str:
+    """The engine's name for the type of a field."""
+    if get_origin(type_) is Annotated:
+        return str(type_.__metadata__[0])
+    if get_origin(type_) is tuple:
+        return f"Array({_column_type(get_args(type_)[0])})"
+    if get_origin(type_) in (Union, UnionType):
+        inner = _column_type(get_args(type_)[0])
+        # The engine wants NULL inside of what is stored by number.
+        return "LowCardinality(Nullable(String))" if inner == "LowCardinality(String)" else f"Nullable({inner})"
+    return _PLAIN[type_]
 
 
 class TableRow(Struct, kw_only=True, array_like=True):
@@ -23,6 +53,10 @@ class TableRow(Struct, kw_only=True, array_like=True):
     """The columns in which two versions of one row are equal."""
     version_column: ClassVar[str] = "row_version"
     """The highest wins."""
+    partition: ClassVar[str] = ""
+    """The expression by which rows are kept apart; empty for none."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Computed columns and indices, as they are declared."""
     _key_of: ClassVar[Callable[[Any], tuple[object, ...]]]
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -44,6 +78,18 @@ class TableRow(Struct, kw_only=True, array_like=True):
         """The names of the table's columns, in order."""
         return cls.__struct_fields__
 
+    @classmethod
+    def create_statement(cls) -> str:
+        """The statement that makes the table. Its name is left open: ``{name}``."""
+        types = get_type_hints(cls, include_extras=True)
+        columns = [f"{name} {_column_type(types[name])}" for name in cls.columns()]
+        declared = ",\n  ".join((*columns, *cls.beside))
+        parts = f" PARTITION BY {cls.partition}" if cls.partition else ""
+        return (
+            f"CREATE TABLE IF NOT EXISTS {{name}} (\n  {declared}\n) ENGINE=ReplacingMergeTree({cls.version_column})"
+            f"{parts} ORDER BY ({', '.join(cls.key_columns)})"
+        )
+
     def changed(self, **values: Any) -> Self:
         """This row with other values by column."""
         return replace(self, **values)
@@ -54,72 +100,84 @@ class MessageRow(TableRow, kw_only=True):
 
     table = "messages"
     key_columns = ("session_id", "seq", "message_id")
-    timestamp: str
+    partition = "toYYYYMM(timestamp)"
+    beside = (
+        "timestamp_iso String ALIAS formatDateTime(timestamp,'%Y-%m-%dT%H:%i:%S.%fZ','UTC')",
+        *(
+            f"{name} Int64 ALIAS JSONExtractInt(metadata_json,'{name}')"
+            for name in ("full_history_size", "context_size", "tokens_saved", "tokens_masked")
+        ),
+        "INDEX ix_text content_json TYPE text(tokenizer='splitByNonAlpha')",
+        "INDEX ix_hash content_hash TYPE bloom_filter",
+        "INDEX ix_trace trace_id TYPE bloom_filter",
+        "INDEX ix_run run_id TYPE bloom_filter",
+    )
+    timestamp: Time
     session_id: str
     trace_id: str
     parent_id: str | None = None
     parent_session_id: str | None = None
     parent_message_id: str | None = None
-    node_type: str
-    role: str = ""
-    depth: int = 0
-    sounding_index: int | None = None
+    node_type: Word
+    role: Word = ""
+    depth: Byte = 0
+    sounding_index: Index | None = None
     is_winner: bool | None = None
-    reforge_step: int | None = None
-    attempt_number: int | None = None
-    turn_number: int | None = None
-    mutation_type: str | None = None
+    reforge_step: Index | None = None
+    attempt_number: Small | None = None
+    turn_number: Small | None = None
+    mutation_type: Word | None = None
     mutation_applied: str | None = None
     mutation_template: str | None = None
-    cascade_id: str = ""
+    cascade_id: Word = ""
     cascade_file: str = ""
     cascade_hash: str = ""
-    phase_name: str = ""
+    phase_name: Word = ""
     phase_hash: str = ""
-    model: str = ""
+    model: Word = ""
     request_id: str = ""
-    provider: str = ""
+    provider: Word = ""
     request_hash: str = ""
     response_hash: str = ""
     duration_ms: float | None = None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    total_tokens: int | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+    total_tokens: Count | None = None
     cost: float | None = None
     spent: float | None = None
     recorded_cost: float | None = None
-    content_json: str = ""
-    tool_calls_json: str = ""
+    content_json: Long = ""
+    tool_calls_json: Long = ""
     images_json: str = ""
     has_images: bool = False
     has_base64: bool = False
-    metadata_json: str = ""
+    metadata_json: Long = ""
     content_hash: str = ""
-    context_parts: tuple[int, ...] = ()
-    estimated_tokens: int | None = None
+    context_parts: Parts = ()
+    estimated_tokens: Count | None = None
     is_callout: bool = False
     callout_name: str | None = None
-    semantic_actor: str = "framework"
-    semantic_purpose: str = "lifecycle"
-    message_id: str
+    semantic_actor: Word = "framework"
+    semantic_purpose: Word = "lifecycle"
+    message_id: Uuid
     run_id: str
-    seq: int
+    seq: Count
     branch: str = ""
-    visit: int = 0
+    visit: Small = 0
     body_hash: str = ""
-    model_requested: str = ""
-    cost_grade: str = ""
-    token_grade: str = ""
-    call: int = 0
-    tokens_cached: int | None = None
-    tokens_written: int | None = None
-    tokens_reasoning: int | None = None
+    model_requested: Word = ""
+    cost_grade: Word = ""
+    token_grade: Word = ""
+    call: Small = 0
+    tokens_cached: Count | None = None
+    tokens_written: Count | None = None
+    tokens_reasoning: Count | None = None
     tags: tuple[str, ...] = ()
     note: str = ""
     score: float | None = None
-    thumb: str = ""
-    schema_version: int = SCHEMA_VERSION
-    row_version: int
+    thumb: Word = ""
+    schema_version: Small = SCHEMA_VERSION
+    row_version: Large
 
 
 class CardRow(TableRow, kw_only=True):
@@ -128,22 +186,24 @@ class CardRow(TableRow, kw_only=True):
     table = "context_cards"
     key_columns = ("session_id", "content_hash")
     version_column = "generated_at"
+    partition = "toYYYYMM(message_timestamp)"
+    beside = ("INDEX keywords_idx keywords TYPE bloom_filter",)
     session_id: str
     content_hash: str
     summary: str = ""
     keywords: tuple[str, ...] = ()
-    embedding: tuple[float, ...] = ()
+    embedding: Vector = ()
     embedding_model: str = ""
-    estimated_tokens: int = 0
+    estimated_tokens: Count = 0
     role: str = ""
     phase_name: str = ""
-    turn_number: int | None = None
+    turn_number: Count | None = None
     is_anchor: bool = False
     is_callout: bool = False
     callout_name: str | None = None
-    generated_at: str
+    generated_at: Time
     generator_model: str = ""
-    message_timestamp: str
+    message_timestamp: Time
 
 
 class ContextRow(TableRow, kw_only=True):
@@ -153,29 +213,29 @@ class ContextRow(TableRow, kw_only=True):
     key_columns = ("session_id", "branch", "phase_name", "visit", "attempt_number", "turn_number", "call", "strategy")
     session_id: str
     branch: str
-    phase_name: str
-    visit: int
-    attempt_number: int
-    turn_number: int
-    call: int
+    phase_name: Word
+    visit: Small
+    attempt_number: Small
+    turn_number: Small
+    call: Small
     strategy: str
     request_hash: str
-    entries: int
-    positions: tuple[int, ...]
+    entries: Count
+    positions: tuple[Count, ...]
     source_hashes: tuple[str, ...]
     sent_hashes: tuple[str, ...]
-    actions: tuple[str, ...]
+    actions: tuple[Word, ...]
     reasons: tuple[str, ...]
     rule_paths: tuple[str, ...]
-    rule_lines: tuple[int, ...]
-    tokens_full: tuple[int, ...]
-    tokens_sent: tuple[int, ...]
+    rule_lines: tuple[Count, ...]
+    tokens_full: tuple[Count, ...]
+    tokens_sent: tuple[Count, ...]
     in_prefix: tuple[bool, ...]
-    cached: int
-    fresh: int
-    written: int
-    grade: str
-    row_version: int
+    cached: Count
+    fresh: Count
+    written: Count
+    grade: Word
+    row_version: Large
 
 
 class BlobRow(TableRow, kw_only=True):
@@ -185,10 +245,10 @@ class BlobRow(TableRow, kw_only=True):
     key_columns = ("hash",)
     version_column = "added_at"
     hash: str
-    kind: str
-    size: int
-    body: str
-    added_at: str
+    kind: Word
+    size: Count
+    body: Body
+    added_at: Time
 
 
 class RunRow(TableRow, kw_only=True):
@@ -200,45 +260,45 @@ class RunRow(TableRow, kw_only=True):
     session_id: str
     parent_run_id: str
     parent_session_id: str
-    parent_kind: str
-    cascade_id: str
+    parent_kind: Word
+    cascade_id: Word
     cascade_file: str
     cascade_hash: str
     strategy: str
-    status: str
+    status: Word
     failed_check: str
     reason: str
-    started: str | None
-    finished: str | None
+    started: Time | None
+    finished: Time | None
     seconds: float | None
     paused_seconds: float
-    visits: int
-    calls: int
-    recorded_calls: int
-    tools: int
-    tokens_in: int
-    tokens_out: int | None
+    visits: Count
+    calls: Count
+    recorded_calls: Count
+    tools: Count
+    tokens_in: Large
+    tokens_out: Large | None
     cost: float | None
     predicted_cost: float
-    unknown_costs: int
+    unknown_costs: Count
     spent: float | None
     recorded_cost: float
-    inside_runs: int
-    inside_calls: int
-    inside_tokens_in: int
-    inside_tokens_out: int | None
+    inside_runs: Count
+    inside_calls: Count
+    inside_tokens_in: Large
+    inside_tokens_out: Large | None
     inside_cost: float | None
     inside_predicted_cost: float
     model: str
-    input: str
-    output: str
+    input: Long
+    output: Long
     imported: bool
-    journal_rows: int
+    journal_rows: Count
     tags: tuple[str, ...] = ()
     note: str = ""
     score: float | None = None
-    thumb: str = ""
-    row_version: int
+    thumb: Word = ""
+    row_version: Large
 
 
 class EventRow(TableRow, kw_only=True):
@@ -247,17 +307,17 @@ class EventRow(TableRow, kw_only=True):
     table = "events"
     key_columns = ("run_id", "seq")
     run_id: str
-    seq: int
-    timestamp: str
-    kind: str
+    seq: Count
+    timestamp: Time
+    kind: Word
     branch: str
-    phase_name: str
-    visit: int
-    attempt_number: int
-    turn_number: int
-    call: int
-    data_json: str
-    row_version: int
+    phase_name: Word
+    visit: Small
+    attempt_number: Small
+    turn_number: Small
+    call: Small
+    data_json: Long
+    row_version: Large
 
 
 class EvalRow(TableRow, kw_only=True):
@@ -266,20 +326,20 @@ class EvalRow(TableRow, kw_only=True):
     table = "evals"
     key_columns = ("session_id", "eval_id")
     session_id: str
-    eval_id: str
+    eval_id: Uuid
     run_id: str
-    seq: int
-    timestamp: str
-    phase_name: str
+    seq: Count
+    timestamp: Time
+    phase_name: Word
     branch: str
-    visit: int
-    sounding_index: int | None
-    rater: str
+    visit: Small
+    sounding_index: Index | None
+    rater: Word
     score: float | None
     preferred: bool | None
-    verdict: str
+    verdict: Word
     notes: str
-    row_version: int
+    row_version: Large
 
 
 class AnnotationRow(TableRow, kw_only=True):
@@ -290,20 +350,20 @@ class AnnotationRow(TableRow, kw_only=True):
     run_id: str
     annotation_id: str
     session_id: str
-    timestamp: str
-    kind: str
+    timestamp: Time
+    kind: Word
     tag: str = ""
     note: str = ""
     score: float | None = None
-    thumb: str = ""
+    thumb: Word = ""
     holds: bool
     branch: str
-    phase_name: str
-    visit: int
-    attempt_number: int
-    turn_number: int
-    call: int
-    row_version: int
+    phase_name: Word
+    visit: Small
+    attempt_number: Small
+    turn_number: Small
+    call: Small
+    row_version: Large
 
 
 class PartRow(TableRow, kw_only=True):
@@ -312,10 +372,10 @@ class PartRow(TableRow, kw_only=True):
     table = "context_parts"
     key_columns = ("id",)
     version_column = "added_at"
-    id: int
-    bodies: tuple[str, ...]
-    contents: tuple[str, ...]
-    added_at: str
+    id: Large
+    bodies: LongTexts
+    contents: LongTexts
+    added_at: Time
 
 
 class LineRow(TableRow, kw_only=True):
@@ -324,10 +384,10 @@ class LineRow(TableRow, kw_only=True):
     table = "journal_lines"
     key_columns = ("run_id", "seq")
     run_id: str
-    seq: int
-    segment: str
-    line: str
-    row_version: int
+    seq: Count
+    segment: Word
+    line: Body
+    row_version: Large
 
 
 class FileRow(TableRow, kw_only=True):
@@ -337,9 +397,9 @@ class FileRow(TableRow, kw_only=True):
     key_columns = ("run_id", "name")
     run_id: str
     name: str
-    data: str
+    data: Long
     """Base64."""
-    row_version: int
+    row_version: Large
 
 
 class OriginRow(TableRow, kw_only=True):
@@ -350,20 +410,22 @@ class OriginRow(TableRow, kw_only=True):
     run_id: str
     session_id: str
     parent_run_id: str
-    depth: int
-    user: str
-    machine: str
+    depth: Small
+    user: Word
+    machine: Word
     workspace: str
     started: str
-    shipped_at: str
-    summary: str
+    shipped_at: Time
+    summary: Long
     """JSON."""
-    row_version: int
+    row_version: Large
 
 
-ROW_TYPES: tuple[type[TableRow], ...] = (
+INDEX_ROWS: tuple[type[TableRow], ...] = (
     *(PartRow, BlobRow, MessageRow, CardRow, ContextRow),
     *(RunRow, EventRow, EvalRow, AnnotationRow),
-    *(FileRow, LineRow, OriginRow),
 )
+JOURNAL_ROWS: tuple[type[TableRow], ...] = (FileRow, LineRow, OriginRow)
+"""On a server alone: from these all other tables can be made."""
+ROW_TYPES = (*INDEX_ROWS, *JOURNAL_ROWS)
 """In the order in which they are sent: what others refer to comes first."""

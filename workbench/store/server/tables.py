@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from workbench.store.index import ddl
+from workbench.store.index.tables import JOURNAL_ROWS
 from workbench.store.team_server import TeamServer
 
-JOURNAL_LINES = """
-CREATE TABLE IF NOT EXISTS {name} (
-  run_id String, seq UInt32, segment LowCardinality(String), line String CODEC(ZSTD(6)), row_version UInt64
-) ENGINE=ReplacingMergeTree(row_version) ORDER BY (run_id, seq)"""
-
-JOURNAL_FILES = """
-CREATE TABLE IF NOT EXISTS {name} (
-  run_id String, name String, data String CODEC(ZSTD(3)), row_version UInt64
-) ENGINE=ReplacingMergeTree(row_version) ORDER BY (run_id, name)"""
-
-ORIGINS = """
-CREATE TABLE IF NOT EXISTS {name} (
-  run_id String, session_id String, parent_run_id String, depth UInt16, user LowCardinality(String),
-  machine LowCardinality(String), workspace String, started String, shipped_at DateTime64(6,'UTC'),
-  summary String CODEC(ZSTD(3)), row_version UInt64
-) ENGINE=ReplacingMergeTree(row_version) ORDER BY run_id"""
-
-JOURNALS = {"journal_lines": JOURNAL_LINES, "journal_files": JOURNAL_FILES, "origins": ORIGINS}
+JOURNALS = {row.table: row.create_statement() for row in JOURNAL_ROWS}
 """From which all other tables can be made."""
 TABLES = {**ddl.TABLES, **JOURNALS, "schema_migrations": ddl.SCHEMA_MIGRATIONS.replace("schema_migrations", "{name}")}
 """Statements by name."""
