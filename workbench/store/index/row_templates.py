@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from workbench.context.assembly import Item, Kind
@@ -48,10 +49,23 @@ class RowTemplates:
         self._last_of_place: tuple[Place, Branch, MessageRow] | None = None
 
     def message(
-        self, event: Event, node_type: str, index: int = 0, *, node: Sequence[object] = (), **said: Any
+        self,
+        event: Event,
+        node_type: str,
+        index: int = 0,
+        *,
+        node: Sequence[object] = (),
+        content: object = UNSET,
+        metadata: Mapping[str, Any] | None = None,
+        **said: Any,
     ) -> MessageRow:
-        """A row of ``messages``. ``node`` is its place in the tree below the call, if it is no call itself."""
+        """A row of ``messages``. ``node`` is its place in the tree below the call, if it is no call itself. ``content``
+        and ``metadata`` become JSON; ``said`` are further columns."""
         row = self._of_place(event.place)
+        if content is not UNSET:
+            said["content_json"] = json_text(content)
+        if metadata is not None:
+            said["metadata_json"] = json_text(dict(metadata))
         if node and event.place.phase and (event.place.turn or event.place.call):
             said |= {"trace_id": trace_id(row.trace_id, *node), "parent_id": row.trace_id}
         row = replace(
@@ -132,7 +146,7 @@ class RowTemplates:
             told |= {"selective_context": True, "context_from": [item.source.partition(".")[0]]}
         purpose = "instructions" if item.kind is Kind.SYSTEM and item.source else _PURPOSES[item.kind]
         said = {"semantic_actor": actor, "semantic_purpose": purpose, **self._content(message), **said}
-        return self.message(event, node_type, index, metadata_json=json_text(told | dict(metadata or {})), **said)
+        return self.message(event, node_type, index, metadata=told | dict(metadata or {}), **said)
 
     def _content(self, message: Message) -> dict[str, Any]:
         calls = [{"tool": c.name, "arguments": c.arguments, "id": c.id} for c in message.tool_calls]

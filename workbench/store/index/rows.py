@@ -198,36 +198,30 @@ class RowMaker:
             self._new.phases[name] = digest(body)
             rows += self._new.blob(event, self._new.phases[name], "phase", body)
         metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
-        started = self._new.message(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
+        started = self._new.message(event, "cascade_start", content=data.get("input"), metadata=metadata, role="user")
         self._begun = started.message_id
-        return [*rows, started.changed(metadata_json=json_text(metadata))]
+        return [*rows, started]
 
     def _run_resumed(self, event: Event) -> list[TableRow]:
-        return [self._new.message(event, "cascade_resume", metadata_json=json_text({"ports": event.data.get("ports")}))]
+        return [self._new.message(event, "cascade_resume", metadata={"ports": event.data.get("ports")})]
 
     def _run_finished(self, event: Event) -> list[TableRow]:
         data = event.data
         node_type = _ENDS.get(str(data.get("status")), "cascade_error")
         metadata = {name: data.get(name) for name in ("status", "reason", "state")}
-        content = json_text(data.get("output", ""))
-        return [self._new.message(event, node_type, content_json=content, metadata_json=json_text(metadata))]
+        return [self._new.message(event, node_type, content=data.get("output", ""), metadata=metadata)]
 
     def _phase_started(self, event: Event) -> list[TableRow]:
-        data = dict(event.data)
-        return [
-            self._new.message(
-                event, "phase_start", model_requested=data.get("model", ""), metadata_json=json_text(data)
-            )
-        ]
+        data = event.data
+        return [self._new.message(event, "phase_start", metadata=data, model_requested=data.get("model", ""))]
 
     def _phase_finished(self, event: Event) -> list[TableRow]:
         data = event.data
         if data.get("check"):
             self._failed_check = str(data["check"])
         metadata = {name: value for name, value in data.items() if name != "output"}
-        content = json_text(data.get("output", ""))
         node_type = "phase_stop" if data.get("status") == "stopped" else "phase_complete"
-        row = self._new.message(event, node_type, content_json=content, metadata_json=json_text(metadata))
+        row = self._new.message(event, node_type, content=data.get("output", ""), metadata=metadata)
         return [row, *self._cards.of_visit(event)]
 
     def _context_assembled(self, event: Event) -> list[TableRow]:
@@ -248,12 +242,11 @@ class RowMaker:
         made = self._parts.of(call)
         rows += self._parts.new_rows(time_of(event.at))
         rows.append(context_row(event, call, session, made))
-        metadata = json_text(selection(call, made, self.state.visit_of(event.place)))
         rows.append(
             self._new.message(
                 event,
                 "context_selection",
-                metadata_json=metadata,
+                metadata=selection(call, made, self.state.visit_of(event.place)),
                 request_hash=call.digest,
                 context_parts=made.ids,
                 semantic_actor="auto_context",
@@ -281,18 +274,12 @@ class RowMaker:
         if place.call > 1 or place in self._turns:  # Another try, or a call that a resume sent again.
             return []
         self._turns.add(place)
-        return [
-            self._new.message(event, "turn", model_requested=data.get("model", ""), metadata_json=json_text(dict(data)))
-        ]
+        return [self._new.message(event, "turn", metadata=data, model_requested=data.get("model", ""))]
 
     def _call_failed(self, event: Event) -> list[TableRow]:
         data = event.data
         metadata = {name: data.get(name) for name in ("try", "error", "retry_in", "purpose")}
-        return [
-            self._new.message(
-                event, "call_error", request_hash=data.get("digest", ""), metadata_json=json_text(metadata)
-            )
-        ]
+        return [self._new.message(event, "call_error", metadata=metadata, request_hash=data.get("digest", ""))]
 
     def _call_finished(self, event: Event) -> list[TableRow]:
         items, call, data = self._new.added(event), self.state.call_at(event.place), event.data
@@ -340,17 +327,16 @@ class RowMaker:
         data = event.data
         call = {"tool": data.get("tool", ""), "arguments": data.get("arguments", ""), "id": data.get("call_id", "")}
         self._running[event.place, data.get("index")] = call
-        metadata = {name: data.get(name) for name in ("index", "native", "side_effects")}
         answer = self._messages.get(self._answers.get(event.place, ""))
         row = self._new.message(
             event,
             "tool_call",
             node=("tool", data.get("index")),
             role="assistant",
-            content_json=json_text(call["arguments"]),
+            content=call["arguments"],
+            metadata={name: data.get(name) for name in ("index", "native", "side_effects")},
             tool_calls_json=json_text([call]),
             parent_message_id=answer.message_id if answer else None,
-            metadata_json=json_text(metadata),
             semantic_actor="main",
             semantic_purpose="tool_call",
         )
@@ -375,13 +361,9 @@ class RowMaker:
             result |= {"images_json": json_text(images), "has_images": True}
         items = self._new.added(event)
         if not items:
-            said: dict[str, Any] = {
-                "role": "tool",
-                "content_json": json_text(data.get("text", "")),
-                "metadata_json": json_text(metadata),
-            }
-            said |= {"semantic_actor": "main", "semantic_purpose": "tool_result"}
-            return [self._new.message(event, "tool_result", **result, **said)]
+            result |= {"role": "tool", "semantic_actor": "main", "semantic_purpose": "tool_result"}
+            text = data.get("text", "")
+            return [self._new.message(event, "tool_result", content=text, metadata=metadata, **result)]
         shown = shared | {"node": ("tool", index, "images")}
         return [
             self._new.item(
@@ -397,8 +379,8 @@ class RowMaker:
             event,
             "ward" if "ward" in str(data.get("check", "")) else "validation",
             node=("check", data.get("index", event.seq)),
-            content_json=json_text(data.get("reason", "")),
-            metadata_json=json_text(dict(data)),
+            content=data.get("reason", ""),
+            metadata=data,
             semantic_actor="validator",
             semantic_purpose="validation",
         )
@@ -423,8 +405,8 @@ class RowMaker:
         row = self._new.message(
             event,
             "evaluator",
-            content_json=json_text(reason),
-            metadata_json=json_text(dict(data)),
+            content=reason,
+            metadata=data,
             semantic_actor="evaluator",
             semantic_purpose="evaluation",
         )
@@ -486,10 +468,8 @@ class RowMaker:
     def _candidate_finished(self, event: Event) -> list[TableRow]:
         data, branch = event.data, self._branches.of(event.place)
         node_type = "reforge_attempt" if branch.reforge_step else "sounding_attempt"
-        metadata = json_text({key: value for key, value in data.items() if key != "output"})
-        row = self._new.message(
-            event, node_type, content_json=json_text(data.get("output", "")), metadata_json=metadata
-        )
+        metadata = {key: value for key, value in data.items() if key != "output"}
+        row = self._new.message(event, node_type, content=data.get("output", ""), metadata=metadata)
         self._attempts[event.place.branch, event.place.phase, event.place.visit] = row.message_id
         rows: list[TableRow] = [row, *self._cards.of_visit(event)]
         if self._told_late:
@@ -547,15 +527,14 @@ class RowMaker:
         return (self._messages[message_id] for message_id in self._answer_ids)
 
     def _human_answered(self, event: Event) -> list[TableRow]:
+        told = {key: event.data[key] for key in ("timed_out", "nobody", "refused") if key in event.data}
         row = self._new.message(
             event,
             "human_input",
             node=("human", event.data.get("index")),
             role="user",
-            content_json=json_text(event.data.get("answer", "")),
-            metadata_json=json_text(
-                {key: event.data[key] for key in ("timed_out", "nobody", "refused") if key in event.data}
-            ),
+            content=event.data.get("answer", ""),
+            metadata=told,
             semantic_actor="human",
             semantic_purpose="human_input",
         )
@@ -567,8 +546,8 @@ class RowMaker:
             "human_input",
             node=("audible", event.data.get("index")),
             role="user",
-            content_json=json_text(event.data.get("text") or ""),
-            metadata_json=json_text(dict(event.data)),
+            content=event.data.get("text") or "",
+            metadata=event.data,
             semantic_actor="human",
             semantic_purpose="feedback",
         )
@@ -579,9 +558,8 @@ class RowMaker:
             event,
             "hook",
             node=("hook", event.data.get("type"), event.data.get("index"), event.data.get("number")),
-            content_json=json_text(event.data.get("text", "")),
-            metadata_json=json_text(dict(event.data)),
-            semantic_actor="framework",
+            content=event.data.get("text", ""),
+            metadata=event.data,
             semantic_purpose="hook",
         )
         return [row]
