@@ -17,7 +17,8 @@ from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, Images, Question, ToolImage, ToolResult, ValidatorVerdict
 from workbench.engine.journal.usage import Usage
-from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.base import Model
+from workbench.language.model.cascade import Cascade
 from workbench.language.model.shape import shape
 from workbench.language.read.text import read_source
 

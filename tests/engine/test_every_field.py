@@ -13,7 +13,8 @@ from tests.engine.effect_cases import CASES, NAMED
 from tests.engine.effects import Case, proved
 from tests.support.equal_runs import comparable
 from tests.support.stored import check_stored
-from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.base import Model
+from workbench.language.model.cascade import Cascade
 from workbench.language.model.shape import shape
 
 TESTS = Path(__file__).parents[1]

@@ -8,7 +8,8 @@ import pytest
 
 from workbench.context.apply import apply
 from workbench.context.strategy import parse
-from workbench.language.edit.edits import EditError, remove, replace
+from workbench.language.edit.edits import remove, replace
+from workbench.language.edit.errors import EditError
 from workbench.language.edit.navigate import definitions_of, named_at
 from workbench.language.edit.phase_names import renamed_phase
 from workbench.language.lint.surroundings import LintEnvironment

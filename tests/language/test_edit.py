@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.language.documents import KEYS, MAPPINGS, PHASES, STYLES, VALUES, as_json, as_yaml, paths
-from workbench.language.edit.edits import EditError, remove, replace, same
+from workbench.language.edit.edits import remove, replace, same
+from workbench.language.edit.errors import EditError
 from workbench.language.problem import Path
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source

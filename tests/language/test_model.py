@@ -12,17 +12,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from workbench.language.model.cascade import (
-    Cascade,
-    ContextRules,
-    HumanInput,
-    Model,
-    Narrator,
-    Phase,
-    Rules,
-    Soundings,
-    Ward,
-)
+from workbench.language.model.base import Model
+from workbench.language.model.candidates import Soundings, Ward
+from workbench.language.model.cascade import Cascade, HumanInput, Narrator, Phase
+from workbench.language.model.context import ContextRules
+from workbench.language.model.flow import Rules
 from workbench.language.model.shape import shape
 
 

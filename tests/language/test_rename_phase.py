@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from workbench.language.edit.completion import Names
-from workbench.language.edit.edits import EditError
+from workbench.language.edit.errors import EditError
 from workbench.language.edit.navigate import Definitions, definitions_of, named_at
 from workbench.language.edit.phase_names import phase_uses, renamed_phase
 from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts

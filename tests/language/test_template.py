@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.language.templates.template import Renderer, TemplateFault, condition_template, truth
+from workbench.language.templates.names import TemplateFault
+from workbench.language.templates.template import Renderer, condition_template, truth
 
 NAMES: dict[str, Any] = {
     "input": {"a": 1, "items": ["x", "y"], "text": "hi", "nested": {"key": None}},

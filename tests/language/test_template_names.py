@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.language.templates.template import names_used
+from workbench.language.templates.names import names_used
 
 
 def uses(template: str) -> list[tuple[str, int, int, bool]]:

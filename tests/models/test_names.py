@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from workbench.engine.model_name import split_effort
 from workbench.models.destinations import located
-from workbench.models.names import NoKey, Resolved, answered_at, resolve, split_effort
+from workbench.models.names import NoKey, Resolved, answered_at, resolve
 
 ROUTER = {"OPENROUTER_API_KEY": "router-key"}
 

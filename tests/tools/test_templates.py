@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.language.templates.names import TemplateFault
 from workbench.language.templates.sandbox import SANDBOX, CheckedText
-from workbench.language.templates.template import Rendered, Renderer, TemplateFault
+from workbench.language.templates.template import Rendered, Renderer
 from workbench.tools.templates.child import RenderLimits
 from workbench.tools.templates.worker import ApartRenderer
 

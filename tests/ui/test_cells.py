@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from workbench.dollars import told_apart
+from workbench.dollars import money, told_apart
 from workbench.views import syntax
 from workbench.views.cells import Align, Row, crop, dropping, fit, fit_ends, flat, justify, width_of
-from workbench.views.numbers import clock, count, money, plural, seconds
+from workbench.views.numbers import clock, count, plural, seconds
 from workbench.views.text import CHUNK, HEAD_AND_TAIL, TextLine, TextRows, text_lines
 
 ANY = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)

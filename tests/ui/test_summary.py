@@ -12,10 +12,11 @@ from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from tests.ui.test_candidates import contested
 from tests.ui.test_graphs import REVIEW
+from workbench.dollars import money
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.views.model import Filtered
-from workbench.views.numbers import count, money, spent_words
+from workbench.views.numbers import count, spent_words
 from workbench.views.summary import SummaryRows
 from workbench.views.tree import TreeRows, TreeView, fitted
 

@@ -28,10 +28,11 @@ from workbench.analysis.batch.paired import paired
 from workbench.analysis.batch.rows import row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
 from workbench.cli.batch_progress import progress_words
+from workbench.dollars import money
 from workbench.store.batches import BatchFolder, BatchWriter, batch_names
 from workbench.store.store import Store
 from workbench.views.batch import BatchView, cell_words
-from workbench.views.numbers import money, spent_cell
+from workbench.views.numbers import spent_cell
 from workbench.workspace.batch.cells import MayCost
 from workbench.workspace.batch.inputs import InputsError, read_inputs
 from workbench.workspace.batch.planning import BatchRequest, prepared

@@ -12,11 +12,11 @@ from tests.support.waiting import until
 from tests.workspace.test_session import asked, folder, make
 from tests.workspace.test_travel import held, ran
 from workbench.context.assembly import Action, Entry, Grade, Item, Kind, Reason, Rule
-from workbench.context.edits import AddMessage, DropMessage, MoveMessage
+from workbench.context.edits import AddMessage, DropMessage, EditError, MoveMessage
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 from workbench.engine.debugger.stepper import Mode
-from workbench.engine.edits import EditError, SetAnswer, SetModel, SetResult, SetState
+from workbench.engine.edits import SetAnswer, SetModel, SetResult, SetState
 from workbench.engine.gate import Stop, StopKind
 from workbench.workspace.edit_draft import EditDraft, target_of, target_of_call
 from workbench.workspace.session import Session

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.waiting import until
 from tests.workspace.test_session import CASCADE, folder, make
-from workbench.context.edits import ChangeMessage, DropMessage, MoveMessage
+from workbench.context.edits import ChangeMessage, DropMessage, EditError, MoveMessage
 from workbench.context.message import Message
 from workbench.engine.debugger.stepper import Breakpoint, Mode
-from workbench.engine.edits import EditError, SetAnswer, SetState
+from workbench.engine.edits import SetAnswer, SetState
 from workbench.engine.gate import Stop
 from workbench.engine.journal.state import RunState
 from workbench.workspace.session import Session

@@ -28,7 +28,8 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.journal.event import Event
-from workbench.engine.journal.state import CallState, RunState
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean_line
 
 _TOLD = 5

@@ -15,12 +15,13 @@ from workbench.analysis.advice import name_of, remedy_of
 from workbench.cli.printer import Printer, talk
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
+from workbench.dollars import money
 from workbench.engine.journal.candidate_rounds import candidate_name, was_decided
 from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.event import LEFT
 from workbench.engine.journal.parts import expected_of
 from workbench.language.clean import clean_line
-from workbench.views.numbers import count, money, plural, seconds
+from workbench.views.numbers import count, plural, seconds
 from workbench.views.value import Cell
 from workbench.views.words import ended_words, left_words
 

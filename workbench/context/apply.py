@@ -16,7 +16,8 @@ from workbench.context.parts.budget import Budget
 from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
 from workbench.context.strategy import Strategy, with_named
-from workbench.language.edit.edits import EditError, remove, replace
+from workbench.language.edit.edits import remove, replace
+from workbench.language.edit.errors import EditError
 from workbench.language.load import load
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path

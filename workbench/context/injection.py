@@ -17,8 +17,8 @@ from workbench.context.pictured import pictured
 from workbench.context.place import Place
 from workbench.context.placeholder import result_header, without_images
 from workbench.context.scope import PhaseScope, VisitRecord
-from workbench.language.model.cascade import ContextSource, Phase
-from workbench.language.model.context import SOURCE_SHORTHANDS
+from workbench.language.model.cascade import Phase
+from workbench.language.model.context import SOURCE_SHORTHANDS, ContextSource
 from workbench.language.problem import Path, path_text
 
 # Messages of another phase as plain conversation: no calls, no results, no provider metadata.

@@ -284,9 +284,6 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else ""
 
 
-__all__ = ["SpecError", "Strategy", "grid", "parse", "strategy_facts", "with_named"]
-
-
 class Strategy(Struct, frozen=True, eq=False):
     """Parts by the question they answer. ``str`` gives the spec text, which ``parse`` reads back."""
 

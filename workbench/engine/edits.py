@@ -11,26 +11,6 @@ from msgspec.structs import asdict
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError, MessageEdit, MoveMessage
 from workbench.context.message import Message
 
-__all__ = [
-    "AddMessage",
-    "ChangeMessage",
-    "DropMessage",
-    "Edit",
-    "EditError",
-    "MessageEdit",
-    "MoveMessage",
-    "SetAnswer",
-    "SetArguments",
-    "SetModel",
-    "SetResult",
-    "SetState",
-    "SkipTool",
-    "from_json",
-    "laid",
-    "name_of",
-    "to_json",
-]
-
 
 class SetState(Struct, frozen=True):
     """A value of the run's state."""

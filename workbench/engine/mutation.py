@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from workbench.language.model.cascade import Soundings
+from workbench.language.model.candidates import Soundings
 from workbench.language.problem import Path
 
 APPROACHES: tuple[str, ...] = (

@@ -12,8 +12,8 @@ from workbench.engine import texts
 from workbench.engine.contracts import Listing, NoServers, Parameter, ServerTool, ToolResult, ToolSpec
 from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.services import Services
-from workbench.language.model.cascade import McpServer, Phase
-from workbench.language.model.mcp import JOINT, server_of, servers_named
+from workbench.language.model.cascade import Phase
+from workbench.language.model.mcp import JOINT, McpServer, server_of, servers_named
 
 _TYPES = {"integer": "int", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
 """Words for the types of JSON Schema, as tools that are told as text have them."""

@@ -18,7 +18,7 @@ from workbench.engine.journal.figures import Figures
 from workbench.engine.services import Services
 from workbench.engine.toolcalls import objects_in
 from workbench.engine.world import World
-from workbench.language.model.cascade import InlineValidator
+from workbench.language.model.candidates import InlineValidator
 
 UNJUDGED = ValidatorVerdict(True)
 """Of a text that stands in for an answer, and where the answer of a validator is such a text: nothing is journaled."""

@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 from workbench.language.clean import clean_line
 from workbench.language.clean import shown as shortened
 from workbench.language.model.base import LIST, MAP, TAGS, TEXT
-from workbench.language.model.cascade import ContextSource, Narrator
+from workbench.language.model.cascade import Narrator
+from workbench.language.model.context import ContextSource
 from workbench.language.model.mcp import McpServer, bad_server_name
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity, TextSpan

@@ -13,8 +13,6 @@ from workbench.engine.model_name import split_effort
 from workbench.models.library import is_provider, provider_of
 from workbench.models.providers import BY_ID, Provider, named, slug, split
 
-__all__ = ["OFFLINE", "NoKey", "Resolved", "answered_at", "may_answer", "resolve", "split_effort"]
-
 OFFLINE = "offline"
 _OWN_KEY = "WORKBENCH_API_KEY"
 _ROUTER = BY_ID["openrouter"]

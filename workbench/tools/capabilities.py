@@ -17,8 +17,8 @@ from msgspec import Struct
 from workbench.context.message import sha256
 from workbench.language.clean import clean_line
 from workbench.language.graph import COMMAND
-from workbench.language.model.cascade import Cascade, McpServer
-from workbench.language.model.mcp import servers_named
+from workbench.language.model.cascade import Cascade
+from workbench.language.model.mcp import McpServer, servers_named
 from workbench.tools.paths import is_regular
 from workbench.tools.python_files import PythonFolder
 

@@ -34,8 +34,7 @@ from workbench.engine.servers import served_spec
 from workbench.extras import missing
 from workbench.language.clean import clean, clean_line
 from workbench.language.json_schema import SchemaFault, mismatch
-from workbench.language.model.cascade import McpServer
-from workbench.language.model.mcp import JOINT, bad_server_name, filled
+from workbench.language.model.mcp import JOINT, McpServer, bad_server_name, filled
 from workbench.tools.addresses import NetworkReach, NotPublic
 from workbench.tools.paths import Workspace
 from workbench.tools.results import MAX_IMAGES, NOTHING, cut, error_of

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from workbench.analysis.soundings import PhaseAnalysis, suggestion
-from workbench.views.numbers import UNKNOWN, money, plural
+from workbench.dollars import money
+from workbench.views.numbers import UNKNOWN, plural
 from workbench.views.value import BLANK, Block, Cell, Column, Table, TextBlock, View
 
 COLUMNS = (

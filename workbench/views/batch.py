@@ -14,6 +14,7 @@ from workbench.analysis.batch.matrix import DONE, MEASURES, OPEN, UNFIT, CellRes
 from workbench.analysis.batch.paired import LEAST, Paired
 from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score
+from workbench.dollars import UNPRICED, money
 from workbench.json_text import as_text
 from workbench.language.clean import clean_line
 from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat, whole_parts
@@ -21,7 +22,7 @@ from workbench.views.diffs import DiffRows
 from workbench.views.documents import is_markdown, written_lines
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, UNPRICED, at_least, count, money, plural, seconds
+from workbench.views.numbers import UNKNOWN, at_least, count, plural, seconds
 from workbench.views.sides import SideRows
 from workbench.views.text import TextLine, TextRows, text_lines, wrapped
 from workbench.views.value import (

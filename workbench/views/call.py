@@ -8,11 +8,12 @@ from typing import Any
 from workbench.analysis.prediction import CallInput, Overhead, PredictedUsage, Residual
 from workbench.context.assembly import Action, Entry, Grade, MessagePart
 from workbench.context.reasons import explain, origin
+from workbench.dollars import money
 from workbench.engine.journal.parts import CallState
 from workbench.language.clean import clean_line
 from workbench.views.context import cached_entries, strategy_words
 from workbench.views.entry import ACTION_SIGN, message_text
-from workbench.views.numbers import UNKNOWN, bill_words, count, money, plural, seconds
+from workbench.views.numbers import UNKNOWN, bill_words, count, plural, seconds
 from workbench.views.run import call_json, parts
 from workbench.views.signs import SIGNS
 from workbench.views.value import Block, Cell, Column, Piece, Table, TextBlock, View

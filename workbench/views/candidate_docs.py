@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls
 from workbench.context.message import Image
+from workbench.dollars import UNPRICED
 from workbench.engine.candidates.previews import PICTURES, rendered
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Round
 from workbench.engine.journal.parts import CallState
@@ -26,7 +27,7 @@ from workbench.views.cells import Span, flat
 from workbench.views.diffs import DiffRows
 from workbench.views.documents import image_lines, markdown_line, message_lines, painter
 from workbench.views.model import Rows
-from workbench.views.numbers import UNPRICED, count, seconds
+from workbench.views.numbers import count, seconds
 from workbench.views.picture import Gallery
 from workbench.views.text import TextLine, TextRows, text_lines
 

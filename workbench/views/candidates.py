@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, ranked_candidates
 from workbench.context.place import Place
+from workbench.dollars import UNPRICED, money
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_name
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
@@ -24,7 +25,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.figure import scatter_picture
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
+from workbench.views.numbers import UNKNOWN, count, plural, seconds
 from workbench.views.plot import Drawn, Point, scatter
 from workbench.views.signs import sign, status_cell, status_sign
 from workbench.views.tree import asking_runs, line_of

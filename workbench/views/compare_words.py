@@ -14,8 +14,8 @@ from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
 from workbench.context.reasons import name_of
-from workbench.dollars import told_apart
-from workbench.views.numbers import UNKNOWN, count, money, plural, spent_cell, took_words
+from workbench.dollars import money, told_apart
+from workbench.views.numbers import UNKNOWN, count, plural, spent_cell, took_words
 
 SMALL = 0.01
 """US dollars: below it a table shows six digits, because four would hide the differences."""

@@ -15,6 +15,7 @@ from workbench.context.assembly import BrokenInvariant, Entry, Kind
 from workbench.context.marks import LIVE_MARKS, PARAMETER, Marks, marked_entries
 from workbench.context.place import WHOLE, Place
 from workbench.context.reasons import explain, origin, turns_before
+from workbench.dollars import UNPRICED, money
 from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.views import answer, entry
 from workbench.views.answer import LiveCall
@@ -22,7 +23,7 @@ from workbench.views.cells import Row, Span, Target, crop, dropping, flat, justi
 from workbench.views.columns import LINE, Columns, Needs, columns, wanted
 from workbench.views.filter_result import TITLE_FRAME
 from workbench.views.model import Rows
-from workbench.views.numbers import UNPRICED, count, money, plural
+from workbench.views.numbers import count, plural
 from workbench.views.signs import sign
 from workbench.views.text import wrapped
 

@@ -29,7 +29,9 @@ from workbench.views.tree import KIND_WORDS, PhaseOutline
 if TYPE_CHECKING:
     from workbench.context.strategy import Strategy
     from workbench.language.graph import Graph, Node
-    from workbench.language.model.cascade import Cascade, ContextSource, Phase, Soundings
+    from workbench.language.model.candidates import Soundings
+    from workbench.language.model.cascade import Cascade, Phase
+    from workbench.language.model.context import ContextSource
     from workbench.language.read.source import Source
 
 

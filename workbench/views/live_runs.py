@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from workbench.dollars import UNPRICED, money
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNPRICED, money, plural, seconds, spent_words
+from workbench.views.numbers import plural, seconds, spent_words
 from workbench.views.signs import sign
 from workbench.views.value import BLANK, Block, Cell, Column, Table, View
 from workbench.workspace.live_runs import LivePlan, LiveResult

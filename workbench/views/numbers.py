@@ -14,24 +14,6 @@ if TYPE_CHECKING:
     from workbench.engine.journal.costs import CallCost, CostSum
 
 
-__all__ = [
-    "UNKNOWN",
-    "UNPRICED",
-    "bill_words",
-    "call_cost",
-    "clock",
-    "count",
-    "day_and_time",
-    "money",
-    "plural",
-    "saved_words",
-    "seconds",
-    "spent_cell",
-    "spent_in_full",
-    "spent_words",
-    "took_words",
-]
-
 UNKNOWN = "–"
 
 GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.context.message import Message
+from workbench.dollars import money
 from workbench.engine.journal.costs import CallCost, CostSum
 from workbench.json_text import pretty
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.documents import message_lines
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_words
+from workbench.views.numbers import UNKNOWN, count, plural, seconds, spent_words
 from workbench.views.run import stop_words
 from workbench.views.signs import sign
 from workbench.views.text import TextLine, TextRows, text_lines

@@ -7,12 +7,13 @@ from functools import lru_cache
 
 from workbench.context.assembly import Action
 from workbench.context.wording import paired_lines
+from workbench.dollars import money
 from workbench.engine.journal.parts import CallState
 from workbench.language.problem import Problem
 from workbench.views import syntax
 from workbench.views.cells import Span, flat
 from workbench.views.documents import reason
-from workbench.views.numbers import count, money, saved_words
+from workbench.views.numbers import count, saved_words
 from workbench.views.text import TextLine, TextRows, text_lines
 
 AROUND = 400

@@ -13,6 +13,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from workbench.context.place import Place
+from workbench.dollars import money
 from workbench.language.clean import clean_line
 from workbench.store.index.catalogue import COLUMNS, INTERNAL, TABLES
 from workbench.store.index.table import Column as Field
@@ -21,7 +22,7 @@ from workbench.store.index.table import summary_line
 from workbench.views.cells import Align, Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import money, plural
+from workbench.views.numbers import plural
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Piece, Table, View
 

@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from workbench.analysis.prediction import CallInput, PredictedUsage, Residual
 from workbench.context.place import WHOLE, Place
+from workbench.dollars import money
 from workbench.engine.journal.costs import Embeddings
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
@@ -21,17 +22,7 @@ from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.cells import flat
-from workbench.views.numbers import (
-    UNKNOWN,
-    call_cost,
-    count,
-    money,
-    plural,
-    seconds,
-    spent_cell,
-    spent_in_full,
-    took_words,
-)
+from workbench.views.numbers import UNKNOWN, call_cost, count, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.tree import ended, visit_status
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
+from workbench.dollars import money
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.figures import Figures
@@ -18,7 +19,7 @@ from workbench.engine.journal.state import RunState
 from workbench.views.cells import GAP, Row, Span, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, money, plural, saved_words, seconds, spent_in_full, took_words
+from workbench.views.numbers import count, plural, saved_words, seconds, spent_in_full, took_words
 from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped

@@ -13,11 +13,12 @@ from rich.cells import cell_len
 from workbench.analysis.over_runs import METHOD, Interval
 from workbench.analysis.sweep import BASELINE, FILE, RECORDED, RanUnder, RunTrials, Spread, StrategyResult, Sweep
 from workbench.context.cache import Price
+from workbench.dollars import money
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.compare_words import price_words
 from workbench.views.figure import scatter_picture
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, count, money, plural
+from workbench.views.numbers import UNKNOWN, count, plural
 from workbench.views.plot import Point, scatter
 from workbench.views.signs import sign
 from workbench.views.text import DrawnRows, TextLine, drawn_line

@@ -894,9 +894,6 @@ def _won(decided: bool) -> str:
     return "winner" if decided else "stands"
 
 
-__all__ = ["Node", "NodeId", "PhaseOutline", "TreeRows", "TreeView", "breadcrumb", "is_candidate"]
-
-
 class TreeRows(Rows):
     """The tree, built once for each change of the run; drawn on demand."""
 

@@ -11,13 +11,14 @@ from msgspec import Struct
 from workbench.analysis.advice import name_of
 from workbench.context.message import Message
 from workbench.context.place import Place
+from workbench.dollars import money
 from workbench.engine.journal.candidate_rounds import candidate_name, was_decided
 from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.event import LEFT, STOPPED_BY_USER, TOO_LATE, Event
 from workbench.engine.journal.parts import expected_of
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import flat
-from workbench.views.numbers import count, money, plural, saved_words, seconds
+from workbench.views.numbers import count, plural, saved_words, seconds
 
 Words = tuple[str, str, str]
 """The kind of an event, its description, and the token that colours it."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 from msgspec import Struct
 
-from workbench.language.edit.edits import EditError, replace
+from workbench.language.edit.edits import replace
 from workbench.language.edit.emit import scalar
+from workbench.language.edit.errors import EditError
 from workbench.language.problem import Path, path_text
 from workbench.language.read.text import read_source
 from workbench.workspace.settings import Setting, Settings, SettingsError, checked_value, load_settings, setting_named

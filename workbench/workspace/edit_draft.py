@@ -10,11 +10,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench.context.assembly import Entry, Item
-from workbench.context.edits import AddMessage, ChangeMessage, Draft, DropMessage, MoveMessage, dropped, edited
+from workbench.context.edits import (
+    AddMessage,
+    ChangeMessage,
+    Draft,
+    DropMessage,
+    EditError,
+    MoveMessage,
+    dropped,
+    edited,
+)
 from workbench.context.message import Message, Role, TextPart
 from workbench.context.part import EnteredMessages
 from workbench.context.place import Place
-from workbench.engine.edits import Edit, EditError, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool
+from workbench.engine.edits import Edit, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool
 from workbench.engine.gate import EDITS_AT, Stop, StopKind, check_edit
 from workbench.json_text import as_value, pretty
 

@@ -10,9 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.context.assembly import Entry
-from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, MoveMessage
+from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError, MoveMessage
 from workbench.context.message import Message
-from workbench.engine.edits import Edit, EditError, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool
+from workbench.engine.edits import Edit, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool
 from workbench.engine.gate import EDITS_AT, StopKind
 from workbench.files import read_given
 

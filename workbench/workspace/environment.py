@@ -19,7 +19,8 @@ from workbench.context.strategy import SpecError, parse, strategy_facts
 from workbench.engine.contracts import Render
 from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
-from workbench.language.model.cascade import CASCADE_SUFFIXES, Cascade, McpServer
+from workbench.language.model.cascade import CASCADE_SUFFIXES, Cascade
+from workbench.language.model.mcp import McpServer
 from workbench.language.read.reading import MAX_DOT_BYTES
 from workbench.language.read.text import read_source
 from workbench.language.templates.template import Renderer

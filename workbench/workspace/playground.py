@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from workbench.context.assembly import Assembly, Grade, Request
 from workbench.context.direct import direct_assembly
+from workbench.context.edits import EditError
 from workbench.context.invariants import Sent, check_ends, check_run
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 from workbench.dollars import money
 from workbench.engine.contracts import Answer, Images, Model, ModelFault
-from workbench.engine.edits import Edit, EditError, SetAnswer, SetModel
+from workbench.engine.edits import Edit, SetAnswer, SetModel
 from workbench.engine.forecasting import Forecaster
 from workbench.engine.gate import rule_words
 from workbench.engine.journal.costs import CallCost, CostSum

@@ -14,6 +14,7 @@ from msgspec import Struct
 from workbench.context.assembly import Kind
 from workbench.engine.journal.state import RunState
 from workbench.language.edit import edits
+from workbench.language.edit.errors import EditError
 from workbench.language.problem import Path as ValuePath
 from workbench.workspace.edit_draft import EditDraft
 from workbench.workspace.playground import Subject
@@ -79,7 +80,7 @@ def prompt_edit(project: Project, run: RunState, subject: Subject, draft: EditDr
     loaded = project.load(subject.file, file.text)
     try:
         text = edits.replace(loaded.source, path, rewritten(template, before, after))
-    except edits.EditError as fault:
+    except EditError as fault:
         raise PromptError(f"{shown}: {fault}") from fault
     return PromptEdit(file, shown, text.removeprefix(file.bom), loaded.source.span(path).line)
 

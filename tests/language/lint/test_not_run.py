@@ -9,7 +9,8 @@ import pytest
 from tests.language.lint.examples.example import whole
 from workbench.language.lint.not_run import NOT_RUN, NotRun, not_run
 from workbench.language.load import load
-from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.base import Model
+from workbench.language.model.cascade import Cascade
 from workbench.language.model.shape import shape
 from workbench.language.problem import Problem, path_text
 

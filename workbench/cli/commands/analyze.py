@@ -16,7 +16,8 @@ from workbench.cli.options import CascadeFile, as_json, plain, project_here
 from workbench.cli.printer import talk, write_view
 from workbench.engine.mutation import Mutation
 from workbench.files import write_whole
-from workbench.language.edit.edits import EditError, remove, replace
+from workbench.language.edit.edits import remove, replace
+from workbench.language.edit.errors import EditError
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source

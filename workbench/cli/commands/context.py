@@ -14,9 +14,10 @@ from workbench.cli.printer import Printer, talk, write_json_list
 from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
 from workbench.context.place import Place, visit_named
 from workbench.context.wire import wire_bytes
+from workbench.dollars import money
 from workbench.engine.journal.parts import CallState
 from workbench.views.call import CallView
-from workbench.views.numbers import count, money, plural
+from workbench.views.numbers import count, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,8 @@ from workbench.context.place import Place
 from workbench.context.scope import Arrival, PhaseScope, StateWrite, VisitRecord
 from workbench.language.model.base import FIDELITIES
 from workbench.language.model.base import Fidelity as Mode
-from workbench.language.model.cascade import Cascade, Handoff, Phase
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.flow import Handoff
 from workbench.language.problem import Path
 
 # Which level of the file decides how much a phase sees, and which conversation it goes on with.

@@ -28,7 +28,7 @@ from workbench.context.placeholder import (
     shortened,
     without_images,
 )
-from workbench.language.model.cascade import IntraContext
+from workbench.language.model.context import IntraContext
 from workbench.language.problem import Path
 
 _FIELDS = {

@@ -22,7 +22,7 @@ from workbench.engine.services import Services
 from workbench.engine.validators import key_of
 from workbench.engine.world import World
 from workbench.language.clean import clean_line
-from workbench.language.model.cascade import InlineValidator, ModelShare, Soundings
+from workbench.language.model.candidates import InlineValidator, ModelShare, Soundings
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Path
 

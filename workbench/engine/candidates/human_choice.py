@@ -16,7 +16,7 @@ from workbench.engine.faults import PhaseFailed
 from workbench.engine.human.people import TimedOut
 from workbench.engine.journal.candidate_rounds import candidate_name
 from workbench.language.clean import clean_line
-from workbench.language.model.cascade import HumanEval
+from workbench.language.model.candidates import HumanEval
 
 if TYPE_CHECKING:
     from workbench.engine.candidates.candidates import Candidate, CandidateTask

@@ -30,7 +30,7 @@ from workbench.engine.mutation import reforge_mutation
 from workbench.engine.validators import key_of
 
 if TYPE_CHECKING:
-    from workbench.language.model.cascade import Reforge
+    from workbench.language.model.candidates import Reforge
 
 JOINER = "You join several answers to the same task into one. Answer with the joined text and nothing else."
 

@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from workbench.context.edits import EditError
 from workbench.context.place import Place
-from workbench.engine.edits import Edit, EditError
+from workbench.engine.edits import Edit
 from workbench.engine.gate import Decision, Stop, StopKind, check_edits
 
 ARROW, OUTCOME, TOOL = "->", "outcome", "tool"

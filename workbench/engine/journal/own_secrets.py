@@ -13,8 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.language.edit.edits import EditError, same
 from workbench.language.edit.edits import replace as edited
+from workbench.language.edit.edits import same
+from workbench.language.edit.errors import EditError
 from workbench.language.problem import Problem, Severity, texts_of
 from workbench.language.read.source import Source
 from workbench.language.read.text import read_source

@@ -42,9 +42,6 @@ from workbench.engine.journal.repeats import Repeats
 from workbench.engine.journal.unanswered import Unanswered
 from workbench.engine.journal.usage import StatedUsage, Usage
 
-__all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
-
-
 NEAR_VISITS, SPARE_VISITS = 64, 16
 """Visits of a watched program whose messages stay in memory: a program has seldom more contexts that go on side by
 side. So many more, and the oldest are put on disk together."""

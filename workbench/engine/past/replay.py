@@ -52,7 +52,7 @@ from workbench.engine.gate import Decision, Gate, Stop, StopKind
 from workbench.engine.journal.journal_writer import Clock, RecordedTimes
 from workbench.engine.journal.repeats import same_as
 from workbench.engine.past.recording import Effect, Kind, RecordedCall, RecordedEffect, Recording
-from workbench.language.model.cascade import McpServer
+from workbench.language.model.mcp import McpServer
 
 T = TypeVar("T")
 

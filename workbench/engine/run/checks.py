@@ -17,7 +17,7 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.toolcalls import first_balanced, first_fenced
 from workbench.engine.validators import UNJUDGED, key_of
 from workbench.language.json_schema import SchemaFault, mismatch
-from workbench.language.model.cascade import InlineValidator, Ward
+from workbench.language.model.candidates import InlineValidator, Ward
 
 TOO_DEEP = "at $: the answer is nested too deeply to be checked"
 

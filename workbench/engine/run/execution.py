@@ -15,7 +15,16 @@ from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.cards import Choice
 from workbench.context.diff import splices_between
-from workbench.context.edits import AddMessage, ChangeMessage, Draft, MessageEdit, difference, edited, remaining
+from workbench.context.edits import (
+    AddMessage,
+    ChangeMessage,
+    Draft,
+    EditError,
+    MessageEdit,
+    difference,
+    edited,
+    remaining,
+)
 from workbench.context.message import Image, Message, Part, TextPart
 from workbench.context.part import EnteredMessages
 from workbench.context.parts.auto import Auto
@@ -28,7 +37,7 @@ from workbench.engine.calls.auxiliary_calls import ask_model
 from workbench.engine.calls.model_call import call_model
 from workbench.engine.contracts import Question
 from workbench.engine.conversation import VisitSetup
-from workbench.engine.edits import Edit, EditError, SetAnswer, SetModel, SetState, laid
+from workbench.engine.edits import Edit, SetAnswer, SetModel, SetState, laid
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import EditFault, Stop, checked
 from workbench.engine.human.feedback import PhaseFeedback

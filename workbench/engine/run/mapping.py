@@ -21,8 +21,7 @@ from workbench.engine.tables import tables_of
 from workbench.engine.validators import Child
 from workbench.json_text import as_value
 from workbench.language.model.base import seconds
-from workbench.language.model.cascade import ForEachRow
-from workbench.language.model.flow import OnRowError
+from workbench.language.model.flow import ForEachRow, OnRowError
 
 MAX_ITEMS = 1000
 """Runs that one phase may start."""

@@ -37,7 +37,9 @@ from workbench.engine.servers import ServedTools
 from workbench.engine.tables import shaped, unwrapped
 from workbench.engine.texts import answer_format
 from workbench.engine.world import World
-from workbench.language.model.cascade import LLM_DATA, Cascade, ContextSource, Phase, Soundings
+from workbench.language.model.candidates import Soundings
+from workbench.language.model.cascade import LLM_DATA, Cascade, Phase
+from workbench.language.model.context import ContextSource
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Path, path_text
 from workbench.language.templates.sandbox import CheckedText

@@ -14,7 +14,8 @@ from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.lint.texts import COMMON, EXTRA
 from workbench.language.load import Loaded
-from workbench.language.model.cascade import LAST_ERROR, Cascade, Model, Phase
+from workbench.language.model.base import Model
+from workbench.language.model.cascade import LAST_ERROR, Cascade, Phase
 from workbench.language.model.context import SOURCE_KEYWORDS, SOURCE_SHORTHANDS
 from workbench.language.model.schema import field_schema, type_words
 from workbench.language.model.shape import FieldShape, shape

@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.language.edit.dot import remove_attribute, set_attribute
 from workbench.language.edit.emit import STEP, block, entry, flow, json_text, literal, quoted, scalar
-from workbench.language.edit.errors import EditError as EditError
+from workbench.language.edit.errors import EditError
 from workbench.language.problem import Path, Severity, path_text
 from workbench.language.read.names import renamed
 from workbench.language.read.source import Source, Spot

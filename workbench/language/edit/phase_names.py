@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from workbench.language.decomposition.lowering import is_decomposition
 from workbench.language.edit.dot import renamed_node
-from workbench.language.edit.edits import EditError
 from workbench.language.edit.emit import scalar
+from workbench.language.edit.errors import EditError
 from workbench.language.edit.tasks import renamed_task
 from workbench.language.lint.readings import OUTPUT
-from workbench.language.model.cascade import DECISION, Cascade, InlineValidator, Model, Phase
+from workbench.language.model.base import Model
+from workbench.language.model.candidates import InlineValidator
+from workbench.language.model.cascade import DECISION, Cascade, Phase
 from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.model.shape import FieldShape, Place, places, shape
 from workbench.language.problem import Path, Severity, texts_of

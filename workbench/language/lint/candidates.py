@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
-from workbench.language.model.cascade import Phase, Soundings
+from workbench.language.model.candidates import Soundings
+from workbench.language.model.cascade import Phase
 from workbench.language.problem import Path
 
 COMPARING = (

@@ -12,12 +12,13 @@ from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.lint.reach import Reach
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.lint.texts import TemplateText, texts
-from workbench.language.model.cascade import Cascade, Phase, Soundings
+from workbench.language.model.candidates import Soundings
+from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.flow import END
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem
 from workbench.language.read.source import Source
-from workbench.language.templates.template import TemplateNames, names_used
+from workbench.language.templates.names import TemplateNames, names_used
 
 Finding = Problem
 MOST_COMPARISONS = 20_000

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.place import PhaseAt
-from workbench.language.model.cascade import Cascade, IntraContext, Phase, Ward
+from workbench.language.model.candidates import Ward
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.context import IntraContext
 from workbench.language.problem import Path
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from workbench.language.json_schema import bad_pattern, bad_schema
 from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
 from workbench.language.lint.place import PhaseAt
-from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, Phase, Soundings
+from workbench.language.model.candidates import Soundings
+from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, Phase
 from workbench.language.model.mcp import server_of
 from workbench.language.model.parameters import NAMED, CacheControl, Parameters, reserved
 from workbench.language.problem import Path

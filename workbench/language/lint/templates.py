@@ -13,9 +13,8 @@ from workbench.language.lint.readings import OUTPUT, Readings
 from workbench.language.lint.texts import EXTRA, TemplateText, included_file
 from workbench.language.model.candidates import REFINEMENT
 from workbench.language.model.cascade import DECISION, LAST_ERROR, Cascade, Phase
-from workbench.language.templates.names import FILTERS, TESTS
+from workbench.language.templates.names import FILTERS, TESTS, ComparedName, NameUse, Word
 from workbench.language.templates.sandbox import MAPPING_METHODS, SANDBOX
-from workbench.language.templates.template import ComparedName, NameUse, Word
 from workbench.language.words import ASK_HUMAN, SET_STATE
 
 # The keys of ``outputs`` and ``state`` that can be there when a template is rendered.

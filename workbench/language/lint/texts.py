@@ -7,22 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from workbench.language.lint.place import PhaseAt, Places
-from workbench.language.model.candidates import LATER_TEMPLATE_NAMES
-from workbench.language.model.cascade import (
-    AsyncCascade,
-    Callouts,
-    Cascade,
-    DecisionPoints,
-    DecisionRoute,
-    ForEachRow,
-    HumanInput,
-    InlineValidator,
-    Model,
-    Narrator,
-    Phase,
-    Rules,
-    SubCascade,
-)
+from workbench.language.model.base import Model
+from workbench.language.model.candidates import LATER_TEMPLATE_NAMES, InlineValidator
+from workbench.language.model.cascade import Cascade, DecisionPoints, DecisionRoute, HumanInput, Narrator, Phase
+from workbench.language.model.context import Callouts
+from workbench.language.model.flow import AsyncCascade, ForEachRow, Rules, SubCascade
 from workbench.language.model.shape import shape
 from workbench.language.problem import Path, TextSpan
 from workbench.language.templates.template import CONDITION_SHIFT, condition_template

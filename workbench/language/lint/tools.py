@@ -12,12 +12,12 @@ from workbench.language.lint.not_run import TOOL_TYPES_NOT_RUN
 from workbench.language.lint.place import PhaseAt
 from workbench.language.lint.surroundings import ToolFacts
 from workbench.language.load import load
-from workbench.language.model.candidates import Validator
-from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, SCHEMES, Cascade, Soundings, Ward
+from workbench.language.model.candidates import Soundings, Validator, Ward
+from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, SCHEMES, Cascade
 from workbench.language.model.mcp import bad_server_name, server_of
 from workbench.language.problem import Path
+from workbench.language.templates.names import names_used
 from workbench.language.templates.sandbox import MAPPING_METHODS
-from workbench.language.templates.template import names_used
 from workbench.language.words import INSTEAD, ROUTE_TO
 
 _PLACES = "a function in tools/NAME.py, or a cascade or .tool.json in tackle/"

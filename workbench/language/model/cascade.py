@@ -27,33 +27,24 @@ from workbench.language.model.base import (
     written_out,
 )
 from workbench.language.model.candidates import (
-    CostAware,
-    HumanEval,
     InlineValidator,
-    ModelShare,
-    Pareto,
-    Reforge,
     Soundings,
     Ward,
     Wards,
 )
 from workbench.language.model.context import (
-    Anchors,
     AutoContext,
     Callouts,
     ContextRules,
     ContextSource,
-    InterContext,
     IntraContext,
     OutputExtraction,
     Rag,
-    Selection,
-    Summarizer,
     TokenBudget,
 )
 from workbench.language.model.flow import AsyncCascade, ForEachRow, Handoff, Retry, Rules, SubCascade
-from workbench.language.model.mcp import McpServer, Servers
-from workbench.language.model.parameters import Parameters, ResponseFormat
+from workbench.language.model.mcp import Servers
+from workbench.language.model.parameters import Parameters
 from workbench.language.problem import Path
 
 # Where a person is asked.
@@ -234,53 +225,6 @@ class Browser(Model):
     inject_dom_coords: Annotated[Switch, loads("Add element coordinates to the context.")] = False
     auto_screenshot_context: Annotated[Switch, loads("Add screenshots to the context.")] = True
 
-
-__all__ = [
-    "Anchors",
-    "AsyncCascade",
-    "Audibles",
-    "AutoContext",
-    "Browser",
-    "CachedTool",
-    "Callouts",
-    "Cascade",
-    "ContextRules",
-    "ContextSource",
-    "CostAware",
-    "DecisionPoints",
-    "DecisionRoute",
-    "DecisionUi",
-    "ForEachRow",
-    "Handoff",
-    "HumanEval",
-    "HumanInput",
-    "HumanOption",
-    "InlineValidator",
-    "InterContext",
-    "IntraContext",
-    "McpServer",
-    "Model",
-    "ModelShare",
-    "Narrator",
-    "OutputExtraction",
-    "Parameters",
-    "Pareto",
-    "Phase",
-    "Rag",
-    "Reforge",
-    "ResponseFormat",
-    "Retry",
-    "Rules",
-    "Selection",
-    "Soundings",
-    "SubCascade",
-    "Summarizer",
-    "TokenBudget",
-    "ToolCaching",
-    "Trigger",
-    "Ward",
-    "Wards",
-]
 
 RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
 """Offered to a phase with a ``rag`` block."""

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import PlainValidatorFunctionSchema
 
-from workbench.language.model.base import Tier
-from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.base import Model, Tier
+from workbench.language.model.cascade import Cascade
 from workbench.language.model.shape import shape
 from workbench.language.words import LATER_NAMES
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
 
-from workbench.language.model.base import Inputs, Scalars
-from workbench.language.model.candidates import Ward
-from workbench.language.model.cascade import Cascade, ContextRules, Model, Phase, Soundings
+from workbench.language.model.base import Inputs, Model, Scalars
+from workbench.language.model.candidates import Soundings, Ward
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.context import ContextRules
 from workbench.language.problem import Path
 from workbench.language.words import REPAIR
 

@@ -15,34 +15,11 @@ from msgspec import Struct
 from workbench.language.clean import clean_line
 from workbench.language.templates.limits import BUDGET, MAX_OUTPUT, Budget, LimitReached
 from workbench.language.templates.names import (
-    ComparedName,
-    NameUse,
     TemplateFault,
-    TemplateNames,
-    Word,
     first_tag,
-    names_used,
     syntax_fault,
 )
 from workbench.language.templates.sandbox import SANDBOX, CheckedText
-
-__all__ = [
-    "CONDITION_SHIFT",
-    "ComparedName",
-    "NameUse",
-    "Outline",
-    "Rendered",
-    "Renderer",
-    "TemplateFault",
-    "TemplateNames",
-    "Word",
-    "condition_shift",
-    "condition_template",
-    "names_used",
-    "outline",
-    "plain",
-    "truth",
-]
 
 CONDITION_SHIFT = 3
 """Columns that ``condition_template`` adds before the first line of a condition without braces."""

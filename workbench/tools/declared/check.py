@@ -14,7 +14,8 @@ from workbench.language.lint.place import Places
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity, texts_of
 from workbench.language.read.text import read_source
-from workbench.language.templates.template import condition_shift, condition_template, names_used
+from workbench.language.templates.names import names_used
+from workbench.language.templates.template import condition_shift, condition_template
 from workbench.tools.declared.definition import (
     NOT_RUN,
     CompositeTool,

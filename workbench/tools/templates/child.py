@@ -20,8 +20,9 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from workbench.language.templates.limits import LimitReached
+from workbench.language.templates.names import TemplateFault
 from workbench.language.templates.sandbox import SANDBOX, unpacked
-from workbench.language.templates.template import Renderer, TemplateFault
+from workbench.language.templates.template import Renderer
 
 # What one rendering may take, and what the worker is told of it.
 

@@ -23,9 +23,9 @@ from msgspec.structs import asdict
 
 import workbench
 from workbench.child_process import exit_words
-from workbench.language.templates.names import first_tag
+from workbench.language.templates.names import TemplateFault, first_tag
 from workbench.language.templates.sandbox import packed
-from workbench.language.templates.template import Rendered, Renderer, TemplateFault, outline, plain
+from workbench.language.templates.template import Rendered, Renderer, outline, plain
 from workbench.tools.templates.child import HEAD, RenderLimits
 
 _PROGRAM = """

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from workbench.context.edits import EditError
 from workbench.engine.debugger.stepper import Mode
-from workbench.engine.edits import Edit, EditError
+from workbench.engine.edits import Edit
 from workbench.engine.gate import Stop, StopKind, check_edits
 from workbench.tui.screens.edit import EditScreen
 from workbench.tui.screens.playground import PlaygroundScreen, PlaygroundState

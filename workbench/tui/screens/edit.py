@@ -18,7 +18,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from workbench.engine.edits import DropMessage, Edit, EditError, MoveMessage, SetState
+from workbench.context.edits import DropMessage, EditError, MoveMessage
+from workbench.engine.edits import Edit, SetState
 from workbench.language.clean import clean
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from workbench.language.edit.completion import Completion, FieldHelp, Names, complete, field_help
-from workbench.language.edit.edits import EditError
+from workbench.language.edit.errors import EditError
 from workbench.language.edit.navigate import Definition, Definitions, NamedThing, named_at
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.endings import DOT_ENDINGS, FILE_ENDINGS

@@ -16,7 +16,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from workbench.engine.edits import Edit, EditError
+from workbench.context.edits import EditError
+from workbench.engine.edits import Edit
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
 from workbench.tui.bindings import bindings
