@@ -215,6 +215,12 @@ def read_run(project: StoredWorkspace, session: str | None, *, defined: bool = F
     return state
 
 
+model_option = click.option("--model", "-m", help="Model of phases that name none, or 'offline'.")
+base_url_option = click.option(
+    "--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls."
+)
+sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 unscripted_option = click.option(
     "--unscripted",
     type=click.Choice(("fail", "ok")),
@@ -229,9 +235,9 @@ starting = together(
         type=JsonObject(),
         help="The input: a JSON object, or the FILE of one. Default: STEM.input.json.",
     ),
-    click.option("--model", "-m", help="Model of phases that name none, or 'offline'."),
-    click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls."),
+    model_option,
+    base_url_option,
     click.option("--session", metavar="ID", help="Name of the new run."),
-    click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools."),
+    sandbox_option,
 )
 """The options of every command that starts a run."""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from workbench.analysis.advice import largest, remedy_of
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import plain as with_plain
-from workbench.cli.options import project_here, read_json, unscripted_option
+from workbench.cli.options import project_here, quiet_option, read_json, unscripted_option
 from workbench.cli.printer import talk
 from workbench.cli.progress import Progress, closing_line
 from workbench.context.reasons import origin
@@ -53,7 +53,6 @@ from workbench.workspace.run_builder import (
 from workbench.workspace.team import Shipping
 
 if TYPE_CHECKING:
-    from workbench.cli.progress import Progress
     from workbench.context.place import Place
     from workbench.engine.contracts import Human, Question
     from workbench.engine.definition import Definition, Options, Outcome
@@ -109,7 +108,7 @@ def driving(function: Callable[..., None]) -> Callable[..., None]:
 
     for option in (
         with_plain,
-        click.option("--quiet", "-q", is_flag=True, help="No progress on stderr."),
+        quiet_option,
         click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line."),
         unscripted_option,
         click.option("--auto-approve", is_flag=True, help="Take the first choice of every open question."),

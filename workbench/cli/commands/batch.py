@@ -15,7 +15,17 @@ from workbench.analysis.batch.scoring import ScorerError
 from workbench.cli.batch_files import output_option, require_results_file, rows_option, seed_option, write_batch
 from workbench.cli.batch_progress import BatchLine, ProgressLine
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import CascadeFile, as_json, plain, project_here, unscripted_option
+from workbench.cli.options import (
+    CascadeFile,
+    as_json,
+    base_url_option,
+    model_option,
+    plain,
+    project_here,
+    quiet_option,
+    sandbox_option,
+    unscripted_option,
+)
 from workbench.cli.printer import talk, write_view
 from workbench.cli.running import SIGNALS, cannot_run
 from workbench.snapshots.faults import SnapshotError
@@ -32,7 +42,6 @@ from workbench.workspace.batch.results import kept_rows, stored_matrix
 from workbench.workspace.batch.running import BatchLimits, BatchProgress, BatchRun, redacted
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.offline_replies import require_fitting
-from workbench.workspace.settings import SANDBOXES
 from workbench.workspace.team import Shipping
 
 if TYPE_CHECKING:
@@ -71,9 +80,9 @@ if TYPE_CHECKING:
 @click.option(
     "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each row and variant."
 )
-@click.option("--model", "-m", help="Model of phases that name none, or 'offline'.")
-@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
-@click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
+@model_option
+@base_url_option
+@sandbox_option
 @click.option("--name", default="", help="Name of the batch. Default: by the cascade and the inputs.")
 @click.option("--retry", is_flag=True, help="Run failed rows again.")
 @click.option("--keep-going", is_flag=True, help="Continue although the first rows all fail for the same reason.")
@@ -86,7 +95,7 @@ if TYPE_CHECKING:
 )
 @rows_option
 @seed_option
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@quiet_option
 @as_json
 @plain
 @click.pass_context

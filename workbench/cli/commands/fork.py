@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.fork_and_rerun import fork_run
-from workbench.cli.options import SessionName
+from workbench.cli.options import SessionName, base_url_option, sandbox_option
 from workbench.cli.running import RunOptions, driving
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.workspace.project import Project
-from workbench.workspace.settings import SANDBOXES
 
 
 @click.command(short_help="Start a new run from a place in a stored one.")
@@ -40,9 +39,9 @@ from workbench.workspace.settings import SANDBOXES
     help="The text that the run is pinned to (default), or the file as it is now.",
 )
 @click.option("--model", "-m", help="Model from there on, for phases that name none; or 'offline'.")
-@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
+@base_url_option
 @click.option("--session", "new_session", metavar="ID", help="Name of the new run.")
-@click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
+@sandbox_option
 @click.pass_context
 @driving
 def command(

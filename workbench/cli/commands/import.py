@@ -20,7 +20,7 @@ from rich.text import Text
 from workbench.cli.archive_options import cut_off, workers_of, working
 from workbench.cli.batch_progress import ProgressLine
 from workbench.cli.errors import Exit, Failure, as_failure
-from workbench.cli.options import CascadeFile, as_json, plain, project_here
+from workbench.cli.options import CascadeFile, as_json, plain, project_here, quiet_option
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.importers.formats.table import BY_NAME
 from workbench.language.clean import clean_line
@@ -53,7 +53,7 @@ _FORMATS = f"Instead of detecting it from the file: {', '.join(BY_NAME)}."
 @click.option("--together", is_flag=True, help="The files are calls of one run: import them as one.")
 @working
 @click.option("--anew", is_flag=True, help="Start over instead of continuing an earlier command.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@quiet_option
 @as_json
 @plain
 def command(

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from workbench.cli.errors import Exit
-from workbench.cli.options import SessionName, as_json, plain, project_here, unscripted_option
+from workbench.cli.options import SessionName, as_json, base_url_option, plain, project_here, unscripted_option
 from workbench.cli.printer import talk, write_view
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.engine.past.fork import find_call
@@ -25,7 +25,7 @@ from workbench.workspace.playground import Playground, Sample, subject_of
 @click.option("--model", "-m", "models", multiple=True, metavar="MODEL", help="Repeatable. Default: the call's own.")
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Budget in US dollars for all calls.")
 @click.option("--edit", "edits", multiple=True, metavar="EDIT", help="Edit the request first; see below. Repeatable.")
-@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
+@base_url_option
 @unscripted_option
 @as_json
 @plain

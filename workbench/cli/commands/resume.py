@@ -6,17 +6,16 @@ import click
 from msgspec.structs import replace
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SessionName
+from workbench.cli.options import SessionName, base_url_option, sandbox_option
 from workbench.cli.running import RunOptions, driving, resume_run
 from workbench.workspace.project import Project
-from workbench.workspace.settings import SANDBOXES
 
 
 @click.command(short_help="Resume a stopped or interrupted run.")
 @click.argument("session", type=SessionName())
 @click.option("--model", "-m", help="'offline', or the model to use where the run named none.")
-@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
-@click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
+@base_url_option
+@sandbox_option
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
 @click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was interrupted.")
 @click.option(

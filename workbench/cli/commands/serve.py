@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import CascadeFile, project_here
+from workbench.cli.options import CascadeFile, model_option, project_here
 from workbench.cli.serving.guard import unfit
 from workbench.extras import missing
 
@@ -22,7 +22,7 @@ LOCAL = ("127.0.0.1", "localhost")
 @click.argument("file", type=CascadeFile(), required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 takes any free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Only this machine is served: 127.0.0.1.")
-@click.option("--model", "-m", help="Model of phases that name none, or 'offline'.")
+@model_option
 @click.pass_context
 def command(ctx: click.Context, file: Path | None, port: int, host: str, model: str | None) -> None:
     """Serve the app to a browser on this machine until Ctrl+C. The address that is printed holds a token; requests

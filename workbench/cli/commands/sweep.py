@@ -37,7 +37,16 @@ from workbench.cli.comparison_options import (
     write_pictures,
 )
 from workbench.cli.errors import Exit, Failure, writing
-from workbench.cli.options import SessionName, as_json, find_run, plain, pricing_by_several, project_here, read_run
+from workbench.cli.options import (
+    SessionName,
+    as_json,
+    find_run,
+    plain,
+    pricing_by_several,
+    project_here,
+    quiet_option,
+    read_run,
+)
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.running import Verdict, drive
 from workbench.context.strategy import SpecError
@@ -100,7 +109,7 @@ if TYPE_CHECKING:
 )
 @working
 @click.option("--anew", is_flag=True, help="Start over instead of continuing an earlier command.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@quiet_option
 @as_json
 @plain
 def command(
