@@ -201,6 +201,10 @@ _PLACES = 5
 """So many places of a remark are named; all are counted."""
 
 
+COMPACTED = "a compaction begins a context of its own, with the summary in the place of what was said before"
+"""The remark of every format that has compactions."""
+
+
 class Remarks:
     """Counts what a reader left out or changed, so that each kind of it is said once, with a number."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable
+from workbench.importers.conversation import COMPACTED, Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable
 from workbench.importers.exchanges import Exchanges, system_said
 from workbench.importers.messages import read_message
 from workbench.importers.parts import tool_call
@@ -20,6 +20,16 @@ from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, mapping, moment, number, string
 
 _EXPECTED = "what the evaluation expects of each turn is read as what was said; it states no model and no usage"
+
+
+def _field(body: Mapping[str, Any], name: str) -> Any:
+    """A field as Python or as JavaScript writes its name: ``eval_id``, ``evalId``."""
+    first, *others = name.split("_")
+    return body.get(name) or body.get("".join((first, *map(str.capitalize, others))))
+
+
+def _case_name(case: Mapping[str, Any]) -> str:
+    return string(_field(case, "eval_id")).rpartition("/")[2]
 
 
 def is_adk(body: Any) -> bool:
@@ -56,9 +66,9 @@ def read_adk(body: Any) -> list[Conversation]:
     outer = mapping(body)
     if queries := _queries(body):
         return [_queried(case) for case in queries]
-    if results := [mapping(one) for one in array(outer.get("eval_case_results") or outer.get("evalCaseResults"))]:
+    if results := [mapping(one) for one in array(_field(outer, "eval_case_results"))]:
         return _of_cases(results, _result)
-    cases = [mapping(one) for one in array(outer.get("eval_cases") or outer.get("evalCases"))]
+    cases = [mapping(one) for one in array(_field(outer, "eval_cases"))]
     if cases or _turns(outer):
         return _of_cases(cases or [outer], _case)
     if not array(outer.get("events")):
@@ -74,7 +84,7 @@ def _of_cases(
     for i, case in enumerate(cases):
         one = read(case)
         if one is None:
-            name = string(case.get("eval_id") or case.get("evalId")).rpartition("/")[2]
+            name = _case_name(case)
             silent.left_out("an evaluation case in which no agent says anything", name or f"case {i + 1}")
         else:
             found.append(one)
@@ -92,9 +102,7 @@ def _session(outer: Mapping[str, Any]) -> Conversation:
     for i, event in enumerate(map(mapping, array(outer.get("events")))):
         compaction = mapping(mapping(event.get("actions")).get("compaction"))
         if compaction:
-            remarks.add(
-                "a compaction begins a context of its own, with the summary in the place of what was said before"
-            )
+            remarks.add(COMPACTED)
             closed.append(said)
             events = _compacted(events, compaction, remarks, f"events[{i}]")
             said = [one for _, found in events for one in found]
@@ -127,7 +135,7 @@ def _session(outer: Mapping[str, Any]) -> Conversation:
 
 
 def _conversation(outer: Mapping[str, Any], threads: tuple[Thread, ...], remarks: Remarks) -> Conversation:
-    title = string(outer.get("app_name") or outer.get("appName")) or string(outer.get("id"))
+    title = string(_field(outer, "app_name")) or string(outer.get("id"))
     kept = {key: value for key, value in outer.items() if key not in ("events", "event_logs")}
     return Conversation(threads, title, remarks=remarks.all, kept=kept)
 
@@ -165,7 +173,7 @@ def _compacted(
     start, end = (
         number(told.get(f"{name}_timestamp", told.get(f"{name}Timestamp"))) or 0.0 for name in ("start", "end")
     )
-    content = mapping(told.get("compacted_content") or told.get("compactedContent"))
+    content = mapping(_field(told, "compacted_content"))
     summary = read_message(_by("model", content), remarks, where) if content.get("parts") else []
     earlier = [(at, as_given(said)) for at, said in events if at < start]
     later = [(at, as_given(said)) for at, said in events if at > end]
@@ -174,23 +182,23 @@ def _compacted(
 
 def _call(event: Mapping[str, Any]) -> Call:
     return Call(
-        usage_of(event.get("usage_metadata") or event.get("usageMetadata")),
-        model=string(event.get("model_version") or event.get("modelVersion")),
-        finish_reason=as_text(event.get("finish_reason") or event.get("finishReason")),
+        usage_of(_field(event, "usage_metadata")),
+        model=string(_field(event, "model_version")),
+        finish_reason=as_text(_field(event, "finish_reason")),
         at=moment(event.get("timestamp")),
     )
 
 
 def _result(result: Mapping[str, Any]) -> Conversation | None:
     """Returns the conversation of an evaluation: the session that it made, or the turns that it kept."""
-    details = mapping(result.get("session_details") or result.get("sessionDetails"))
-    each = array(result.get("eval_metric_result_per_invocation") or result.get("evalMetricResultPerInvocation"))
-    title = string(result.get("eval_id") or result.get("evalId")).rpartition("/")[2]
+    details = mapping(_field(result, "session_details"))
+    each = array(_field(result, "eval_metric_result_per_invocation"))
+    title = _case_name(result)
     kept = {key: value for key, value in result.items() if not key.startswith(("session_details", "sessionDetails"))}
     if array(details.get("events")):
         found = _session(details)
         return replace(found, title=title or found.title, kept={**found.kept, "result": kept})
-    turns = [mapping(mapping(one).get("actual_invocation") or mapping(one).get("actualInvocation")) for one in each]
+    turns = [mapping(_field(mapping(one), "actual_invocation")) for one in each]
     said, remarks = _of_turns({"conversation": [dict(one) for one in turns if one]})
     if not any(one.role == "assistant" for one in said):
         return None
@@ -198,12 +206,12 @@ def _result(result: Mapping[str, Any]) -> Conversation | None:
 
 
 def _case(case: Mapping[str, Any]) -> Conversation | None:
-    start = mapping(case.get("session_input") or case.get("sessionInput"))
+    start = mapping(_field(case, "session_input"))
     said, remarks = _of_turns(case)
     if not any(one.role == "assistant" for one in said):
         return None
     remarks.add(_EXPECTED)
-    title = string(case.get("eval_id") or case.get("evalId")).rpartition("/")[2]
+    title = _case_name(case)
     kept = {key: value for key, value in case.items() if key != "conversation"}
     return Conversation((linear(said),), title or string(start.get("app_name")), remarks=remarks.all, kept=kept)
 
@@ -219,24 +227,24 @@ def _of_turns(case: Mapping[str, Any]) -> tuple[list[ImportedMessage], Remarks]:
 
 def _turn(turn: Mapping[str, Any], remarks: Remarks, where: str) -> Iterator[ImportedMessage]:
     """The user's words, the tool uses as calls with the responses that are known, and the final answer."""
-    asked = mapping(turn.get("user_content") or turn.get("userContent"))
+    asked = mapping(_field(turn, "user_content"))
     if asked.get("parts"):
         yield from read_message(_by("user", asked), remarks, where)
-    data = mapping(turn.get("intermediate_data") or turn.get("intermediateData"))
-    at = moment(turn.get("creation_timestamp") or turn.get("creationTimestamp"))
-    for i, event in enumerate(map(mapping, array(data.get("invocation_events") or data.get("invocationEvents")))):
+    data = mapping(_field(turn, "intermediate_data"))
+    at = moment(_field(turn, "creation_timestamp"))
+    for i, event in enumerate(map(mapping, array(_field(data, "invocation_events")))):
         if mapping(event.get("content")).get("parts"):
             yield from read_message(_by("model", mapping(event["content"])), remarks, where)
         else:
             remarks.left_out("an event without a message of its own", f"{where}.invocation_events[{i}]")
-    uses = [mapping(one) for one in array(data.get("tool_uses") or data.get("toolUses"))]
-    answers = [mapping(one) for one in array(data.get("tool_responses") or data.get("toolResponses"))]
+    uses = [mapping(one) for one in array(_field(data, "tool_uses"))]
+    answers = [mapping(one) for one in array(_field(data, "tool_responses"))]
     yield from _used(uses, answers, at, remarks, where)
-    for one in array(data.get("intermediate_responses") or data.get("intermediateResponses")):
+    for one in array(_field(data, "intermediate_responses")):
         author, parts = one if isinstance(one, list) and len(one) == 2 else ("", one)
         body = {"role": "model", "name": as_text(author), "parts": parts}
         yield from (replace(said, call=Call(at=at)) for said in read_message(body, remarks, where))
-    final = mapping(turn.get("final_response") or turn.get("finalResponse"))
+    final = mapping(_field(turn, "final_response"))
     if final.get("parts"):
         yield from (replace(one, call=Call(at=at)) for one in read_message(_by("model", final), remarks, where))
 

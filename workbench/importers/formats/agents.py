@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.importers.conversation import Call, ImportedMessage, Remarks, Thread, Unreadable
+from workbench.importers.conversation import COMPACTED, Call, ImportedMessage, Remarks, Thread, Unreadable
 from workbench.importers.formats.aider import has_aider, read_aider
 from workbench.importers.formats.chat import read_turns
 from workbench.importers.formats.crewai import has_crewai, read_crewai
@@ -18,7 +18,6 @@ from workbench.importers.threads import ObservedCall, as_given, attempted, linea
 from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, mapping, moment, number, string
 
-COMPACTED = "a compaction begins a context of its own, with the summary in the place of what was said before"
 REWOUND = "what was said after a place that the session went back to is a context of its own"
 
 

@@ -9,7 +9,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.engine.journal.usage import StatedUsage, Usage
-from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Thread, Unreadable, unmarked
+from workbench.importers.conversation import (
+    COMPACTED,
+    Call,
+    Conversation,
+    ImportedMessage,
+    Remarks,
+    Thread,
+    Unreadable,
+    unmarked,
+)
 from workbench.importers.messages import read_message, tool_schemas
 from workbench.importers.threads import with_answers
 from workbench.importers.usage import usage_of
@@ -68,9 +77,7 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
         remarks.unread(extra, ("context_management",), "what a step has beside (extra)", _where(step))
         remarks.unread(mapping(step.get("metrics")), _METRICS, "the metrics of a step", _where(step))
         if step.get("source") != "agent" and managed.get("boundary") == "replace":
-            remarks.add(
-                "a compaction begins a context of its own, with the summary in the place of what was said before"
-            )
+            remarks.add(COMPACTED)
             head = list(takewhile(lambda one: one.role == "system", said))
             said = [*head, *_summary(step, remarks, known)]
             contexts.append(said)

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from workbench.engine.journal.usage import StatedUsage
-from workbench.importers.conversation import Call, Conversation, Remarks, Thread, Unreadable
-from workbench.importers.formats.agents import COMPACTED, REWOUND, agent_of
+from workbench.importers.conversation import COMPACTED, Call, Conversation, Remarks, Thread, Unreadable
+from workbench.importers.formats.agents import REWOUND, agent_of
 from workbench.importers.formats.chat import read_turns
 from workbench.importers.threads import as_given, linear
 from workbench.importers.usage import sum_of, usage_of
