@@ -33,7 +33,7 @@ def is_blank(text: str) -> bool:
 
 
 def sha256(text: str) -> str:
-    """Hex digest of the text; of canonical JSON, so always ASCII."""
+    """Hex digest of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

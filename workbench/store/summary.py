@@ -22,6 +22,7 @@ from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import MOST_OPEN, FiguresFold
 from workbench.engine.journal.repeats import Repeats
+from workbench.json_text import as_text
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import ROOM, SUMMARY, Health, read_summary, segments, summary_checksum, written
 
@@ -323,12 +324,8 @@ class Summarizer(Struct):
 def input_text(given: object) -> str:
     """An input as lines ``name: value``: texts as they are, everything else as JSON."""
     if not isinstance(given, Mapping):
-        return "" if given is None else _value_text(given)
-    return "\n".join(f"{name}: {_value_text(value)}" for name, value in given.items())
-
-
-def _value_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return "" if given is None else as_text(given)
+    return "\n".join(f"{name}: {as_text(value)}" for name, value in given.items())
 
 
 def labelled(run: RunSummary, folder: Path) -> RunSummary:

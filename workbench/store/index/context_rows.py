@@ -8,11 +8,12 @@ from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
 from workbench.context.assembly import Action, Entry, Kind
+from workbench.context.message import sha256
 from workbench.context.reasons import AUTOMATIC
 from workbench.context.rope import Rope
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState, VisitState
-from workbench.store.index.row_values import count, digest, small
+from workbench.store.index.row_values import count, small
 from workbench.store.index.tables import ContextRow, PartRow
 
 _ALWAYS = frozenset({"anchor", "input"})
@@ -118,7 +119,7 @@ class ContextParts:
 
     def _part(self, entries: tuple[Entry, ...]) -> _Part:
         sent = [entry.sent.body_hash for entry in entries if entry.sent is not None]
-        key = int(digest(" ".join(sent))[:16], 16) if sent else 0
+        key = int(sha256(" ".join(sent))[:16], 16) if sent else 0
         reduced = sum(1 for entry in entries if entry.sent is not None and entry.action in _REDUCED)
         always = tuple(
             (entry.reason.code, entry.item.message.content_hash)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from workbench.context.message import canonical
+from workbench.context.message import canonical, sha256
 from workbench.engine.journal.annotations import Labels
 
 _EPOCH = "1970-01-01T00:00:00.000000Z"
@@ -69,15 +68,10 @@ def sorted_json(value: Any) -> str:
         return canonical(value)
 
 
-def digest(text: str) -> str:
-    """Sha256 in hex."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 @lru_cache(4096)
 def trace_id(*parts: object) -> str:
     """The id of a node of a run's tree: 32 hex digits that depend only on its place."""
-    return digest("/".join(map(str, parts)))[:32]
+    return sha256("/".join(map(str, parts)))[:32]
 
 
 def row_id(at: str, index: int, *parts: object) -> str:
@@ -85,7 +79,7 @@ def row_id(at: str, index: int, *parts: object) -> str:
 
     Rows of one event sort by their index.
     """
-    bits = digest("/".join(map(str, (*parts, index))))[:16]
+    bits = sha256("/".join(map(str, (*parts, index))))[:16]
     variant = "89ab"[int(bits[0], 16) & 3]
     return f"{_milliseconds(at)}-7{min(index, 0xFFF):03x}-{variant}{bits[1:4]}-{bits[4:]}"
 

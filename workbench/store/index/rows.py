@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from workbench.context.assembly import Item, Kind
-from workbench.context.message import canonical
+from workbench.context.message import canonical, sha256
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import FALLBACK, UNUSABLE, was_decided
@@ -25,7 +25,6 @@ from workbench.store.index.row_templates import JUDGE, PERSON, RowTemplates
 from workbench.store.index.row_values import (
     VERSION_BITS,
     count,
-    digest,
     json_text,
     label_columns,
     number,
@@ -195,7 +194,7 @@ class RowMaker:
         whole, phases = _cascade_bodies(state.cascade_text, state.cascade_file)
         rows = self._new.blob(event, state.cascade_sha256, "cascade", whole)
         for name, body in phases:
-            self._new.phases[name] = digest(body)
+            self._new.phases[name] = sha256(body)
             rows += self._new.blob(event, self._new.phases[name], "phase", body)
         metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
         started = self._new.message(event, "cascade_start", content=data.get("input"), metadata=metadata, role="user")
@@ -301,7 +300,7 @@ class RowMaker:
             provider=data.get("provider", ""),
             request_hash=call.digest,
             context_parts=self._parts.of(call).ids,
-            response_hash=digest(body),
+            response_hash=sha256(body),
             duration_ms=_milliseconds(data.get("duration_s")),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
