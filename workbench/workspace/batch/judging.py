@@ -78,7 +78,6 @@ class Judges:
         watches and holds the scoring runs of a cell, new or resumed, for they cost money, too. Raises ScorerError for
         a scorer that cannot work."""
         self._project = project
-        self._scorers = scorers
         self._folder = setup.file.parent
         self._watch = watch
         self._model = model
