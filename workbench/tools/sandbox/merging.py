@@ -413,13 +413,7 @@ class Merge:
 @contextmanager
 def opened(folder: int, name: str, *, force: bool = False) -> Iterator[int]:
     """A folder in an open folder; ``force`` for one that its command has locked. Raises OSError for a link."""
-    try:
-        inner = os.open(name, _FOLDER, dir_fd=folder)
-    except PermissionError:
-        if not force:
-            raise
-        os.chmod(name, 0o700, dir_fd=folder)
-        inner = os.open(name, _FOLDER, dir_fd=folder)
+    inner = _open(folder, name, _FOLDER, 0o700 if force else 0)
     try:
         yield inner
     finally:
@@ -429,20 +423,24 @@ def opened(folder: int, name: str, *, force: bool = False) -> Iterator[int]:
 @contextmanager
 def reading(folder: int, name: str, *, force: bool = False) -> Iterator[int]:
     """A plain file in an open folder; ``force`` as for a folder. Raises OSError for all else."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        file = os.open(name, flags, dir_fd=folder)
-    except PermissionError:
-        if not force:
-            raise
-        os.chmod(name, 0o600, dir_fd=folder)
-        file = os.open(name, flags, dir_fd=folder)
+    file = _open(folder, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600 if force else 0)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "not a plain file")
         yield file
     finally:
         os.close(file)
+
+
+def _open(folder: int, name: str, flags: int, mode: int) -> int:
+    """Open an entry of a folder; where that is not permitted, with ``mode``, unless that is 0."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except PermissionError:
+        if not mode:
+            raise
+        os.chmod(name, mode, dir_fd=folder)
+        return os.open(name, flags, dir_fd=folder)
 
 
 def copy_file(source: int, target: int, name: str, mode: int, owner: tuple[int, int] | None) -> None:
