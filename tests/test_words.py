@@ -21,7 +21,7 @@ def test_tables_have_a_row_for_each_word(tmp_path: Path) -> None:
     assert set(POLICIES) == set(row.choices)
     assert set(command_values(ToolResult("x"))) == set(COMMAND_KEYS)
     assert set(PRICES) <= set(Price.__struct_fields__)
-    tools = set(Project.at(tmp_path).environment.surroundings(tmp_path / "c.yaml").tools or ())
+    tools = set(Project.at(tmp_path).environment.lint_environment(tmp_path / "c.yaml").tools or ())
     assert {*DATA_TOOLS, SHELL, ASK_HUMAN, SET_STATE, ROUTE_TO} <= tools
 
 

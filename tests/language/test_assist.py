@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workbench.language.edit.completion import Names, complete, field_help, names_of
 from workbench.language.edit.cursor import cursor_at
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
+from workbench.language.lint.environment import LintEnvironment, ToolFacts
 from workbench.language.load import load
 from workbench.language.model.base import Model
 from workbench.language.model.cascade import Cascade

@@ -14,8 +14,8 @@ from workbench.language.decomposition.placeholders import filled, placeholders, 
 from workbench.language.decomposition.reading import JOB_KEYS, TASK_KEYS
 from workbench.language.decomposition.schema import json_schema
 from workbench.language.decomposition.waves import cycles, waves, waves_of
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.linter import check
-from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load
 from workbench.language.problem import Problem
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from workbench.engine.run.command import hooks_of
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.linter import check
-from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load
 from workbench.language.problem import Severity
 from workbench.language.read.dot import DotFile, escaped, read_dot, unescaped

@@ -11,7 +11,7 @@ from workbench.language.edit.completion import Names
 from workbench.language.edit.errors import EditError
 from workbench.language.edit.navigate import Definitions, definitions_of, named_at
 from workbench.language.edit.phase_names import phase_uses, renamed_phase
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
+from workbench.language.lint.environment import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.model.context import SOURCE_KEYWORDS
 from workbench.language.read.source import Source

@@ -12,7 +12,7 @@ from workbench.language.edit.completion import Names, complete, field_help, name
 from workbench.language.edit.errors import EditError
 from workbench.language.edit.navigate import named_at
 from workbench.language.edit.phase_names import renamed_phase
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.load import load
 from workbench.language.read.source import Format
 

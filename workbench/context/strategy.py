@@ -23,7 +23,7 @@ from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
 from workbench.context.parts.slide import Slide
 from workbench.context.scope import Arrival
-from workbench.language.lint.surroundings import StrategyFacts
+from workbench.language.lint.environment import StrategyFacts
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path
 

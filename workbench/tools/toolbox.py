@@ -21,7 +21,7 @@ from workbench.engine.engine_tools import ENGINE_SPECS, OBSERVE
 from workbench.extras import install_line, is_installed
 from workbench.language.graph import COMMAND
 from workbench.language.json_schema import is_type, mismatch
-from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
+from workbench.language.lint.environment import ToolFacts, ToolKind, ValidatorFacts
 from workbench.language.model.cascade import SCHEMES
 from workbench.language.problem import Problem
 from workbench.tools.addresses import NetworkReach

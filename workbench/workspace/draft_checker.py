@@ -20,7 +20,7 @@ from workbench.workspace.known_models import KnownModels, price_line
 from workbench.workspace.opened_cascade import included, opened
 
 if TYPE_CHECKING:
-    from workbench.language.lint.surroundings import LintEnvironment
+    from workbench.language.lint.environment import LintEnvironment
     from workbench.workspace.project import Project
 
 
@@ -57,7 +57,7 @@ class DraftChecker:
         with self._lock:
             real = self._file.resolve()
             if self._around is None:
-                self._around = self._project.environment.surroundings(real)
+                self._around = self._project.environment.lint_environment(real)
                 known = KnownModels(self._project, self._file).matching("", MOST_MODELS)
                 self._models = {model.name: price_line(model.price) for model in known}
             loaded = self._project.load(self._file, text)

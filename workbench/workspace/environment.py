@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from workbench import resources
 from workbench.context.strategy import SpecError, parse, strategy_facts
 from workbench.engine.contracts import Render
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
+from workbench.language.lint.environment import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.model.cascade import CASCADE_SUFFIXES, Cascade
 from workbench.language.model.mcp import McpServer
@@ -245,7 +245,7 @@ class Environment:
     def forget(self) -> None:
         """Look again: files may have changed."""
         self._libraries.clear()
-        _shelved_at.cache_clear()
+        _cascade_at.cache_clear()
 
     def _tackle_folders(self, folder: Path) -> list[Path]:
         """The tackle folders beside a cascade, those of the workspace, the folder itself, and the built-in one."""
@@ -275,7 +275,7 @@ class Environment:
 
     # -- checks ------------------------------------------------------------------------------------------------------
 
-    def surroundings(self, file: Path) -> LintEnvironment:
+    def lint_environment(self, file: Path) -> LintEnvironment:
         """Returns the facts about the outside of one file that the pure checks need."""
         folder = file.parent
         toolbox = self.toolbox(folder)
@@ -370,11 +370,11 @@ def _may_be_cascade(path: Path) -> bool:
 
 def _library_cascade(file: Path) -> LibraryCascade | None:
     stat = file.stat()
-    return _shelved_at(file, stat.st_mtime_ns, stat.st_size)
+    return _cascade_at(file, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=2048)
-def _shelved_at(file: Path, _mtime: int, _size: int) -> LibraryCascade | None:
+def _cascade_at(file: Path, _mtime: int, _size: int) -> LibraryCascade | None:
     text = _text(file)
     if text is None or "phases" not in text:
         return None

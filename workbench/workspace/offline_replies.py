@@ -64,7 +64,7 @@ def require_fitting(project: Project, opened: OpenedCascade) -> None:
 def _misfits(project: Project, opened: OpenedCascade, read: ReadReplies) -> list[Problem]:
     if opened.cascade is None:
         return []
-    family = Family(opened.source, opened.cascade, project.environment.surroundings(opened.file))
+    family = Family(opened.source, opened.cascade, project.environment.lint_environment(opened.file))
     cascades = family.cascades
     phases = [phase for cascade in cascades for phase in cascade.phases]
     graph = opened.graph if opened.graph is not None and opened.graph.format != "cascade" else None

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from workbench.engine.definition import Definition
 from workbench.language.graph import Graph
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.linter import check
-from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Problem, Severity

@@ -28,7 +28,7 @@ class Project(StoredWorkspace):
 
     @cached_property
     def environment(self) -> Environment:
-        """The surroundings of the cascades of this workspace: tools, validators, trust."""
+        """What is around the cascades of this workspace: tools, validators, trust."""
         return Environment(self)
 
     def open(self, file: Path, allow: Collection[str] = ()) -> OpenedCascade:
@@ -43,7 +43,7 @@ class Project(StoredWorkspace):
     def check(self, file: Path, loaded: Loaded, allow: Collection[str] = ()) -> OpenedCascade:
         """Check the content read from a file."""
         real = file.resolve()
-        around = self.environment.surroundings(real)
+        around = self.environment.lint_environment(real)
         around = replace(around, allow=tuple(allow)) if allow else around
         return opened(real, self.shown(file), loaded, self.reader(real.parent), around)
 

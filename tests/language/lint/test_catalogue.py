@@ -11,8 +11,8 @@ from tests.language.lint.examples import EXAMPLES, Example
 from tests.language.lint.examples.example import BUILTIN_TOOLS, BUILTIN_VALIDATORS, MARK, whole
 from tests.support.stored import check_stored
 from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.linter import check
-from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import load
 from workbench.language.problem import Problem
 

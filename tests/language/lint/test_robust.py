@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.language.lint.examples import EXAMPLES
 from tests.language.lint.examples.example import BUILTIN_TOOLS, BUILTIN_VALIDATORS, MARK, whole
 from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.lint.environment import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.lint.linter import check
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.problem import Severity
 

@@ -140,7 +140,7 @@ def _problems(project: Project, file: Path, allow: tuple[str, ...]) -> tuple[Pro
     if file.name.endswith(SUFFIX):
         return check_replies(project, file)
     if file.name.endswith(TOOL):
-        shown, known = project.shown(file), project.environment.surroundings(file).tools
+        shown, known = project.shown(file), project.environment.lint_environment(file).tools
         return check_tool(read_bytes(file, shown), shown, tuple(known or ()))
     return project.open(file, allow).problems
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from workbench.language.dot.cursor import offers, position_at, row_at
 from workbench.language.edit import tasks
 from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.texts import COMMON, EXTRA
 from workbench.language.load import Loaded
 from workbench.language.model.base import Model

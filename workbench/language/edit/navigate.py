@@ -13,7 +13,7 @@ from workbench.language.edit import tasks
 from workbench.language.edit.completion import Kind, Names, position_of
 from workbench.language.edit.cursor import Cursor, cursor_at
 from workbench.language.edit.dot import thing_at, words_of
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import Phase
 from workbench.language.model.context import SOURCE_KEYWORDS

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from workbench.language.graph import DECISION, ESCALATION, NEXT, Edge, Graph
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.family import Family
 from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.lint.reach import Reach
-from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.lint.texts import TemplateText, texts
 from workbench.language.model.candidates import Soundings
 from workbench.language.model.cascade import Cascade, Phase

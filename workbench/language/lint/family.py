@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.load import load
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.read.source import Source

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from workbench.language.lint import candidates, flow, repeats, settings, sources, strategies, templates, tools
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.facts import Check, Facts
 from workbench.language.lint.not_run import not_run
 from workbench.language.lint.pipeline import check_pipeline
-from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded
 from workbench.language.problem import Path, Problem, Severity
 

@@ -14,7 +14,7 @@ from workbench.language.dot.conditions import Condition, ConditionFault, parse
 from workbench.language.dot.variables import OUTPUT, variables
 from workbench.language.graph import Edge, Graph, Node, meeting
 from workbench.language.lint.catalogue import CATALOGUE
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 from workbench.language.load import Loaded, load
 from workbench.language.problem import Path, Problem, Severity, TextSpan
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from workbench.language.lint.environment import StrategyFacts
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.place import PhaseAt
-from workbench.language.lint.surroundings import StrategyFacts
 from workbench.language.problem import Path
 
 

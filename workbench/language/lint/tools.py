@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.language.json_schema import bad_pattern
+from workbench.language.lint.environment import ToolFacts
 from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
 from workbench.language.lint.not_run import TOOL_TYPES_NOT_RUN
 from workbench.language.lint.place import PhaseAt
-from workbench.language.lint.surroundings import ToolFacts
 from workbench.language.load import load
 from workbench.language.model.candidates import Soundings, Validator, Ward
 from workbench.language.model.cascade import PHASE_TOOLS, RAG_TOOLS, SCHEMES, Cascade

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from textwrap import dedent
 
 from workbench.context.strategy import strategy_facts
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
+from workbench.language.lint.environment import LintEnvironment, ToolFacts
 from workbench.workspace.project import Project
 
 MARK = "«"
@@ -32,7 +32,7 @@ def whole(text: str) -> str:
 
 
 with TemporaryDirectory() as _empty:
-    _built_in = Project.at(Path(_empty)).environment.surroundings(Path(_empty) / "c.yaml")
+    _built_in = Project.at(Path(_empty)).environment.lint_environment(Path(_empty) / "c.yaml")
 BUILTIN_TOOLS = {name: ToolFacts("builtin") for name in _built_in.tools or ()}
 BUILTIN_VALIDATORS = dict(_built_in.validators or {})
 """What a folder without anything in it offers."""

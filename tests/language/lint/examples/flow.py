@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import BUILTIN_TOOLS, Example, reading
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
+from workbench.language.lint.environment import LintEnvironment, ToolFacts
 
 CHILD = "cascade_id: child\nphases: [{name: c1, instructions: x}]"
 PARENT = """

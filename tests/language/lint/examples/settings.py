@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import Example
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 
 PRICES = LintEnvironment(price_known={"dear": True, "obscure": False}.get)
 

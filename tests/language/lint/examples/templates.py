@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import FALLBACK, Example, reading
-from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment
 
 SCHEMA = "cascade_id: c\ninputs_schema: {path: a file}\nphases: [{name: a, instructions: "
 TWO = "- {name: a, instructions: x}\n- {name: b, instructions: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import BUILTIN_TOOLS, BUILTIN_VALIDATORS, Example
-from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
+from workbench.language.lint.environment import LintEnvironment, ToolFacts, ValidatorFacts
 
 WORLD = LintEnvironment(
     {
