@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -27,6 +26,7 @@ from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.forecasting import PastCalls, Prediction
 from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 
@@ -314,7 +314,7 @@ def under(
         if (earlier := before.get(visit)) is not None:
             told = assembly.splices if earlier[0] is spliced_against else None
             step = Step.between(earlier[0].entries, assembly.entries, told)
-            waited = _seconds(earlier[1], call.at)
+            waited = seconds_between(earlier[1], call.at) or 0.0
             factor = expected / assembly.tokens_sent if assembly.tokens_sent else 1.0
             held = _CachedBefore(earlier[2], waited)
             breach = _breach(earlier[0], assembly, step, prediction, held, factor, left[call.place])
@@ -420,10 +420,6 @@ def _calls_left(calls: Iterable[CallState]) -> dict[Place, int]:
         left[call.place] = following.get(call.place.visit_key, 0)
         following[call.place.visit_key] = left[call.place] + 1
     return left
-
-
-def _seconds(since: str, until: str) -> float:
-    return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
 
 
 class _CachedBefore(NamedTuple):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.forecasting import Lines, PastCalls, Prediction, line_of, predicted, unseen_of
+from workbench.engine.journal.event import timestamp
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.engine.toolcalls import read_calls, without_calls
@@ -143,7 +143,7 @@ class _Outlook:
 
     def reassembled(self, call: CallState, assembly: Assembly) -> Reassembled:
         """The predictions of a call whose context is this one under the strategy."""
-        past, now = self._past, datetime.fromisoformat(call.at).timestamp()
+        past, now = self._past, timestamp(call.at)
         unknown = bool(call.unstated)
         unseen = unseen_of(assembly, self._counter, self._counted_as)
         found = [past.expect(call, assembly, self._share, lean, unseen, unknown=unknown) for lean in self._LEANS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from workbench.context.assembler import is_forced
 from workbench.context.assembly import Assembly, Item
 from workbench.context.place import Place
 from workbench.context.strategy import Strategy
+from workbench.engine.journal.event import timestamp
 from workbench.importers.conversation import Call, ImportedMessage
 from workbench.importers.exchanges import AskedCall
 from workbench.importers.journal import BegunContext, ContextWriter, RunJournal
@@ -100,7 +100,7 @@ class OpenContexts:
             assert sent is not None
             assert prediction is not None
             assert other is not None
-            now = datetime.fromisoformat(self._run.clock.now()).timestamp()
+            now = timestamp(self._run.clock.now())
             told = self._other.priced(sent, prediction, other, usage, writer.newest, now)
             self._run.journal.emit("what_if", writer.at, **told)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,7 +21,7 @@ from workbench.engine.calls.call_records import record_answer, record_context
 from workbench.engine.contracts import Answer
 from workbench.engine.definition import Definition, DefinitionError, Options
 from workbench.engine.forecasting import Forecaster
-from workbench.engine.journal.event import STATUSES
+from workbench.engine.journal.event import STATUSES, timestamp
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.journal.own_secrets import without_secrets
 from workbench.engine.journal.usage import Usage
@@ -126,7 +125,7 @@ class _Writer:
         assembler.add(task)
         assembly = self.last = assembler.assemble(at)
         forecaster = Forecaster(node.model, self.outside.counter, self.outside.prices, NO_MARKS)
-        now = datetime.fromisoformat(self.clock.at).timestamp()
+        now = timestamp(self.clock.at)
         prediction = forecaster.predict(assembly, now, unknown=True)
         record_context(
             self.journal, at, assembly, purpose="turn", added=[task], prediction=prediction, unstated=_UNSTATED

@@ -32,7 +32,7 @@ from workbench.importers.parts import mark_of
 from workbench.importers.streams import messages_of, whole_response
 from workbench.importers.threads import ObservedCall, linear, threads_of, unanswered
 from workbench.importers.usage import usage_of
-from workbench.importers.values import array, as_text, decoded, mapping, moment, number, seconds_between, string
+from workbench.importers.values import array, as_text, decoded, duration_between, mapping, moment, number, string
 
 PARAMETERS = (
     "temperature",
@@ -453,7 +453,7 @@ def read_log(body: Any) -> list[Conversation]:
     start = moment(next((told[key] for key in _BEGINS if told.get(key)), None))
     passed = number(outer.get("latency_sec"))
     if passed is None:
-        passed = seconds_between(start, moment(next((told[key] for key in _ENDS if told.get(key)), None)))
+        passed = duration_between(start, moment(next((told[key] for key in _ENDS if told.get(key)), None)))
     cost = next((found for key in ("cost", "response_cost") if (found := number(outer.get(key))) is not None), None)
     call = Call(cost=cost, duration_s=passed, at=start, model=string(outer.get("model")))
     extra = {**mapping(outer.get("kwargs")), **mapping(outer.get("optional_params")), **mapping(request.get("kwargs"))}

@@ -29,7 +29,7 @@ from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit, SetAnswer, SetModel, laid, name_of, to_json
 from workbench.engine.forecasting import Forecaster, Prediction
 from workbench.engine.gate import StopKind, newly_broken
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import Event, timestamp
 from workbench.engine.journal.journal_writer import Clock, JournalWriter, Sink
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import (
@@ -619,7 +619,7 @@ class ContextWriter:
             forecaster = Forecaster(model, run.outside.counter, run.outside.prices, NO_MARKS)
         if not late:
             run.forecasters[model] = forecaster
-        now = datetime.fromisoformat(run.clock.now()).timestamp()
+        now = timestamp(run.clock.now())
         return forecaster.predict(assembly, now, unknown=bool(self._unstated))
 
     def _valid(self, assembly: Assembly) -> Assembly:
@@ -672,7 +672,7 @@ class ContextWriter:
         if self._by_hand:  # Nothing was sent: no provider counts it, bills it or keeps it in a cache.
             answer = replace(answer, usage=Usage(input=0, output=0), cost=0.0, cost_grade="exact")
         else:
-            forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
+            forecaster.sent(assembly, timestamp(run.clock.now()))
             forecaster.answered(assembly, call.usage, item.message)
         record_answer(run.journal, self._at, assembly, answer, item, purpose="turn", redact=run.redact)
         self._join(item)

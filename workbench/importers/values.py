@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from workbench.engine.journal.event import seconds_between
+
 
 def mapping(value: object) -> Mapping[str, Any]:
     """An object; empty for anything else."""
@@ -94,9 +96,7 @@ def moment(value: object) -> str:
         return ""
 
 
-def seconds_between(start: str, end: str) -> float | None:
+def duration_between(start: str, end: str) -> float | None:
     """Seconds from one moment to another; None if one is unknown or they are out of order."""
-    if not start or not end:
-        return None
-    passed = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
-    return passed if passed >= 0 else None
+    passed = seconds_between(start, end)
+    return passed if passed is not None and passed >= 0 else None

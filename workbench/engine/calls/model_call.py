@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +19,7 @@ from workbench.engine.edits import Edit, SetAnswer
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.forecasting import Prediction, added_by_provider
 from workbench.engine.gate import Decision, Stop, StopKind
+from workbench.engine.journal.event import timestamp
 from workbench.engine.services import Services
 from workbench.engine.world import World
 
@@ -77,7 +77,7 @@ async def call_model(sender: Sender, place: Place, purpose: str, *, tool_choice:
     if assembly.problems and not decision.send_anyway:
         raise PhaseFailed(f"the request is not valid: {_words(assembly.problems[0])}", "request")
     answer = await _send(sender, place, assembly, purpose)
-    run.forecaster(place, assembly.request.model).sent(assembly, _seconds(run.journal.last_at))
+    run.forecaster(place, assembly.request.model).sent(assembly, timestamp(run.journal.last_at))
     message = _journal_answer(sender, place, assembly, prediction, answer, purpose)
     stop = Stop(StopKind.AFTER_CALL, place, run.depth, draft=sender.history, state=sender.world.state, answer=message)
     while (decision := await run.gate(stop)).edits:
@@ -121,14 +121,10 @@ def _words(broken: BrokenInvariant) -> str:
     return f"{broken.message} (invariant {broken.invariant})"
 
 
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(at).timestamp()
-
-
 def _journal_assembly(sender: Sender, place: Place, assembly: Assembly, purpose: str, *, edited: bool) -> Prediction:
     run = sender.engine
     forecaster = run.forecaster(place, assembly.request.model)
-    prediction = forecaster.predict(assembly, _seconds(run.journal.last_at))
+    prediction = forecaster.predict(assembly, timestamp(run.journal.last_at))
     added, sender.added = sender.added, []
     record_context(
         run.journal,
@@ -225,7 +221,7 @@ def journal_unheld(made: BackgroundCall) -> str:
         about = {"digest": request.digest, "model": request.model, "purpose": purpose, "try": number}
         run.journal.emit("call_started", place, **about)
         if isinstance(outcome, Answer):
-            run.forecaster(place, request.model).sent(made.assembly, _seconds(run.journal.last_at))
+            run.forecaster(place, request.model).sent(made.assembly, timestamp(run.journal.last_at))
             return _journal_answer(sender, place, made.assembly, prediction, outcome, purpose).text
         _journal_fault(sender, place, request.digest, outcome, number, None, purpose)
         reason = f"{outcome.kind.replace('_', ' ')}: {_redacted(sender, outcome.message)}"

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from datetime import datetime, timedelta
 from math import inf
 
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import Event, timestamp
 
 
 class Stretches:
@@ -34,12 +34,12 @@ class Stretches:
 
     def until(self, at: str) -> float:
         """Seconds of them before an ``Event.at``."""
-        return self.within(-inf, datetime.fromisoformat(at).timestamp()) if self._all else 0.0
+        return self.within(-inf, timestamp(at)) if self._all else 0.0
 
     def between(self, start: str, end: str) -> None:
         """Add the stretch from one ``Event.at`` to another; nothing if one of them is not a time."""
         try:
-            self.add(datetime.fromisoformat(start).timestamp(), datetime.fromisoformat(end).timestamp())
+            self.add(timestamp(start), timestamp(end))
         except ValueError:
             return
 

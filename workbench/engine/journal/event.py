@@ -196,6 +196,11 @@ class Event(Struct, frozen=True):
 _place_of = itemgetter(*Place._fields)
 
 
+def timestamp(at: str) -> float:
+    """An ``Event.at`` as seconds since 1970."""
+    return datetime.fromisoformat(at).timestamp()
+
+
 def seconds_between(start: str, end: str) -> float | None:
     """Seconds from one ``Event.at`` to another; None if one of them is missing."""
     if not start or not end:

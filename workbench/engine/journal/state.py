@@ -7,7 +7,6 @@ fails on an unknown kind, and ``read`` never fails, because a damaged or newer r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from sys import intern
 from typing import Any
@@ -24,7 +23,7 @@ from workbench.context.scope import StateWrite
 from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import RunCandidateRounds, VisitKey
 from workbench.engine.journal.elapsed import Elapsed
-from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
+from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, timestamp, unpacked
 from workbench.engine.journal.figures import ChildFigures, Figures, ended_tools
 from workbench.engine.journal.paging import Pages
 from workbench.engine.journal.parts import (
@@ -526,19 +525,19 @@ class RunState:
     def _paused(self, event: Event, data: Mapping[str, Any]) -> None:
         """The run was paused until now, on one branch, and what that branch is inside of waited with it. The other
         contexts of a watched program waited as well, but not for as long as a call of theirs was on its way."""
-        end = datetime.fromisoformat(event.at).timestamp()
+        end = timestamp(event.at)
         start, branch = end - data["seconds"], event.place.branch
         own = self.visit_of(event.place)
         for visit in self.visits:
             inside = not visit.branch or branch == visit.branch or branch.startswith(f"{visit.branch}/")
             if not inside or visit.finished:
                 continue
-            began = datetime.fromisoformat(visit.since).timestamp() if visit.since else start
+            began = timestamp(visit.since) if visit.since else start
             # A pause at a recorded time is older than the run, and counts in full, as in ``Elapsed``.
             waited = start if end <= began else max(start, began)
             if "imported" in self.ports and visit is not own:
                 last = visit.calls[-1].finished if visit.calls else visit.since
-                waited = max(waited, datetime.fromisoformat(last).timestamp()) if last else end
+                waited = max(waited, timestamp(last)) if last else end
             visit.pauses.add(waited, end)
         self.contests.paused(branch, start, end)
 

@@ -14,7 +14,7 @@ from workbench.importers.conversation import Call, ImportedMessage, Remarks, Thr
 from workbench.importers.messages import read_messages
 from workbench.importers.python_text import python_value
 from workbench.importers.threads import ObservedCall, attempted, linear, threads_of, unanswered, with_answers
-from workbench.importers.values import array, mapping, moment, number, seconds_between, string
+from workbench.importers.values import array, duration_between, mapping, moment, number, string
 
 _TIME = r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)"
 _ASKED = re.compile(rf"^TO LLM {_TIME}$", re.MULTILINE)
@@ -146,7 +146,7 @@ def read_aider(body: Any, remarks: Remarks) -> tuple[Thread, ...]:
 def _call(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall:
     """A request and its answer. Raises Unreadable."""
     at, until = (moment(one.get(key)) for key in ("at", "until"))
-    call, given = Call(at=at, duration_s=seconds_between(at, until)), tuple(read_messages(one["messages"], remarks))
+    call, given = Call(at=at, duration_s=duration_between(at, until)), tuple(read_messages(one["messages"], remarks))
     if not string(one.get("answer")):
         return ObservedCall(given, *unanswered(call, "the history holds no text of an answer"))
     return ObservedCall(given, ImportedMessage("assistant", (string(one["answer"]),)), call)

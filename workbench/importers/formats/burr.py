@@ -12,7 +12,7 @@ from workbench.importers.formats.otel import gen_ai_call
 from workbench.importers.messages import ROLES, read_messages
 from workbench.importers.spans import ImportedSpan, nested_of
 from workbench.importers.threads import ObservedCall, attempted, threads_of
-from workbench.importers.values import array, as_text, mapping, moment, seconds_between, string
+from workbench.importers.values import array, as_text, duration_between, mapping, moment, string
 
 _NUMBERS = ("sequence_id", "action_sequence_id")
 """Of the step that an entry belongs to; entries of spans and streams have the second."""
@@ -48,7 +48,7 @@ def read_burr(body: Any) -> list[Conversation]:
         for at in range(seen, len(said)):
             if said[at].role == "assistant":
                 start = begun.get(as_text(one.get("sequence_id")), "")
-                passed = seconds_between(start, moment(one.get("end_time")))
+                passed = duration_between(start, moment(one.get("end_time")))
                 calls.append(ObservedCall(tuple(said[:at]), said[at], Call(at=start, duration_s=passed)))
         seen = len(said)
     remarks.add(f"read from {key!r} of the state; what a step put around it in its prompt is not in the log")

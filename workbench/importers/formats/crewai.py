@@ -12,7 +12,7 @@ from workbench.importers.exchanges import parameters_of
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
 from workbench.importers.usage import usage_of
-from workbench.importers.values import array, as_text, mapping, moment, seconds_between, string
+from workbench.importers.values import array, as_text, duration_between, mapping, moment, string
 
 _STARTED, _COMPLETED, _FAILED = "llm_call_started", "llm_call_completed", "llm_call_failed"
 _OTHER = ("llm_stream_chunk", "llm_thinking_chunk")
@@ -64,7 +64,7 @@ def _call(begun: Mapping[str, Any], ended: Mapping[str, Any], remarks: Remarks) 
         usage_of(ended.get("usage")),
         model=model,
         finish_reason=string(ended.get("finish_reason")),
-        duration_s=seconds_between(at, moment(ended.get("timestamp"))) if begun else None,
+        duration_s=duration_between(at, moment(ended.get("timestamp"))) if begun else None,
         at=at,
     )
     asked = tuple(read_messages(bodies, remarks, "messages"))

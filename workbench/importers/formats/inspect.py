@@ -15,7 +15,7 @@ from workbench.importers.exchanges import answer_of, finish_of, given_of, marks_
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, linear, threads_of, unanswered
 from workbench.importers.usage import usage_of
-from workbench.importers.values import array, as_text, mapping, moment, number, seconds_between, string
+from workbench.importers.values import array, as_text, duration_between, mapping, moment, number, string
 
 _ATTACHED = "attachment://"
 _REFERENCE = re.compile(r"attachment://([\w-]+)")
@@ -102,7 +102,7 @@ def _observed(event: Mapping[str, Any], pool: Sequence[Any], remarks: Remarks) -
         usage_of(output.get("usage")),
         model=string(output.get("model")),
         finish_reason=finish_of({"choices": [{"finish_reason": reason}]}),
-        duration_s=number(output.get("time")) or seconds_between(at, moment(event.get("completed"))),
+        duration_s=number(output.get("time")) or duration_between(at, moment(event.get("completed"))),
         at=at,
     )
     config = {key: value for key, value in mapping(event.get("config")).items() if value is not None}

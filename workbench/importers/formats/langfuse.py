@@ -12,7 +12,7 @@ from workbench.importers.formats.otel import messages_of_attributes, tools_of_at
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
 from workbench.importers.usage import usage_of
-from workbench.importers.values import array, as_text, decoded, mapping, moment, number, seconds_between, string
+from workbench.importers.values import array, as_text, decoded, duration_between, mapping, moment, number, string
 
 
 def is_langfuse(body: Any) -> bool:
@@ -129,7 +129,7 @@ def _generation(one: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None
         string(one.get("model") or one.get("provided_model_name")),
         string(one.get("provider")),
         finish_of(mapping(answered)),
-        seconds_between(start, moment(one.get("endTime") or one.get("end_time"))) or number(one.get("seconds")),
+        duration_between(start, moment(one.get("endTime") or one.get("end_time"))) or number(one.get("seconds")),
         start,
     )
     listed = (

@@ -13,7 +13,7 @@ from workbench.importers.exchanges import answer_of, given_of, is_response, mark
 from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
 from workbench.importers.usage import usage_of
-from workbench.importers.values import array, as_text, decoded, mapping, moment, number, seconds_between, string
+from workbench.importers.values import array, as_text, decoded, duration_between, mapping, moment, number, string
 
 _UUID = 36
 """Characters of an id."""
@@ -142,7 +142,7 @@ def _call(run: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None:
         string(about.get("ls_model_name")) or model,
         string(about.get("ls_provider")),
         string(mapping(generation.get("generation_info")).get("finish_reason")),
-        seconds_between(start, moment(run.get("end_time"))),
+        duration_between(start, moment(run.get("end_time"))),
         start,
     )
     tools = tool_schemas(invoked.get("tools") or inputs.get("tools"))

@@ -15,7 +15,7 @@ from workbench.importers.messages import read_message
 from workbench.importers.parts import tool_call
 from workbench.importers.threads import linear, unanswered, with_answers
 from workbench.importers.usage import usage_of
-from workbench.importers.values import array, as_text, mapping, moment, seconds_between, string
+from workbench.importers.values import array, as_text, duration_between, mapping, moment, string
 
 _SAID = ("agent.message", "agent.thinking", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use")
 _RESULTS = {
@@ -139,7 +139,7 @@ class _Reader:
         elif not context.open and last is not None and last.call is not None and not context.call.at:
             context.said[-1] = replace(last, call=replace(last.call, usage=usage))
         else:
-            seconds = seconds_between(context.call.at, ended)
+            seconds = duration_between(context.call.at, ended)
             context.call = replace(context.call, usage=usage, duration_s=seconds)
 
     def _given(self, event: Mapping[str, Any], kind: str) -> Iterator[ImportedMessage]:

@@ -15,7 +15,7 @@ from workbench.importers.messages import read_messages, tool_schemas
 from workbench.importers.spans import ImportedSpan, each_span, nested_of, spans_of
 from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
 from workbench.importers.usage import fuller, usage_of
-from workbench.importers.values import array, as_text, count, decoded, mapping, number, seconds_between, string
+from workbench.importers.values import array, as_text, count, decoded, duration_between, mapping, number, string
 
 # What a model call was given and said, in the attributes and events of its span, as each tool writes them.
 
@@ -508,7 +508,7 @@ def _observed(
     remarks: Remarks,
 ) -> ObservedCall | None:
     given = read_messages(list(bodies), remarks, f"span '{span.name[:40]}', input")
-    timed = replace(call, at=span.start, duration_s=seconds_between(span.start, span.end))
+    timed = replace(call, at=span.start, duration_s=duration_between(span.start, span.end))
     told = read_messages([_assistant(one) for one in answers], remarks, f"span '{span.name[:40]}', output")
     last = next((i for i in range(len(told) - 1, -1, -1) if told[i].role == "assistant"), None)
     if last is None:

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
 from workbench.importers.exchanges import Exchanges, answered_of
 from workbench.importers.threads import ObservedCall, attempted, threads_of
-from workbench.importers.values import array, as_text, loads, mapping, moment, seconds_between, string
+from workbench.importers.values import array, as_text, duration_between, loads, mapping, moment, string
 
 
 def is_temporal(body: Any) -> bool:
@@ -35,7 +35,7 @@ def read_temporal(body: Any) -> list[Conversation]:
         ended, result = results.get(as_text(one.get("eventId")), ({}, {}))
         names.append(string(mapping(told.get("activityType")).get("name")))
         at = moment(one.get("eventTime"))
-        call = Call(at=at, duration_s=seconds_between(at, moment(ended.get("eventTime"))))
+        call = Call(at=at, duration_s=duration_between(at, moment(ended.get("eventTime"))))
         response = _response(_payloads(result.get("result")))
         for request in map(mapping, _payloads(told.get("input"))):
             if observed := attempted(partial(exchanges.read, request, response, call), remarks):

@@ -21,7 +21,7 @@ from workbench.importers.formats.plain_yaml import NotPlain, plain_documents, pl
 from workbench.importers.source import MAX_BYTES, arrow
 from workbench.importers.streams import as_messages, is_event_stream, streamed, whole_list, whole_response
 from workbench.importers.threads import ObservedCall, attempted, threads_of
-from workbench.importers.values import array, as_text, loads, mapping, moment, number, seconds_between, string
+from workbench.importers.values import array, as_text, duration_between, loads, mapping, moment, number, string
 
 # Interactions over gRPC in a cassette: the JSON beside the packed messages, in the form of chat completions (xAI).
 
@@ -352,7 +352,7 @@ def _recorded(one: Mapping[str, Any], bodies: PackedBodies) -> _Recorded:
     code = mapping(status).get("code", status) if one.get("response", "") is not None else 0
     headers = headers_of(response.get("headers"))
     began, took = moment(request.get("timestamp")), number(one.get("time"))
-    seconds = took / 1000 if took is not None else seconds_between(began, moment(response.get("timestamp")))
+    seconds = took / 1000 if took is not None else duration_between(began, moment(response.get("timestamp")))
     return _Recorded(
         string(request.get("method")),
         string(request.get("uri")) or string(request.get("url")),
