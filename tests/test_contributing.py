@@ -27,6 +27,7 @@ def test_the_table_has_a_row_for_everything_that_one_adds() -> None:
     assert {thing.partition(" (")[0] for thing in rows()} == {
         *("context strategy part", "check of a cascade", "field of the language", "built-in tool", "command", "key"),
         *("screen", "view", "setting", "importer", "exporter", "event of a journal", "section of a form", "example"),
+        "column of the SQL tables",
     }
 
 

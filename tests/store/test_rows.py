@@ -13,12 +13,14 @@ from msgspec.structs import replace
 from tests.engine.contest_cases import PICKS, WHOLE, many_contests
 from tests.engine.support import Reply, native, play
 from tests.store.examples import Writer, candidate_run, plain_run, rich_run
-from workbench.context.message import Message
+from workbench.context.message import Message, sha256
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, ModelFault, ToolImage, ToolResult, ValidatorVerdict
 from workbench.engine.journal.candidate_rounds import UNUSABLE
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.usage import Usage
+from workbench.store.index.ddl import TABLES
+from workbench.store.index.rebuild import VERSION
 from workbench.store.index.row_values import row_id, time_of
 from workbench.store.index.rows import RowMaker
 from workbench.store.index.run_ingest import newest
@@ -39,6 +41,11 @@ def messages_of(events: Sequence[Event]) -> list[MessageRow]:
 
 def by_key(rows: list[TableRow]) -> dict[object, TableRow]:
     return {row.key: row for row in newest(rows)}
+
+
+def test_tables_with_other_columns_have_another_version() -> None:
+    """For an index of an older program its tables are made anew by a higher version alone."""
+    assert (VERSION, sha256("".join(TABLES.values()))[:16]) == (12, "d114032a04c264f0")
 
 
 def test_a_row_of_a_message_names_who_spoke() -> None:
