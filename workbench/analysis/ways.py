@@ -142,7 +142,7 @@ def _selected(graph: Graph, visit: VisitState, edges: Sequence[tuple[int, Edge]]
     for place, (number, edge) in enumerate(edges):
         verdict = verdicts.get(place, {})
         taken = number == visit.route_edge
-        step, why = comparison.won(place, edge) if taken else comparison.lost(place, edge)
+        step, why = comparison.won(edge) if taken else comparison.lost(place, edge)
         holds = bool(verdict.get("holds")) if edge.condition.strip() else None
         yield _way(number, edge, taken, why, step, holds=holds, values=verdict.get("values") or {})
 
@@ -179,7 +179,7 @@ class _Comparison:
         target = self._graph.node(edge.dst)
         return target is not None and target.kind == "route"
 
-    def won(self, place: int, edge: Edge) -> tuple[int | None, str]:
+    def won(self, edge: Edge) -> tuple[int | None, str]:
         """The step at which an edge won, and why."""
         if self._step == STEPS.index(CHOSEN):
             return (

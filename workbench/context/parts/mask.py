@@ -125,7 +125,7 @@ class _Masking:
     def added(self, index: int) -> None:
         item = self._history.items[index]
         if item.kind in (Kind.RESULT, Kind.IMAGES) and self._part.after is not None:
-            self._result(index, item, self._part.after)
+            self._result(index, item)
         elif item.kind is Kind.ANSWER and self._part.window is not None:
             self._answers.append(index)
 
@@ -137,7 +137,7 @@ class _Masking:
         masked = {index for index, _ in new} if fresh else set()
         return [*((index, self._recent(index)) for index in fresh if index not in masked), *new]
 
-    def _result(self, index: int, item: Item, after: int) -> None:
+    def _result(self, index: int, item: Item) -> None:
         """Why a result is in full for now, or for good."""
         message, least = item.message, self._part.min_masked_size
         if is_blank(message.text) and not message.images:

@@ -364,7 +364,7 @@ class _Reader:
             elif (word := _word(text, self.at)) is not None:
                 self._statement(word[0], *word.span(), scope, depth)
             else:
-                self._unexpected(scope)
+                self._unexpected()
         self.at = len(text)
 
     def _plain_statements(self, scope: _Scope) -> None:
@@ -414,7 +414,7 @@ class _Reader:
             self.unclosed = at
         return found
 
-    def _unexpected(self, scope: _Scope) -> None:
+    def _unexpected(self) -> None:
         text = self.text
         if text[self.at] == "[":
             self.error("dot_syntax", "attributes that belong to nothing", self.at, self.at + 1)
@@ -646,7 +646,7 @@ class _Reader:
     def _graph_attribute(self, scope: _Scope) -> None:
         """``key = value`` as a statement."""
         own: Attributes = {}
-        if not self._attribute(own, ends="};"):
+        if not self._attribute(own):
             self._recover()
         self._of_graph(own, scope)
 
@@ -711,7 +711,7 @@ class _Reader:
             elif char == "+":
                 self._plus()
                 self._resume_in_list()
-            elif not self._attribute(own, ends="]", seen=seen):
+            elif not self._attribute(own, seen):
                 self._resume_in_list()
             at = self.at
         self.at = len(text)
@@ -728,7 +728,7 @@ class _Reader:
         own[made.key] = made
         self._count(1, made.key_start)
 
-    def _attribute(self, own: Attributes, ends: str, seen: set[str] | None = None) -> bool:
+    def _attribute(self, own: Attributes, seen: set[str] | None = None) -> bool:
         """One ``key = value``, told in full what is wrong with it. Whether it could be read."""
         text = self.text
         key_start = self.at
@@ -756,7 +756,7 @@ class _Reader:
             self.error("dot_syntax", f"'{key[:60]}' is not an attribute name", key_start, key_end)
         self.at += 1
         self.skip()
-        value = self._value(key, key_end, ends)
+        value = self._value(key, key_end)
         if value is None:
             return False
         self._set(
@@ -772,7 +772,7 @@ class _Reader:
         hint = 'is there an unescaped " before it? inside a string write \\"'
         self.error("dot_value", f"attribute without a value: {shown}", start, end, hint)
 
-    def _value(self, key: str, key_end: int, ends: str) -> tuple[str, bool, int, int] | None:
+    def _value(self, key: str, key_end: int) -> tuple[str, bool, int, int] | None:
         text, start = self.text, self.at
         char = text[start : start + 1]
         if char == '"':
