@@ -57,7 +57,6 @@ from workbench.views.compare import CompareRows, CompareView
 from workbench.views.context import ContextRows
 from workbench.views.context import View as Looking
 from workbench.views.graph import GraphView
-from workbench.views.links import LinksView
 from workbench.views.live_runs import LiveRunRows, LiveRunsView
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds
@@ -74,7 +73,7 @@ from workbench.views.timeline import TimelineRows, TimelineView
 from workbench.views.tree import TreeRows, TreeView
 from workbench.views.value import Block, Cell, FoldedMessages, Heading, Piece, SideBySide, Table, TextBlock, View
 from workbench.views.ways import WaysView, ways_doc, ways_of
-from workbench.views.workspace import BanksView, HealthView, MemoriesView, PermissionsView, ServersView
+from workbench.views.workspace import BanksView, HealthView, LinksView, MemoriesView, PermissionsView, ServersView
 from workbench.workspace.comparing import compare_strategies, subjects_of
 from workbench.workspace.links import SharedLinks
 from workbench.workspace.live_runs import LiveResult, next_to_run, plan_live, ran_under

@@ -1,4 +1,5 @@
-"""Views of a workspace and its machine: the health of the store, MCP servers, permissions and memory banks."""
+"""Views of a workspace and its machine: the health of the store, MCP servers, permissions,
+memory banks and read-only links."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from workbench.views.numbers import day_and_time
 from workbench.views.run import local_time
 from workbench.views.value import BLANK, Block, Cell, Column, Table, TextBlock, View
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from workbench.store.banks import Bank
     from workbench.store.index.health import Report
     from workbench.tools.capabilities import Capability, Manifest
+    from workbench.workspace.links import SharedLink
 
 
 class HealthView(View):
@@ -163,3 +166,32 @@ class MemoriesView(View):
 
     def json(self) -> list[Any]:
         return [to_builtins(memory) for _, memory in self.memories]
+
+
+class LinksView(View):
+    """The links that work: what each shows, and until when. Tokens are not kept, so they are not shown."""
+
+    def __init__(self, links: Sequence[SharedLink]) -> None:
+        self.links = links
+
+    def blocks(self) -> Iterator[Block]:
+        columns = (Column("id"), Column("run", flexible=True), Column("made"), Column("until"))
+        rows = [
+            (Cell(link.id, "name"), link.session_id or link.run_id, day_and_time(link.made), day_and_time(link.until))
+            for link in self.links
+        ]
+        yield Table(columns, rows)
+        if not rows:
+            yield (Cell("No links. 'workbench link RUN' makes one.", "dim"),)
+
+    def json(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": link.id,
+                "run_id": link.run_id,
+                "session_id": link.session_id,
+                "made": link.made,
+                "until": link.until,
+            }
+            for link in self.links
+        ]
