@@ -13,7 +13,6 @@ from workbench.analysis.what_if import what_if
 from workbench.cli.errors import Exit, Failure, reading, writing
 from workbench.cli.options import together
 from workbench.cli.printer import talk
-from workbench.context.strategy import SpecError
 from workbench.engine.journal.parts import CallState
 from workbench.extras import missing
 from workbench.files import read_given, write_whole
@@ -80,12 +79,6 @@ def write_pictures(picture: Callable[[Form], bytes], svg: str | None, png: str |
             talk(f"written: {file}")
 
 
-def spec_failure(spec: str, fault: SpecError) -> Failure:
-    """The complaint about a spec, in the one form."""
-    hint = fault.hint or "for example selective+mask(after=3)"
-    return Failure(Exit.USAGE, f"strategy '{spec}', column {fault.column}: {fault.message}", hint=hint)
-
-
 def write_file(path: Path, text: str) -> None:
     """Write a result to a file. Raises Failure."""
     write_bytes(path, text.encode())
@@ -98,14 +91,10 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def calls_under(state: RunState, spec: str, prices: Prices) -> dict[Place, CallState]:
-    """The calls of a run, assembled anew under another strategy and with these prices: none was made. Raises Failure
-    for a spec that cannot be read."""
+    """The calls of a run, assembled anew under another strategy and with these prices: none was made. Raises
+    SpecError."""
     definition = definition_of(state)
-    try:
-        strategy = strategy_of(definition, spec)
-    except SpecError as fault:
-        raise spec_failure(spec, fault) from fault
-    again = what_if(state, definition, strategy, encodings(), prices)
+    again = what_if(state, definition, strategy_of(definition, spec), encodings(), prices)
     return {found.call.place: _as_call(found) for found in again}
 
 

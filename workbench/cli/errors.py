@@ -144,12 +144,15 @@ _KNOWN = (
     ("workbench.engine.past.fork", "NoSuchPlace", Exit.USAGE),
     ("workbench.engine.journal.annotations", "AnnotationError", Exit.USAGE),
     ("workbench.context.apply", "ApplyError", Exit.USAGE),
+    ("workbench.context.strategy", "SpecError", Exit.USAGE),
     ("workbench.context.edits", "EditError", Exit.USAGE),
     ("workbench.models.repricing", "PricesError", Exit.USAGE),
     ("workbench.workspace.batch.planning", "BatchError", Exit.USAGE),
     ("workbench.workspace.batch.inputs", "InputsError", Exit.USAGE),
     ("workbench.workspace.batch.judging", "NeedsTrust", Exit.TRUST),
     ("workbench.workspace.live_runs", "LiveRunError", Exit.USAGE),
+    ("workbench.workspace.attach_serving", "CannotStart", Exit.USAGE),
+    ("workbench.attach.providers", "BadAddress", Exit.USAGE),
     ("workbench.workspace.playground", "PlaygroundError", Exit.USAGE),
     ("workbench.workspace.archive.workers", "WorkersFault", Exit.FAILED),
     ("workbench.store.run_filter", "FilterError", Exit.USAGE),
@@ -173,10 +176,13 @@ def as_failure(error: Exception) -> Failure | None:
     for module, name, code in _KNOWN:
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):
+            facts = vars(error)
             if name == "FilterError":
-                facts = vars(error)
                 message, hint, column = facts["message"], facts["hint"], facts["column"]
                 return Failure(code, message, hint=hint, file="FILTER", line=1, column=column)
+            if name == "SpecError":
+                message = f"strategy '{facts['spec']}', column {facts['column']}: {facts['message']}"
+                return Failure(code, message, hint=facts["hint"] or "for example selective+mask(after=3)")
             return Failure(code, str(error), complete=": error: " in str(error))
     return None
 

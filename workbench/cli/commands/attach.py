@@ -22,12 +22,11 @@ from workbench.attach.providers import BadAddress, addresses, elsewhere
 from workbench.attach.recorded import RecordedAnswers
 from workbench.attach.span_runs import CAPTURE, SpanRuns
 from workbench.cli.app import Opening, start
-from workbench.cli.comparison_options import spec_failure
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, SessionName, as_json, project_here
 from workbench.cli.printer import talk, write_json
 from workbench.cli.running import SESSION_ID
-from workbench.context.strategy import SpecError, Strategy, parse
+from workbench.context.strategy import parse
 from workbench.engine.contracts import Notice
 from workbench.extras import not_installed
 from workbench.views.run import totals_line, what_if_line
@@ -36,7 +35,6 @@ from workbench.workspace.attach_serving import (
     LOOPBACK,
     SWITCH_SECONDS,
     CannotListen,
-    CannotStart,
     Served,
     collecting,
     listen,
@@ -55,7 +53,6 @@ from workbench.workspace.attaching import (
     replies_beside,
 )
 from workbench.workspace.folders import Folders
-from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.own_terminal import opener, opens_unasked
 from workbench.workspace.program_output import attached_output
 from workbench.workspace.project import Project, new_session_id
@@ -145,8 +142,8 @@ def command(
     name = session or new_session_id(Path(command[0]).name if command else "agent")
     if offline and replies is None:
         replies = replies_beside(command, Path.cwd())
-    chosen = _strategy(strategy) if strategy is not None else None
-    other = _strategy(what_if) if what_if is not None else None
+    chosen = parse(strategy) if strategy is not None else None
+    other = parse(what_if) if what_if is not None else None
     options = AttachOptions(
         shlex.join(command), name, str(Path.cwd()), offline, replies, replay or "", reuse or "", chosen, other
     )
@@ -179,27 +176,22 @@ def _opens_app(
 
 
 def _listening(command: tuple[str, ...], port: int, upstreams: Sequence[str], bind: str | None) -> Served:
-    """A proxy that listens, with the addresses of the providers. Raises Failure."""
+    """A proxy that listens, with the addresses of the providers. Raises BadAddress, Failure."""
+    where = addresses(os.environ, _given(upstreams))
     try:
-        where = addresses(os.environ, _given(upstreams))
         listener = listen(bind or LOOPBACK, port)
-    except BadAddress as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
     except CannotListen as fault:
         raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
     return Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
 
 
 def _record(project: Project, options: AttachOptions, served: Served, json: bool) -> int:
-    """Record what clients send; the exit code."""
-    try:
-        with attached_run(project, options, notify=_tell_saving) as run:
-            control = Debugging(run.recorder, None) if options.strategy is not None else None
-            sys.setswitchinterval(SWITCH_SECONDS)
-            ended = asyncio.run(_serve(run.session, served, serving(run, served, control)))
-            kept = end_session(run, ended)
-    except (RepliesError, CannotStart) as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    """Record what clients send; the exit code. Raises RepliesError, CannotStart."""
+    with attached_run(project, options, notify=_tell_saving) as run:
+        control = Debugging(run.recorder, None) if options.strategy is not None else None
+        sys.setswitchinterval(SWITCH_SECONDS)
+        ended = asyncio.run(_serve(run.session, served, serving(run, served, control)))
+        kept = end_session(run, ended)
     _tell_end(project, run, json)
     return ended.code or (0 if kept else Exit.FAILED)
 
@@ -212,15 +204,12 @@ def _without_proxy(*given: object) -> None:
 
 
 def _collect(project: Project, options: AttachOptions, served: Served, json: bool) -> int:
-    """Record what exporters send; the exit code."""
+    """Record what exporters send; the exit code. Raises CannotStart."""
     if not can_read_protobuf():
         talk(f"protobuf, which most exporters send, cannot be read: {not_installed('otel')}", "warning")
-    try:
-        with recorded_spans(project, options, notify=_tell_saving) as runs:
-            ended = asyncio.run(_serve("spans", served, collecting(runs, served)))
-            end_spans(runs, ended if served.command else SessionEnd())
-    except CannotStart as fault:
-        raise Failure(Exit.USAGE, str(fault)) from None
+    with recorded_spans(project, options, notify=_tell_saving) as runs:
+        ended = asyncio.run(_serve("spans", served, collecting(runs, served)))
+        end_spans(runs, ended if served.command else SessionEnd())
     _tell_spans(project, runs, json)
     return ended.code
 
@@ -351,13 +340,6 @@ def _with_bench(options: AttachOptions, served: Served, *, pause: bool, otlp: bo
     if output is not None and output.exists():
         talk(f"what the command printed: {output}", "dim")
     return code
-
-
-def _strategy(spec: str) -> Strategy:
-    try:
-        return parse(spec)
-    except SpecError as fault:
-        raise spec_failure(spec, fault) from None
 
 
 def _given(upstreams: Sequence[str]) -> dict[str, str]:

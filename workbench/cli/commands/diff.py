@@ -11,12 +11,11 @@ import click
 
 from workbench.analysis.compare import compare
 from workbench.cli.apply_strategy import apply_change
-from workbench.cli.comparison_options import plotting, prices_of, spec_failure, write_file, write_pictures
+from workbench.cli.comparison_options import plotting, prices_of, write_file, write_pictures
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, pricing, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
-from workbench.context.strategy import SpecError
 from workbench.store.faults import UnknownRun
 from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
 from workbench.views.diffs import diff_blocks
@@ -33,7 +32,6 @@ from workbench.workspace.comparing import (
 if TYPE_CHECKING:
     from workbench.analysis.compare import CallPair, Comparison
     from workbench.context.cache import Prices
-    from workbench.engine.definition import Definition
     from workbench.engine.journal.state import RunState
     from workbench.workspace.project import Project
 
@@ -109,7 +107,7 @@ def command(
         state = read_run(project, _one(sessions), defined=True)
         # The change goes into the file as it is now, so this is what it is compared with.
         today = changed_since(project, state) if applied is not None and into is None else None
-        comparison = _strategies(state, strategies, prices, today)
+        comparison = compare_strategies(state, strategies, prices, today)
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
         raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
@@ -168,13 +166,6 @@ def _print_changes(project: Project, session: str | None, printer: Printer, *, j
         talk(f"{state.cascade_file}: the file is as it was when the run began")
     else:
         printer.show(diff_blocks(before, after))
-
-
-def _strategies(state: RunState, specs: tuple[str, str], prices: Prices, today: Definition | None = None) -> Comparison:
-    try:
-        return compare_strategies(state, specs, prices, today)
-    except SpecError as fault:
-        raise spec_failure(fault.spec, fault) from None
 
 
 def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Comparison:

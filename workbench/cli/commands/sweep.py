@@ -32,7 +32,6 @@ from workbench.cli.comparison_options import (
     own_prices,
     plotting,
     pricings_of,
-    spec_failure,
     write_file,
     write_pictures,
 )
@@ -49,7 +48,6 @@ from workbench.cli.options import (
 )
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.running import Verdict, drive
-from workbench.context.strategy import SpecError
 from workbench.models.encodings import encodings
 from workbench.views.live_runs import LiveRunsView, plan_lines
 from workbench.views.page import page
@@ -416,17 +414,11 @@ def _place(
     return place
 
 
-def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> list[TriedStrategy]:
-    """The strategies that the specs mean, each once. Raises Failure."""
+def _candidates(specs: tuple[str, ...], shared: Mapping[str, str]) -> Sequence[TriedStrategy]:
+    """The strategies that the specs mean, each once. Raises Failure, SpecError."""
     if not specs and not shared:
         raise Failure(Exit.USAGE, "no --strategy, and no name under 'strategies'", hint="--strategy 'mask(after=1..8)'")
-    tried = list(candidates_among((), shared))
-    for spec in specs:
-        try:
-            tried += candidates_among((spec,), shared)
-        except SpecError as fault:
-            raise spec_failure(spec, fault) from None
-    return list({one.label: one for one in tried}.values())
+    return candidates_among(specs, shared)
 
 
 def _apply(
