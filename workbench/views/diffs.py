@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from workbench.views.cells import Row, Span, fit
 from workbench.views.edits import diff_lines
-from workbench.views.model import Rows
+from workbench.views.model import WrappedRows
 from workbench.views.requests import Columns, aligned
 from workbench.views.text import TextLine, TextRows, text_lines
 from workbench.views.value import Block, Cell
@@ -21,7 +21,7 @@ LONGEST = 200_000
 """Most characters of both texts together; longer ones are shown in two columns without a comparison."""
 
 
-class DiffRows(Rows):
+class DiffRows(WrappedRows):
     """Both texts scroll together."""
 
     def __init__(
@@ -44,14 +44,11 @@ class DiffRows(Rows):
             self._beside = Columns(whole[0], whole[1])
         else:
             self._beside = Columns(*aligned(whole[0], whole[1]))
-        self._width = -1
 
-    def lay_out(self, width: int) -> None:
-        if width != self._width:
-            self._width = width
-            self._beside.lay_out(width)
-            if not self._is_beside(width):
-                self._list().lay_out(width)
+    def _wrap(self, width: int) -> None:
+        self._beside.lay_out(width)
+        if not self._is_beside(width):
+            self._list().lay_out(width)
 
     def _list(self) -> TextRows:
         """The one list, made where there is no room for two columns: to compare the lines of long texts takes long."""
@@ -83,9 +80,6 @@ class DiffRows(Rows):
     def row(self, index: int, width: int) -> Row:
         self.lay_out(width)
         return self._beside.row(index, width) if self._is_beside(width) else self._list().row(index, width)
-
-    def plain(self, index: int) -> str:
-        return self.row(index, self._width if self._width > 0 else 200).text
 
 
 def diff_blocks(old: str, new: str) -> Iterator[Block]:

@@ -79,6 +79,23 @@ class Rows:
             yield index if wanted in self.plain(index).casefold() else None
 
 
+class WrappedRows(Rows):
+    """Rows whose number depends on the width, laid out once for each."""
+
+    _width = -1
+
+    def lay_out(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self._wrap(width)
+
+    def _wrap(self, width: int) -> None:
+        """Lay out all rows for this width."""
+
+    def plain(self, index: int) -> str:
+        return self.row(index, self._width if self._width > 0 else 200).text
+
+
 class Lines(Rows):
     """A few ready rows."""
 

@@ -12,7 +12,7 @@ from workbench.json_text import pretty
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.documents import message_lines
 from workbench.views.keys import told
-from workbench.views.model import Rows
+from workbench.views.model import Rows, WrappedRows
 from workbench.views.numbers import UNKNOWN, count, plural, seconds, spent_words
 from workbench.views.run import stop_words
 from workbench.views.signs import sign
@@ -213,7 +213,7 @@ def request_rows(messages: Sequence[Message]) -> TextRows:
     return TextRows(lines, (("Request", "title"),), ((plural(len(messages), "message"), "dim"),))
 
 
-class AnswerColumns(Rows):
+class AnswerColumns(WrappedRows):
     """Answers in a column for each model, its samples below each other. If not all fit, a window of columns begins at
     ``first``.
     """
@@ -227,15 +227,13 @@ class AnswerColumns(Rows):
             for model in self._models
         }
         self._first = max(0, min(first, len(self._models) - 1))
-        self._width = -1
         self._columns: list[tuple[str, TextRows, int]] = []
         self.title = (("Side by side", "title"),)
         self.copy = "\n\n".join(f"{sample.model} {sample.number}\n{answer_text(sample)}" for sample in samples)
 
-    def lay_out(self, width: int) -> None:
-        if width == self._width or not self._models:
+    def _wrap(self, width: int) -> None:
+        if not self._models:
             return
-        self._width = width
         fits = max(1, min(len(self._models) - self._first, (width + 1) // (NARROWEST + 1)))
         shown = self._models[self._first : self._first + fits]
         room = (width - (fits - 1)) // fits
@@ -269,9 +267,6 @@ class AnswerColumns(Rows):
             line = crop(rows.row(index, cells).spans, cells) if index < len(rows) else ()
             spans += [*line, (" " * (cells - width_of(line)), "plain")]
         return Row(tuple(spans))
-
-    def plain(self, index: int) -> str:
-        return self.row(index, self._width if self._width > 0 else 200).text
 
 
 def _column(samples: Sequence[Sample]) -> Iterator[TextLine]:

@@ -19,7 +19,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.compare_words import state_of
 from workbench.views.documents import message_lines
 from workbench.views.entry import equal_words
-from workbench.views.model import Rows
+from workbench.views.model import WrappedRows
 from workbench.views.numbers import count
 from workbench.views.signs import sign
 from workbench.views.syntax import yaml
@@ -183,7 +183,7 @@ class ChangedView(View):
         return [part.to_json(self.file) for part in self.changed.parts]
 
 
-class RequestRows(Rows):
+class RequestRows(WrappedRows):
     """Folds of equal messages are opened by row; ``step`` leads from one difference to the next."""
 
     def __init__(
@@ -205,7 +205,6 @@ class RequestRows(Rows):
         self._open: set[int] = set()
         self._stretches = stretches(changed.old.entries, changed.new.entries)
         self._by_entry = {("new", p.new) if p.new >= 0 else ("old", p.old): p for p in changed.parts}
-        self._width = -1
         self._blocks: list[_Block] = []
         self._starts: list[int] = [0]
         self._made: dict[Pair, Columns] = {}
@@ -321,10 +320,8 @@ class RequestRows(Rows):
         parts = ((part.where(self.texts.file), part.words) for part in self.changed.parts)
         return "\n".join(f"{where}: {words}" if where else words for where, words in parts)
 
-    def lay_out(self, width: int) -> None:
-        if width != self._width:
-            self._width = width
-            self._build()
+    def _wrap(self, width: int) -> None:
+        self._build()
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -341,9 +338,6 @@ class RequestRows(Rows):
     def row(self, index: int, width: int) -> Row:
         which = bisect_right(self._starts, index) - 1
         return self._blocks[which].draw(index - self._starts[which], width)
-
-    def plain(self, index: int) -> str:
-        return self.row(index, self._width if self._width > 0 else 200).text
 
     def find(self, needle: str, start: int, step: int = 1) -> int | None:
         """Whole lines are searched, not what they wrap to."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from workbench.views.cells import Row, Span, crop, fit_ends, width_of
-from workbench.views.model import Rows
+from workbench.views.model import WrappedRows
 from workbench.views.text import TextLine, TextRows
 
 NARROWEST = 28
@@ -14,7 +14,7 @@ NARROWEST = 28
 RULE: Span = ("│", "rule")
 
 
-class SideRows(Rows):
+class SideRows(WrappedRows):
     """Each text is wrapped to its share of the width; all scroll together."""
 
     def __init__(
@@ -34,15 +34,12 @@ class SideRows(Rows):
         self.title_right = title_right
         self.copy = copy
         self._here = here
-        self._width = -1
         self._shares: list[int] = []
 
-    def lay_out(self, width: int) -> None:
-        if width != self._width:
-            self._width = width
-            self._shares = self._shared(width - len(self._sides) + 1)
-            for side, share in zip(self._sides, self._shares, strict=True):
-                side.lay_out(share)
+    def _wrap(self, width: int) -> None:
+        self._shares = self._shared(width - len(self._sides) + 1)
+        for side, share in zip(self._sides, self._shares, strict=True):
+            side.lay_out(share)
 
     def _shared(self, room: int) -> list[int]:
         """Cells of each side: the same for all, unless some need less than that and others more."""
@@ -84,9 +81,6 @@ class SideRows(Rows):
             spans = crop(side.row(index, share).spans, share) if index < len(side) else ()
             parts.append((*spans, (" " * (share - width_of(spans)), "plain")))
         return Row(_joined(parts))
-
-    def plain(self, index: int) -> str:
-        return self.row(index, self._width if self._width > 0 else 200).text
 
     def texts(self) -> list[tuple[str, ...]]:
         """Lines on the same row, before wrapping."""
