@@ -109,7 +109,7 @@ def name_of(error: Mapping[str, Any]) -> str:
     return f"{kind} (HTTP {status})" if isinstance(status, int) and status >= 300 else kind
 
 
-def largest(call: CallState, number: int = 3) -> list[tuple[int, Entry]]:
-    """The messages that took most of a request, the largest first, with their numbers (from 1)."""
+def largest(call: CallState) -> list[tuple[int, Entry]]:
+    """The three messages that took most of a request, the largest first, with their numbers (from 1)."""
     sent = [(index, entry) for index, entry in enumerate(call.entries, 1) if entry.sent is not None]
-    return sorted(sent, key=lambda one: -one[1].tokens_sent)[:number]
+    return sorted(sent, key=lambda one: -one[1].tokens_sent)[:3]

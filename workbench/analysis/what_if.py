@@ -49,11 +49,10 @@ def what_if(
     strategy: Strategy | None,
     counter: Counter,
     prices: Prices,
-    past: PastCalls | None = None,
 ) -> list[Reassembled]:
     """Every call inside turns, in run order. Without a strategy: what the file says, which for a run of that very
     file gives the recorded contexts again."""
-    return list(reassembling(state, definition, strategy, counter, prices, past))
+    return list(reassembling(state, definition, strategy, counter, prices))
 
 
 def past_of(state: RunState) -> PastCalls:

@@ -171,7 +171,6 @@ class Printer:
         columns: Sequence[Column],
         rows: Iterable[Sequence[Piece]],
         *,
-        indent: str = "",
         below: Sequence[str] = (),
     ) -> None:
         """Aligned columns under their titles; no row may have more fields than there are columns. ``below``: a text to
@@ -183,15 +182,15 @@ class Printer:
         ]
         filled = [max((width_of(row[i].text) for row in body), default=0) for i in range(len(columns))]
         titles = [self._cell(Cell(column.title, "head", column.words)) for column in columns]
-        widths = self._widths(columns, [width_of(title.text) for title in titles], filled, len(indent))
+        widths = self._widths(columns, [width_of(title.text) for title in titles], filled)
         for number, row in enumerate([titles, *body]):
-            self._write(indent + self._row(row, columns, widths))
+            self._write(self._row(row, columns, widths))
             if number and below and below[number - 1]:
-                self.block(below[number - 1], indent=f"{indent}    ")
+                self.block(below[number - 1], indent="    ")
         left = tuple(c.text for c, width, held in zip(titles, widths, filled, strict=True) if held and width is None)
         if any(left) and left != self._told:
             self._told = left
-            self.line(Cell(f"{indent}too narrow for: {', '.join(filter(None, left))} (--plain shows all)", "dim"))
+            self.line(Cell(f"too narrow for: {', '.join(filter(None, left))} (--plain shows all)", "dim"))
 
     def block(self, text: str, *, indent: str = "") -> None:
         """A text of several lines; long lines are folded between words."""
@@ -205,16 +204,14 @@ class Printer:
             for start, end in zip(starts, [*starts[1:], len(whole)], strict=True):
                 self._write((" " * before if start else "") + whole[start:end].rstrip())
 
-    def _widths(
-        self, columns: Sequence[Column], titles: Sequence[int], filled: Sequence[int], before: int
-    ) -> list[int | None]:
+    def _widths(self, columns: Sequence[Column], titles: Sequence[int], filled: Sequence[int]) -> list[int | None]:
         """The width of each column, None for those left out: first the columns that are empty in all rows."""
         widths = [max(title, held) for title, held in zip(titles, filled, strict=True)]
         if self.width is None:
             return list(widths)
-        if before + sum(widths) + GAP * (len(widths) - 1) > self.width:
+        if sum(widths) + GAP * (len(widths) - 1) > self.width:
             widths = [width if held else 0 for width, held in zip(widths, filled, strict=True)]
-        return [width or None for width in arranged(columns, widths, self.width - before)]
+        return [width or None for width in arranged(columns, widths, self.width)]
 
     def _row(self, row: Sequence[Cell], columns: Sequence[Column], widths: Sequence[int | None]) -> str:
         told, blanks = "", 0

@@ -160,9 +160,9 @@ class Environment:
         """The folders that tools may read."""
         return Workspace.of(self._project.root, folder, store=self._project.store_folder)
 
-    def toolbox(self, folder: Path, *, sandbox: str = "", code: UnsandboxedCode | None = None) -> Toolbox:
+    def toolbox(self, folder: Path) -> Toolbox:
         """The tools for a cascade in ``folder``. Python tools are imported only if the folder is trusted."""
-        return self.toolboxes(folder, sandbox=sandbox, code=code)()
+        return self.toolboxes(folder)()
 
     def toolboxes(
         self, folder: Path, *, sandbox: str = "", code: UnsandboxedCode | None = None

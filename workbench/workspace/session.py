@@ -311,24 +311,20 @@ class Session:
         mode: Mode,
         *,
         kind: StopKind = StopKind.BEFORE_CALL,
-        index: int = 0,
         edits: Sequence[Edit] = (),
-        session: str = "",
-        file: bool = False,
     ) -> None:
         """A new run that begins as a stored one did, up to a place (``phase:turn``, or in full); in every mode but
-        CONTINUE it is held there. ``file``: with the definition as it is now, not the recorded one.
+        CONTINUE it is held there.
 
         Raises RuntimeError while one is running. What is wrong with the place or the stored run is a ``failed`` notice.
         """
-        definition = self._good.definition if file and self._good is not None else None
         fresh, source = self._new_id(), run_id
 
         async def work() -> Outcome:
             past = past_of(self.project.store, source)
-            start = restart(self.project, past, self._choice, session=session, definition=definition)
+            start = restart(self.project, past, self._choice)
             self._tell_offline(source, start.choice)
-            point = find_point(past.recording, kind, at, index)
+            point = find_point(past.recording, kind, at)
             attached = self._attached()
             outcome, _ = await fork(self.project, past, start, attached, point=point, edits=edits, run_id=fresh)
             return outcome
@@ -336,7 +332,7 @@ class Session:
         self._launch(mode, work)
         self.run_id = fresh
 
-    def rerun(self, run_id: str, mode: Mode, *, session: str = "") -> None:
+    def rerun(self, run_id: str, mode: Mode) -> None:
         """Run the file as it is now with the recorded answer of every call of a stored run that is unchanged; held at
         the first request that is another. Raises RuntimeError while one is running or when nothing can run."""
         if self._good is None or self._good.definition is None:
@@ -345,7 +341,7 @@ class Session:
 
         async def work() -> Outcome:
             past = past_of(self.project.store, source)
-            start = restart(self.project, past, self._choice, session=session, definition=definition)
+            start = restart(self.project, past, self._choice, definition=definition)
             start = replace(start, file=self.file, sandbox=self._sandbox)
             self._tell_offline(source, start.choice)
             self._past = past.recording
