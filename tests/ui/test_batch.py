@@ -14,7 +14,7 @@ from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
 from workbench.views.batch import beside, variant_heads
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.text import TextLine
 
 

@@ -22,7 +22,7 @@ from workbench.tui.bench.opening import presenter_of
 from workbench.views import documents, reasons, viewer, wire
 from workbench.views.markdown import MarkdownBlock
 from workbench.views.picture import Gallery
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.text import TextRows
 
 RESULT = 5

@@ -23,7 +23,7 @@ from workbench.views.documents import is_markdown, written_lines
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, at_least, count, plural, seconds
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.text import TextLine, TextRows, text_lines, wrapped
 from workbench.views.value import (
     BLANK,

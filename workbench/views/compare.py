@@ -47,7 +47,7 @@ from workbench.views.model import Rows
 from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural
 from workbench.views.page import page, thumbnails
 from workbench.views.plot import Drawn, lines_over_calls
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.signs import sign
 from workbench.views.text import DrawnRows, TextLine, drawn_line
 from workbench.views.value import (

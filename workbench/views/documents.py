@@ -19,7 +19,7 @@ from workbench.views.cells import Span, flat
 from workbench.views.keys import told
 from workbench.views.numbers import count, plural, seconds
 from workbench.views.picture import Gallery, Picture
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.signs import sign
 from workbench.views.text import HEAD_AND_TAIL, Paint, TextLine, TextRows, text_lines
 from workbench.views.tree import visit_status

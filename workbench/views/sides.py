@@ -1,94 +1,88 @@
-"""Texts side by side in one list, aligned line by line: a message in full and what the model saw of it, or outputs."""
+"""The possible sides of a comparison, as a list to choose from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 
-from workbench.views.cells import Row, Span, crop, fit_ends, width_of
-from workbench.views.model import WrappedRows
-from workbench.views.text import TextLine, TextRows
+from rich.cells import cell_len
 
-NARROWEST = 28
-"""Cells that a side has at least."""
-RULE: Span = ("│", "rule")
+from workbench.context.strategy import read_parts
+from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.compare_words import ComparisonNote
+from workbench.views.model import Rows
+from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
+from workbench.workspace.comparing import ComparedRun, SideChoice
+
+FILE_CHANGES = SideChoice("changes", "changes", "the file now against the file when this run began", ComparedRun(""))
+"""Not two contexts but two texts of the file."""
+KINDS = {
+    "changes": "your changes",
+    "record": "this run",
+    "file": "this run",
+    "named": "in the file",
+    "built-in": "built in",
+    "run": "other runs",
+}
+KIND = 13
+"""Width of these words with a gap."""
+TONES = {"warning": "warning", "verdict": "bold", "side": "plain", "pays": "bold", "note": "plain"}
+"""How the sentences about a side look, of those that are shown."""
+NAME = 34
+"""Width of a name, if there is room for more columns."""
 
 
-class SideRows(WrappedRows):
-    """Each text is wrapped to its share of the width; all scroll together."""
+class SideChoices(Rows):
+    """One choice in each row, marked if it is a side now."""
 
-    def __init__(
-        self,
-        texts: Sequence[Sequence[TextLine]],
-        labels: Sequence[str],
-        title: tuple[Span, ...] = (),
-        title_right: tuple[Span, ...] = (),
-        copy: str = "",
-        *,
-        here: int = -1,
-    ) -> None:
-        """``here``: the side that the cursor of another list chose, where there is one."""
-        self._sides = [TextRows(lines) for lines in texts]
-        self.labels = labels
-        self.title = title
-        self.title_right = title_right
-        self.copy = copy
-        self._here = here
-        self._shares: list[int] = []
+    empty = ("Nothing to compare with.",)
 
-    def _wrap(self, width: int) -> None:
-        self._shares = self._shared(width - len(self._sides) + 1)
-        for side, share in zip(self._sides, self._shares, strict=True):
-            side.lay_out(share)
-
-    def _shared(self, room: int) -> list[int]:
-        """Cells of each side: the same for all, unless some need less than that and others more."""
-        count = len(self._sides)
-        shares = [room * (at + 1) // count - room * at // count for at in range(count)]
-        needs = [
-            max(NARROWEST, len(label) + 2, *(len(line.text) + 2 if line.block is None else room for line in side.lines))
-            for label, side in zip(self.labels, self._sides, strict=True)
-        ]
-        spare = [max(0, share - need) for share, need in zip(shares, needs, strict=True)]
-        lacking = sorted((need - share, at) for at, (share, need) in enumerate(zip(shares, needs, strict=True)))
-        lacking = [(lack, at) for lack, at in lacking if lack > 0]
-        left = sum(spare)
-        for number, (lack, at) in enumerate(lacking):
-            given = min(lack, left // (len(lacking) - number))
-            shares[at] += given
-            left -= given
-        taken = sum(spare) - left
-        for at in sorted(range(count), key=spare.__getitem__, reverse=True):
-            shares[at] -= (part := min(spare[at], taken))
-            taken -= part
-        return shares
+    def __init__(self, choices: Sequence[SideChoice], a: ComparedRun, b: ComparedRun) -> None:
+        self.choices, self.a, self.b = tuple(choices), a, b
+        self.title = (("Sides", "title"), ("  of the comparison", "name"))
+        self.title_right = (("A", "side-a"), ("  ", "plain"), ("B", "side-b"), (" what is compared now", "dim"))
 
     def __len__(self) -> int:
-        return max(len(side) for side in self._sides)
-
-    def heads(self, width: int) -> Sequence[Row]:
-        self.lay_out(width)
-        parts = (
-            ((f" {fit_ends(label, share - 1)}", "title-focus" if at == self._here else "head"),)
-            for at, (label, share) in enumerate(zip(self.labels, self._shares, strict=True))
-        )
-        return (Row(_joined(parts)),)
+        return len(self.choices)
 
     def row(self, index: int, width: int) -> Row:
-        self.lay_out(width)
-        parts = []
-        for side, share in zip(self._sides, self._shares, strict=True):
-            spans = crop(side.row(index, share).spans, share) if index < len(side) else ()
-            parts.append((*spans, (" " * (share - width_of(spans)), "plain")))
-        return Row(_joined(parts))
+        one = self.choices[index]
+        first = not index or KINDS[self.choices[index - 1].kind] != KINDS[one.kind]
+        widest = max(cell_len(flat(each.name)) for each in self.choices)
+        room = max(10, min(NAME, widest, (width - KIND) * 2 // 5))
+        spans: tuple[Span, ...] = (
+            (" ", "plain"),
+            (fit(KINDS[one.kind] if first else "", KIND), "dim"),
+            (" A" if one.side == self.a else "  ", "side-a"),
+            ("B " if one.side == self.b else "  ", "side-b"),
+            (f"{fit(one.name, room)}  ", "name"),
+            (flat(one.words, 300), "plain"),
+        )
+        return Row(crop(spans, width))
 
-    def texts(self) -> list[tuple[str, ...]]:
-        """Lines on the same row, before wrapping."""
-        rows = zip_longest(*(side.lines for side in self._sides))
-        return [tuple(line.text if line else "" for line in row) for row in rows]
+    def about(self, index: int, said: Sequence[ComparisonNote] = ()) -> TextRows:
+        """What a side is, part by part, and what is ``said`` of it against A; empty for a run, which its card shows."""
+        if not 0 <= index < len(self.choices):
+            return TextRows([], (("Side", "title"),))
+        one = self.choices[index]
+        lines = text_lines(one.words)
+        longest = max((cell_len(flat(name)) for name in one.says), default=0)
+        lines += [
+            drawn_line([(f"{fit(name, longest)}  ", "head"), (spec, "accent")]) for name, spec in one.says.items()
+        ]
+        found = [note for note in said if note.kind in TONES]
+        told = [TextLine(""), TextLine("If it is taken", "head")] if found else []
+        told += [TextLine(flat(note.text), "ok" if note.saves else TONES[note.kind]) for note in found]
+        if one.kind in ("named", "built-in"):
+            spec = one.words if one.kind == "named" else one.name
+            lines = [TextLine(spec, "accent"), *(() if one.kind == "named" else lines), *told]
+            for part in read_parts(spec):
+                values = ", ".join(f"{name}={getattr(part, name)}" for name in part.parameters())
+                meaning = " ".join((part.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
+                lines += [TextLine(""), drawn_line([(part.NAME, "head"), (f"  {values}", "dim")]), TextLine(meaning)]
+        else:
+            lines += told
+        return TextRows(lines, (("Side", "title"), (f"  {flat(one.name)}", "name")), ((KINDS[one.kind], "dim"),))
 
-
-def _joined(parts: Iterable[Sequence[Span]]) -> tuple[Span, ...]:
-    """The sides with a rule between them."""
-    first, *others = parts
-    return (*first, *(span for part in others for span in (RULE, *part)))
+    def plain(self, index: int) -> str:
+        one = self.choices[index]
+        return f"{flat(one.name)} {flat(one.words)}"

@@ -20,7 +20,7 @@ from workbench.views.large_text import LargeTextRows
 from workbench.views.model import Rows
 from workbench.views.numbers import count
 from workbench.views.picture import Gallery
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.text import WORD_WRAP_LIMIT, TextLine, TextRows
 from workbench.views.wire import handed_over
 from workbench.views.words import copy_of

@@ -29,7 +29,7 @@ from workbench.views.log import EventRows, state_rows
 from workbench.views.model import Lines, Rows
 from workbench.views.node import WAYS_ON, NodeCard
 from workbench.views.picture import Gallery
-from workbench.views.sides import SideRows
+from workbench.views.side_by_side import SideRows
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
 from workbench.views.timeline import Timeline, TimelineRows, place_words

@@ -21,7 +21,7 @@ from workbench.tui.widgets.rowview import RowView
 from workbench.views.compare_words import ComparisonNote, sentences
 from workbench.views.model import Rows
 from workbench.views.runs import CardRows
-from workbench.views.sides_of_comparison import FILE_CHANGES, SideChoices
+from workbench.views.sides import FILE_CHANGES, SideChoices
 from workbench.workspace.comparing import ComparedRun, SideChoice, compare_sources, pricing_of, source_of, spec_fault
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsRequest
