@@ -502,6 +502,31 @@ def test_reasoning_is_counted_again_where_a_gateway_gets_it_back_or_its_provider
     assert ((forecast.tokens or 0) > 350) is counted
 
 
+@pytest.mark.parametrize(
+    ("model", "how", "counted"),
+    [
+        ("gemini-2.5-pro", "streamGenerateContent?alt=sse", True),
+        ("gemini-2.5-pro", "generateContent", False),
+        ("gemini-3-pro-preview", "generateContent", True),
+    ],
+)
+def test_gemini_2_5_counts_again_what_it_thought_in_a_stream(model: str, how: str, counted: bool) -> None:
+    signed = {"functionCall": {"name": "ls", "args": {}}, "thoughtSignature": "c2ln"}
+    asked = {"role": "user", "parts": [{"text": "Well?"}]}
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {"result": RESULT}}}]}
+    usage = {"promptTokenCount": 50, "candidatesTokenCount": 9, "thoughtsTokenCount": 300}
+    said = {"candidates": [{"content": {"role": "model", "parts": [signed]}}], "usageMetadata": usage}
+    later = [asked, {"role": "model", "parts": [signed]}, result]
+    recorded = cassette([({"contents": [asked]}, said), ({"contents": later}, said)])
+    for one in recorded["interactions"]:
+        one["request"]["uri"] = f"https://a.test/v1beta/models/{model}:{how}"
+    forecast = imported(recorded, encodings())[0].calls[1].forecast
+    assert forecast is not None
+    assert ((forecast.tokens or 0) > 350) is counted
+    assert (forecast.low or 0) < 200
+    assert (forecast.high or 0) > 350
+
+
 @pytest.mark.parametrize("cited", [True, False])
 def test_what_citations_add_to_a_request_opens_its_interval(cited: bool) -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "The sky is blue."}

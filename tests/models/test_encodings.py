@@ -445,7 +445,7 @@ def test_a_budget_for_reasoning_has_the_tokens_that_its_provider_reported(model:
 @pytest.mark.parametrize(
     ("model", "counted"),
     [
-        *(("gemini-2.5-flash", False), ("gemini/gemini-3-flash", True), ("claude", True)),
+        *(("gemini-2.5-flash", True), ("gemini/gemini-3-flash", True), ("claude", True), ("gemini-2.0-flash", False)),
         *(("vertex_ai/gemini-3-pro", False), ("vertex_ai/gemini-2.5-pro", True), ("gemini-pro-latest", True)),
     ],
 )
@@ -548,7 +548,13 @@ def test_the_model_tells_whether_it_reads_its_reasoning_as_text(model: str, told
 
 
 @pytest.mark.parametrize(
-    ("model", "held"), [("xai/grok-4-0709", True), ("grok-code-fast-1", True), ("openrouter/x-ai/grok-4.1-fast", False)]
+    ("model", "held"),
+    [
+        ("xai/grok-4.3", False),
+        ("xai/grok-4-0709", True),
+        ("grok-code-fast-1", True),
+        ("openrouter/x-ai/grok-4.1-fast", False),
+    ],
 )
 def test_xai_itself_keeps_what_a_model_thought_before_a_call(model: str, held: bool) -> None:
     assert COUNTER.sent_back(Message("assistant", "Yes."), model).held == held

@@ -47,6 +47,11 @@ UNSENT = "reasoning_unsent"
 """A field of an answer whose client left out its reasoning when it sent the answer back."""
 
 
+WHOLE = "answered_whole"
+"""A field of an answer of Gemini 2.5 that came whole: Google does not count its reasoning again, as it does that of a
+streamed one."""
+
+
 class TextPart(Struct, frozen=True):
     """A text part of a message."""
 

@@ -17,7 +17,7 @@ from workbench.context.assembler import is_forced
 from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
 from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, Prices
 from workbench.context.marks import LIVE_MARKS, NO_MARKS, Marks
-from workbench.context.message import Message, canonical, reasoning_told
+from workbench.context.message import WHOLE, Message, canonical, reasoning_told
 from workbench.context.place import Place
 from workbench.context.remembered import forget_oldest, remember
 from workbench.context.tokens import Counter, SentBack
@@ -177,7 +177,7 @@ def thinks(answer: Message, *, always: bool = False, told: bool = False) -> bool
     OpenAI, until the tools that it called have answered and it has said what came of it; at Google, by the signature
     of a call, or of a text. ``always``: the model keeps that of each answer. ``told``: it reads its reasoning as the
     text that goes back with its calls."""
-    if not answer.tool_calls and not always:
+    if (not answer.tool_calls and not always) or answer.extra.get(WHOLE):
         return False
     if always and (answer.extra.get("thought_signature") or _signatures(answer.extra.get("provider_specific_fields"))):
         return True
@@ -451,7 +451,7 @@ class Calibration:
                 signed = any("thought_signature" in call.extra for call in answer.tool_calls)
                 if stepped or (signed and not (back is not None and back.keeps)):
                     remember(self._passing, digest, None, _MOST_MESSAGES)
-            elif reasoning and any(answer.extra.get(name) for name in _REASONING):
+            elif reasoning and any(answer.extra.get(name) for name in (*_REASONING, WHOLE)):
                 remember(self._uncounted, digest, reasoning, _MOST_MESSAGES)
             remember(self._said, digest, (max(usage.output - reasoning, 0), thinking, back), _MOST_MESSAGES)
 

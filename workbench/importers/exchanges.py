@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.context.marks import Marks
+from workbench.context.message import WHOLE
 from workbench.engine.forecasting import added_by_provider
 from workbench.engine.journal.usage import StatedUsage
 from workbench.importers.conversation import (
@@ -280,6 +281,8 @@ class AskedCall(Struct, frozen=True):
     """The parts of it that are unknown, in words."""
     responses: bool = False
     """Whether it goes to OpenAI's Responses API."""
+    whole: bool = False
+    """Whether it asks Google for an answer of Gemini 2.5 that is no stream."""
 
 
 def _observed(asked: AskedCall, answer: ImportedMessage, call: Call, model: str) -> ObservedCall:
@@ -327,7 +330,8 @@ class Exchanges:
         tools, parameters = _tools_of(request), parameters_of(request)
         marks, unstated = marks_in(request, said), self._unstated(request, url)
         responses = bool(request.get("input")) or any(host in url for host in _BY_RESPONSES)
-        return AskedCall(tuple(said), model, tools, parameters, marks, unstated, responses)
+        whole = model.startswith("gemini-2.5") and ":generateContent" in url
+        return AskedCall(tuple(said), model, tools, parameters, marks, unstated, responses, whole)
 
     def _after_compaction(self, given: list[Any]) -> tuple[list[Any], bool]:
         """Returns the messages of a request that a provider uses: those from the last compaction on, and the
@@ -347,6 +351,8 @@ class Exchanges:
         """The answer to a request, and what the response says of the call over what ``told`` does. Raises
         Unreadable."""
         answer = answer_of(response, self.remarks)
+        if asked.whole:
+            answer = replace(answer, extra={**answer.extra, WHOLE: True})
         usage = mapping(response.get("usage")) or mapping(response.get("usageMetadata")) or response
         full = Call(
             usage_of(usage),

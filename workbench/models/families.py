@@ -400,13 +400,14 @@ _WORDS = ("gemini-1", "gemini-2.0")
 def _gemini(prefix: str, image: Formula) -> Family:
     """A model of Google, whose tokenizer is not at hand. Measured on recordings: about as many tokens as o200k has, and
     one for each message from Gemini 2.5 on, as its roles are no tokens of the prompt; a schema of the answer is not
-    counted. Reasoning that goes back is counted from Gemini 3 on, from 3.5 on also that of a text, for good."""
+    counted. Reasoning that goes back is counted from Gemini 2.5 on, if its answer was streamed, from 3 on always, and
+    from 3.5 on also that of a text, for good."""
     shown = word_tokens if prefix in _WORDS else declaration_tokens
     # OpenRouter, which draws the ids of Google's calls itself, hands them on with the results. Measured on 11 turns.
     counts: dict[str, Any] = {"schema": None, "shown": shown, "unseen": (8, 24), "ids": "tool_"}
     # Google's guides "Document understanding" and, for Gemini 3, "Media resolution".
     counts["page"] = 528 if prefix.startswith("gemini-3") else 258
-    counts["recounts"] = prefix == "gemini-3"
+    counts["recounts"] = prefix in ("gemini-3", "gemini")
     counts["bare"] = prefix in _WORDS
     counts["again"] = Again(0, 0) if prefix in _WORDS else _GEMINI
     if prefix == "gemini-3.5":
@@ -452,6 +453,8 @@ cookbook, "OpenAI harmony response format")."""
 GROK_4 = Family("grok-4", "o200k_base", request=158, notation=Notation(160, 160), unseen=(80, 350), again=_GROK)
 """xAI's models from Grok 4 on: measured on recordings, xAI adds a prompt of some 155 tokens, and with tools as many
 again."""
+GROK_LATER = replace(GROK_4, prefix="grok-4.", again=Again())
+"""Grok 4.3 keeps no reasoning by the ids of calls. Measured on recordings of the Responses API."""
 COMMAND = Family("command", "o200k_base", message=0, request=0, system=0, again=Again(0, -23, (-4.0, -32.0)))
 """Cohere's models: it bills the texts alone, not what it puts around them ("How does Cohere pricing work?"). An answer
 with calls had some 23 tokens less as part of the next request (measured on 9 turns)."""
@@ -462,6 +465,7 @@ TITAN = Family("titan-text", "cl100k_base", message=0, request=0, system=0)
 
 FAMILIES: tuple[Family, ...] = (
     GPT_OSS,
+    GROK_LATER,
     GROK_4,
     GROK_CODE,
     COMMAND,
