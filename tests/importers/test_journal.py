@@ -527,6 +527,23 @@ def test_gemini_2_5_counts_again_what_it_thought_in_a_stream(model: str, how: st
     assert (forecast.high or 0) > 350
 
 
+@pytest.mark.parametrize("goes_back", [True, False])
+def test_thoughts_that_a_client_sends_back_to_gemini_are_counted_as_text(goes_back: bool) -> None:
+    thought = {"text": "Let me look at the folder. " * 40, "thought": True}
+    asked, more = ({"role": "user", "parts": [{"text": text}]} for text in ("Well?", "And?"))
+    said = {"candidates": [{"content": {"role": "model", "parts": [thought, {"text": ANSWER}]}}]}
+    usage = {"promptTokenCount": 50, "candidatesTokenCount": 9, "thoughtsTokenCount": 300}
+    again = {"role": "model", "parts": [*([thought] if goes_back else []), {"text": ANSWER}]}
+    rows: list[tuple[dict[str, Any], Any]] = [
+        ({"contents": [asked]}, {**said, "usageMetadata": usage}),
+        ({"contents": [asked, again, more]}, said),
+    ]
+    body = [({"model": "gemini-2.5-flash", **request}, response) for request, response in rows]
+    forecast = imported(cassette(body), encodings())[0].calls[1].forecast
+    assert forecast is not None
+    assert ((forecast.tokens or 0) > 250) is goes_back
+
+
 @pytest.mark.parametrize("cited", [True, False])
 def test_what_citations_add_to_a_request_opens_its_interval(cited: bool) -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "The sky is blue."}

@@ -147,6 +147,7 @@ class Encodings:
             high = inf
         shown = own - round(beside) + (16 * len(calls) - 12 if calls else 0) if again.rounds else None
         beside += again.forced if forced and calls else 0
+        beside += sum(self._encoded(text, kind)[0] for text in _thoughts(answer, kind))
         return SentBack(round(beside), low, high, again.keeps, again.told, again.held, shown)
 
     def text(self, text: str, model: str) -> int:
@@ -269,6 +270,13 @@ def _name(tool: Mapping[str, Any]) -> str:
 _PUNCTUATION = re.compile(r"""[{}\[\]":,\s]+""")
 
 
+def _thoughts(message: Message, kind: Family) -> list[str]:
+    """What a model thought, where it goes back as parts that its provider counts as text."""
+    blocks = message.extra.get("reasoning") if kind.thoughts else ()
+    told = (block.get("text") for block in blocks or () if isinstance(block, Mapping) and block.get("thought") is True)
+    return [text for text in told if isinstance(text, str)]
+
+
 _STAND_IN = re.compile(r"\[(?:image|file): [^\]]*\]")
 """The text that an import has in the place of an image or a file, which the request did not have."""
 
@@ -288,6 +296,7 @@ def _texts(message: Message, kind: Family) -> list[str]:
         texts = [_PUNCTUATION.sub(" ", text).strip() if text.startswith(("{", "[")) else text for text in texts]
     if kind.ids and message.role == "tool" and message.tool_call_id.startswith(kind.ids):
         texts = [*texts, f"{message.tool_call_id}:"]
+    texts = [*texts, *_thoughts(message, kind)]
     for call in message.tool_calls:
         texts += (call.name, _PUNCTUATION.sub(" ", call.arguments).strip() if kind.bare else call.arguments)
     return [*texts, message.name] if message.name else texts

@@ -313,6 +313,8 @@ class Family(Struct, frozen=True):
     """Tokens of a page of a PDF, beside its text; 0 if that is not known."""
     ids: str = ""
     """How ids of calls begin that are counted with their results."""
+    thoughts: bool = False
+    """Whether the texts of thoughts that a client sends back are counted."""
     unshown: bool = False
     """Whether tools are shown to the model, and counted, only where it may call one (not with ``none``)."""
     alone: bool = False
@@ -405,6 +407,7 @@ def _gemini(prefix: str, image: Formula) -> Family:
     shown = word_tokens if prefix in _WORDS else declaration_tokens
     # OpenRouter, which draws the ids of Google's calls itself, hands them on with the results. Measured on 11 turns.
     counts: dict[str, Any] = {"schema": None, "shown": shown, "unseen": (8, 24), "ids": "tool_"}
+    counts["thoughts"] = prefix not in _WORDS
     # Google's guides "Document understanding" and, for Gemini 3, "Media resolution".
     counts["page"] = 528 if prefix.startswith("gemini-3") else 258
     counts["recounts"] = prefix in ("gemini-3", "gemini")
