@@ -66,8 +66,6 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     await check_sizes(it, "sql", picture=True)
     seen["syntax"] = await at.ask("SELECT 1,\n  FROM runs WHERE (")
     seen["after a fault"] = at.screen.focused
-    await it.press("f7")
-    seen["picture"] = screen_text(it.app)
     seen["unknown"] = await at.ask("SELECT\n  session\nFROM runs")
     seen["unknown table"] = await at.ask("SELECT 1 FROM runz")
     seen["refused"] = await at.ask("DROP TABLE runs")
@@ -115,6 +113,8 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     again = it.app.screen
     assert isinstance(again, SqlScreen)
     seen["draft"] = again.area.plain_text
+    await it.press("f7")  # Last, as its message hides the keys for some seconds.
+    seen["picture"] = screen_text(it.app)
     seen.update(await _opened(Console(it, again)))
     return seen
 
