@@ -121,6 +121,11 @@ def test_a_zip_of_inspect_says_what_its_json_says() -> None:
     assert found.conversation == read(EXAMPLES["inspect"])
 
 
+def test_json_that_was_encoded_twice_is_read() -> None:
+    body = {"agents": [{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}]}
+    assert [one.text for one in read(json.dumps(body)).threads[0].said] == ["Hi", "Hello"]
+
+
 def test_json_lines_are_one_conversation_a_line() -> None:
     lines = "\n".join(json.dumps({"messages": EXAMPLES["openai"]}) for _ in range(3))
     assert [found.format.name for found in read_file(lines.encode())] == ["openai"] * 3

@@ -409,10 +409,23 @@ def _read(document: Document, wanted: str) -> Iterator[FoundConversation]:
         yield FoundConversation(format, one, evidence, also)
 
 
+def _encoded(body: object) -> Any:
+    """The value of JSON that was encoded twice, as some of Letta's agent files; None for all else. Raises
+    Unreadable."""
+    if not isinstance(body, str) or body[:1] not in ("{", "["):
+        return None
+    with suppress(ValueError):
+        return loads(text_of(body.encode("utf-8", "replace")))
+    return None
+
+
 def _inside(document: Document) -> Iterator[FoundConversation]:
     """Yields the conversations that an export wraps: a list of documents, one under a telling name, or one under each
     name."""
     body = document.body
+    if (encoded := _encoded(body)) is not None:
+        yield from _read(replace(document, body=encoded), "")
+        return
     inner: list[Document] = []
     if isinstance(body, list):
         inner = [Document(one, f"[{i}]") for i, one in enumerate(body)]
