@@ -137,6 +137,13 @@ def test_an_expression_without_its_end_is_named() -> None:
         ("{% if state.k is string %}{{ state.k }}{% endif %}", [False, True]),
         ("{% if state.k is not none %}{{ state.k }}{% endif %}", [False, False]),
         ("{% if state.k or state.l %}{{ state.k }}{% endif %}", [False, False, False]),
+        ("{% if state.k or state.l %}{{ state.k or state.l }}{% endif %}", [False, False, False, True]),
+        ("{% if state.k or state.l %}{{ state.l or state.k }}{% endif %}", [False, False, False, True]),
+        ("{{ state.k or state.l if state.m and (state.k or state.l) }}", [False, True, False, False, False]),
+        (
+            "{% if state.k or state.l or state.m %}{{ state.k or state.l or state.m }}{% endif %}",
+            [False, False, False, False, False, True],
+        ),
         ("{% if state.k and state.l or state.k %}{{ state.k }}{% endif %}", [False, False, False, True]),
         ("{% if not state.k or state.k.z %}{% endif %}", [False, True]),
         ("{% if state.k.z %}{{ state.k.y }}{% endif %}", [False, True]),

@@ -319,7 +319,7 @@ def _names_of(template: str, given: frozenset[str]) -> TemplateNames:
         free = find_undeclared_variables(tree)
         stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
         found = _Reader(frozenset(free - stored - given - _OWN))
-        found.read(tree, frozenset())
+        found.read(tree, _Sure())
     except TemplateSyntaxError as fault:
         return TemplateNames(fault=syntax_fault(fault, template))
     except RecursionError:
@@ -347,15 +347,34 @@ def _unknown(tree: nodes.Template, kind: type[nodes.Filter | nodes.Test], known:
 Path = tuple[str | int, ...]
 
 
+class _Sure(Struct, frozen=True):
+    """What the conditions around a place have found."""
+
+    paths: frozenset[Path] = frozenset()
+    """They are there."""
+    either: tuple[nodes.Or, ...] = ()
+    """Conditions that hold, by one side or the other."""
+
+    def given(self, test: nodes.Node, *, holds: bool) -> _Sure:
+        """What is known where one more condition holds, or does not."""
+        if holds and isinstance(test, nodes.And):
+            return self.given(test.left, holds=True).given(test.right, holds=True)
+        paths = self.paths | _there(test, holds=holds)
+        for one in () if holds else self.either:
+            if test in (one.left, one.right):
+                paths |= _there(one.right if one.left == test else one.left, holds=True)
+        return _Sure(paths, (*self.either, test) if holds and isinstance(test, nodes.Or) else self.either)
+
+
 class _Reader:
-    """Walks the tree, carrying the paths that a condition around has found to be there."""
+    """Walks the tree, carrying what the conditions around have found."""
 
     def __init__(self, free: frozenset[str]) -> None:
         self.free = free
         self.uses: list[NameUse] = []
         self.comparisons: list[ComparedName] = []
 
-    def read(self, node: nodes.Node, sure: frozenset[Path], *, guarded: bool = False, tested: bool = False) -> None:
+    def read(self, node: nodes.Node, sure: _Sure, *, guarded: bool = False, tested: bool = False) -> None:
         if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem):
             self._chain(node, sure, guarded, tested)
         elif isinstance(node, nodes.Filter) and node.name in ("default", "d") and node.node is not None:
@@ -368,12 +387,12 @@ class _Reader:
             self._branches(node, sure)
         elif isinstance(node, nodes.CondExpr):
             self.read(node.test, sure, tested=True)
-            self.read(node.expr1, sure | _there(node.test, holds=True), tested=tested)
+            self.read(node.expr1, sure.given(node.test, holds=True), tested=tested)
             if node.expr2 is not None:
-                self.read(node.expr2, sure | _there(node.test, holds=False), tested=tested)
+                self.read(node.expr2, sure.given(node.test, holds=False), tested=tested)
         elif isinstance(node, nodes.And | nodes.Or):
             self.read(node.left, sure, tested=True)
-            self.read(node.right, sure | _there(node.left, holds=isinstance(node, nodes.And)), tested=tested)
+            self.read(node.right, sure.given(node.left, holds=isinstance(node, nodes.And)), tested=tested)
         elif isinstance(node, nodes.Not):
             self.read(node.node, sure, tested=True)
         else:
@@ -383,16 +402,16 @@ class _Reader:
             for child in node.iter_child_nodes():
                 self.read(child, sure, tested=asks)
 
-    def _branches(self, node: nodes.If, sure: frozenset[Path]) -> None:
+    def _branches(self, node: nodes.If, sure: _Sure) -> None:
         for branch in (node, *node.elif_):
             self.read(branch.test, sure, tested=True)
             for child in branch.body:
-                self.read(child, sure | _there(branch.test, holds=True))
-            sure |= _there(branch.test, holds=False)
+                self.read(child, sure.given(branch.test, holds=True))
+            sure = sure.given(branch.test, holds=False)
         for child in node.else_:
             self.read(child, sure)
 
-    def _chain(self, node: nodes.Expr, sure: frozenset[Path], guarded: bool, tested: bool) -> None:
+    def _chain(self, node: nodes.Expr, sure: _Sure, guarded: bool, tested: bool) -> None:
         root, path, rest = _path(node)
         for other in rest:
             self.read(other, sure)
@@ -400,7 +419,7 @@ class _Reader:
             self.read(root, sure, guarded=guarded)
         elif root.ctx == "load" and root.name in self.free:
             line, column = place_of(root)
-            known = guarded or any(path[: len(known)] == known for known in sure)
+            known = guarded or any(path[: len(known)] == known for known in sure.paths)
             self.uses.append(NameUse(path, line, column, known, tested))
 
     def _comparison(self, node: nodes.Compare) -> None:
