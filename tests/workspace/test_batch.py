@@ -622,6 +622,56 @@ def test_frozen_rows_replay_without_a_call(folder: Path) -> None:
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
+DEADLY_ALONE = """\
+import os, signal, time
+from pathlib import Path
+
+def deadly(row: dict) -> float:
+    \"""Ends its process: once for tom, each time for farid, whose first time waits for the second one of ines.\"""
+    folder = Path(__file__).parent
+    again = (folder / row["id"]).exists()
+    (folder / row["id"]).write_text(str(os.getpid()))
+
+    def wait_for(name: str) -> int:
+        while not (folder / name).exists() or not (folder / name).read_text():
+            time.sleep(0.01)
+        return int((folder / name).read_text())
+
+    def wait_for_end(pid: int) -> None:
+        while True:
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.01)
+
+    if row["id"] == "tom" and not again:
+        wait_for("ines")
+        os.kill(os.getpid(), signal.SIGKILL)
+    if row["id"] == "ines":
+        (folder / "twice").write_text("1" if again else "")
+        wait_for_end(wait_for("farid"))
+    if row["id"] == "farid":
+        wait_for("twice")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1.0
+"""
+
+
+def test_a_row_that_goes_on_alone_is_not_blamed_for_one_that_ends_its_process_meanwhile(folder: Path) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "judges.py").write_text(DEADLY_ALONE)
+    write_rows(folder, [ROWS[1], ROWS[0], ROWS[2]])
+    assert run_cli("trust", "--yes").code == 0
+    command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "--json", "--processes", "1", "-c", "2"]
+    ended = subprocess.run(
+        [*command, "--score", "python:deadly"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE
+    )
+    results = json.loads(ended.stdout)["results"]
+    assert [one["score_deadly"] for one in results] == [1, 1, None], results
+    assert "ended twice" in results[2]["reason_deadly"]
+
+
 def test_rows_go_on_in_another_process_where_one_is_lost(folder: Path) -> None:
     (folder / "tools").mkdir()
     (folder / "tools" / "judges.py").write_text(

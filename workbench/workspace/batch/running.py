@@ -186,8 +186,9 @@ class BatchRun:
         """Why they failed."""
         self._succeeded = False
         self._one_alone = asyncio.Lock()
-        self._spare: Lane | None = None
-        """The process that took the place of one that was lost."""
+        self._alone: Lane | None = None
+        """The process of cells whose first process was lost. It runs one at a time, and no others."""
+        self._replacing = asyncio.Lock()
 
     @property
     def stopped(self) -> str:
@@ -236,8 +237,9 @@ class BatchRun:
         are ``cut``: they can be resumed. On the loop of ``run``."""
         self._stopping = self._stopping or why
         self._answered.set()
-        for lane in self._lanes:
-            lane.stop(self._stopping, cut=cut)
+        for lane in (*self._lanes, self._alone):
+            if lane is not None:
+                lane.stop(self._stopping, cut=cut)
 
     async def run(self) -> None:
         """Run every open cell. Raises StoreError where results cannot be written."""
@@ -302,28 +304,38 @@ class BatchRun:
         """Run a cell. One whose process is lost goes on in another, with none beside it: so it is known which cell it
         was where that is lost as well."""
         try:
-            await self._lanes[lane].run(task)
+            going = await self._lane(lane)
+            if not self._stopping:
+                await going.run(task)
         except WorkerLost as lost:
             self._ended_calls(task.key)
             self.progress.lost = str(lost)
-            if self._workers is not None:
-                async with self._one_alone:
-                    await self._ran_alone(task, lane, self._workers)
+            async with self._one_alone:
+                await self._ran_alone(task)
 
-    async def _ran_alone(self, task: CellTask, lane: int, workers: WorkerProcesses) -> None:
-        if not self._stopping:
-            known = self.results.get(task.key)
-            if known is not None:
-                known = replace(known, spent=known.spent + self._told.pop(task.key, 0.0))
-            if self._spare is None or not workers.has(self._spare):
-                self._spare = await workers.another()
-                self._lanes.append(self._spare)
-            alone = self._lanes[lane] = self._spare
-            try:
-                await alone.run(replace(task, known=known))
-            except WorkerLost as lost:
-                self._ended_calls(task.key)
-                self._given_up(task, f"the process that ran it ended twice: {lost}")
+    async def _lane(self, number: int) -> Lane:
+        """What runs the cells of a lane: a new process where the last one was lost."""
+        workers = self._workers
+        if workers is not None and not workers.has(self._lanes[number]):
+            async with self._replacing:
+                if not workers.has(self._lanes[number]):
+                    self._lanes[number] = await workers.another()
+        return self._lanes[number]
+
+    async def _ran_alone(self, task: CellTask) -> None:
+        workers = self._workers
+        if workers is not None and not self._stopping and not workers.has(self._alone):
+            self._alone = await workers.another()
+        if self._alone is None or self._stopping:
+            return
+        known = self.results.get(task.key)
+        if known is not None:
+            known = replace(known, spent=known.spent + self._told.pop(task.key, 0.0))
+        try:
+            await self._alone.run(replace(task, known=known))
+        except WorkerLost as lost:
+            self._ended_calls(task.key)
+            self._given_up(task, f"the process that ran it ended twice: {lost}")
 
     def _given_up(self, task: CellTask, reason: str) -> None:
         """Write down that a cell ends the process that runs it, or one of its scorers does."""
