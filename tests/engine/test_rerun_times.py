@@ -12,10 +12,10 @@ import pytest
 from tests.engine.support import ListSink, Played, ScriptedModel, StepClock, play, ports
 from tests.engine.test_children import CHILD, Shelf
 from workbench.engine.definition import Definition, Options
-from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
+from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
 from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Recording
-from workbench.engine.past.replay import RECORDED, REUSED, STRICT, Policy, Replay
+from workbench.engine.past.replay import RECORDED, RESUMED, REUSED, STRICT, Policy, Replay
 from workbench.engine.run.run import Run
 from workbench.views.timeline import Timeline
 
@@ -30,11 +30,14 @@ LATER = 1_800_000
 """Milliseconds between a run and the one that repeats it."""
 
 
+HALVES = {"cascade_id": "child", "phases": [{"name": one, "instructions": one} for one in ("left", "right")]}
+
+
 class Paused:
     """Pauses the run for a minute before each call, and stops it at the one of a phase."""
 
-    def __init__(self, stops_at: str = "") -> None:
-        self.clock = StepClock()
+    def __init__(self, stops_at: str = "", clock: StepClock | None = None) -> None:
+        self.clock = clock or StepClock()
         self._stops_at = stops_at
 
     async def __call__(self, stop: Stop) -> Decision:
@@ -44,6 +47,18 @@ class Paused:
         if stop.place.phase == self._stops_at:
             raise asyncio.CancelledError
         return Decision(held=True)
+
+
+class StoppedAt:
+    """Ends the run before the call of a phase."""
+
+    def __init__(self, phase: str) -> None:
+        self._phase = phase
+
+    async def __call__(self, stop: Stop) -> Decision:
+        if stop.kind is StopKind.BEFORE_CALL and stop.place.phase == self._phase:
+            raise RunStopped("enough")
+        return Decision()
 
 
 class Rerun:
@@ -64,7 +79,8 @@ class Rerun:
         model = ScriptedModel(["live"] * 4)
         more: dict[str, Any] = {"library": shelf} if shelf is not None else {}
         base = ports(model, sink=sink, clock=clock, gate=gate, **more)
-        recorded = {key: Recording(one.events) for key, one in shelf.journals.items()} if shelf is not None else {}
+        cut_off = dict(shelf.journals) if shelf is not None else {}
+        recorded = {key: Recording(one.events) for key, one in cut_off.items()}
         keys = {event.data["run_id"]: event.data["key"] for event in played.of_kind("child_started")}
         replay = Replay(
             Recording(played.events, played.blobs),
@@ -73,7 +89,10 @@ class Rerun:
             lambda run_id: recorded.get(keys[run_id]),
         )
         definition = Definition.of(json.dumps(cascade), "test.yaml") if cascade is not None else played.definition
-        run = Run(definition, {}, options or played.options, replay.ports(base), run_id="run-2")
+        goes_on = policy is RESUMED
+        run_id, journaled = ("run-1", played.events) if goes_on else ("run-2", [])
+        sink.events = list(journaled)
+        run = Run(definition, {}, options or played.options, replay.ports(base), run_id=run_id, journaled=journaled)
         asyncio.run(run.execute())
         self.events, self.state = sink.events, RunState.of(sink.events)
         self.children = {key: RunState.of(one.events) for key, one in shelf.journals.items()} if shelf else {}
@@ -140,6 +159,25 @@ def test_a_nested_run_that_is_repeated_runs_when_its_parent_does() -> None:
     assert rerun.state.seconds is not None
     assert child.seconds <= rerun.state.seconds < 1
     assert child.paused == 60.0
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+@pytest.mark.parametrize("cut", ["left", "right"])
+def test_a_nested_run_that_is_resumed_with_its_parent_leaves_out_the_time_of_the_stop(cut: str, pauses: bool) -> None:
+    """Wherever it was cut off, and whether it was paused before and is again."""
+    shelf, clock = Shelf({"child": HALVES}), StepClock()
+    gate = Paused(cut, clock) if pauses else StoppedAt(cut)
+    played = play(NESTS, ["one"], library=shelf, gate=gate, clock=clock)
+    assert played.outcome.status == "stopped"
+    rerun = Rerun(played, Paused() if pauses else open_gate, policy=RESUMED, shelf=shelf)
+    (child,) = rerun.children.values()
+    assert child.status == rerun.state.status == "success"
+    assert child.seconds is not None
+    assert rerun.state.seconds is not None
+    assert 0 < child.seconds < rerun.state.seconds < 1
+    assert child.paused == (120.0 if pauses else 0.0)
+    assert sum(visit.seconds or 0.0 for visit in child.visits) <= child.seconds
+    assert len(child.gaps) == len(rerun.state.gaps) == 1
 
 
 def test_a_timeline_that_is_drawn_meanwhile_ends_where_the_recording_does() -> None:

@@ -15,6 +15,7 @@ from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.gate import Gate, open_gate
+from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock, RecordedTimes, Sink
 from workbench.engine.journal.usage import Usage as Usage
 from workbench.language.model.mcp import McpServer
@@ -650,6 +651,8 @@ class Ports(Struct):
     servers: Servers | None = None
     """None if no MCP server can be started."""
     gate: Gate = open_gate
+    continues: Sequence[Event] = ()
+    """The events of a run that was cut off, in whose place this one goes on (``JournalWriter``)."""
     recorded_at: RecordedTimes | None = None
     """When events happened in the run that this one replays; None where nothing is replayed."""
     recorded_seconds: Callable[[Place], float | None] = lambda place: None

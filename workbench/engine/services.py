@@ -179,8 +179,9 @@ class Services:
         """Journal that the run was paused until now, here and in the runs that it is inside of."""
         self.paused += seconds
         if self.journal.repeats:
-            return  # Nothing has happened yet since it was resumed: the journal begins again behind this pause.
-        self.journal.emit("paused", place, stop=stop, seconds=round(seconds, 6))
+            self.journal.begin_again()  # Nothing has happened yet since it was resumed.
+        else:
+            self.journal.emit("paused", place, stop=stop, seconds=round(seconds, 6))
         if self.outer is not None:
             self.outer(seconds)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from workbench.context.place import Place
@@ -39,6 +40,7 @@ class PastEvents:
         self._resumed = [0]
         """Sequence numbers at which the run went on."""
         self._answered: set[Place] = set()
+        self._pauses = deque[Event]()
         self.last_seq = 0
         for event in events:
             self.last_seq = event.seq
@@ -46,12 +48,19 @@ class PastEvents:
                 self._blobs[str(event.data.get("hash"))] = event
             elif event.kind == "run_resumed":
                 self._resumed.append(event.seq)
-            elif event.kind != "paused":  # The engine does not pause again in what it repeats.
+            elif event.kind == "paused":  # The engine does not pause again in what it repeats.
+                self._pauses.append(event)
+            else:
                 self._branches.setdefault(event.place.branch, []).append(event)
                 if event.kind == "call_finished":
                     self._answered.add(event.place)
         for left in self._branches.values():
             left.reverse()
+
+    def pauses_until(self, seq: int) -> Iterator[Event]:
+        """The pauses up to a record, each once."""
+        while self._pauses and self._pauses[0].seq <= seq:
+            yield self._pauses.popleft()
 
     def find(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event | None:
         """The journaled event that equals this one. None for a new event; after one, no event of its branch is found

@@ -89,8 +89,8 @@ LIVE = Policy("live", new_journal=True)
 """A new run that takes only pinned calls: a fork without a point."""
 NESTED = Policy("nested", new_journal=True)
 """A child of a new run that may go live: it takes what is unchanged."""
-RESUMED_CHILD = Policy("nested", billed=True)
-"""A child of a run that is resumed: it takes what is unchanged, at its recorded times."""
+RESUMED_CHILD = Policy("nested", own_times=True, billed=True)
+"""A child of a run that is resumed: it goes on in the place of the one that was cut off, with what is unchanged."""
 
 
 class _Rule(Struct, frozen=True):
@@ -171,8 +171,9 @@ class Replay:
             retrieval=_Retrieval(self),
             embedder=_Embedder(self),
             servers=_Servers(self, base.servers),
-            # A resumed run finds its events and visits in its own journal, with their times.
+            # A resumed run finds its events and visits in the journal that it goes on, with their times.
             clock=base.clock if self.policy.own_times else _Clock(self, base.clock),
+            continues=self.recording.events if self.policy is RESUMED_CHILD else (),
             recorded_at=base.recorded_at if self.policy.own_times else self._times(),
             recorded_seconds=base.recorded_seconds if self.policy.own_times else self._seconds,
             remarks=lambda phases: self.recording.remarks,

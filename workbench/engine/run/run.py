@@ -58,7 +58,15 @@ class Run:
         Raises DefinitionError for a secret in the text that cannot be replaced."""
         definition = without_secrets(definition, ports.redact)
         run_id = run_id or ports.ids.run_id()
-        journal = JournalWriter(run_id, ports.clock, ports.sink, observe, journaled, recorded_at=ports.recorded_at)
+        journal = JournalWriter(
+            run_id,
+            ports.clock,
+            ports.sink,
+            observe,
+            journaled,
+            continues=ports.continues,
+            recorded_at=ports.recorded_at,
+        )
         journal.ports = _ports(ports.model)
         text, secrets = ports.redact(json.dumps(dict(input), ensure_ascii=False))
         given = json.loads(text) if secrets else dict(input)
