@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from tests.ui.test_candidates import contested
 from tests.ui.test_graphs import REVIEW
+from workbench.context.place import Place
 from workbench.dollars import money
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
@@ -51,6 +53,45 @@ def test_placeholders_longer_than_what_they_replace_save_nothing_and_say_so() ->
         assert said in "\n".join(lines(SummaryRows(run, {}))), said
     run.calls[-1].held_back = 1
     assert "1 token saved, less than 1% of the input; at most 1" in "\n".join(lines(SummaryRows(run, {})))
+
+
+@pytest.mark.parametrize(
+    ("moments", "end", "said"),
+    [
+        pytest.param([("human_asked", 1), ("human_answered", 8)], 10, "10.0s, 7.0s of it", id="one"),
+        pytest.param(
+            [("human_asked", 1), ("run_finished", 2), ("run_resumed", 100), ("human_answered", 104)],
+            110,
+            "12.0s, 5.0s of it",
+            id="stopped at the question and resumed",
+        ),
+        pytest.param([("human_asked", -60), ("human_answered", -50)], 10, "", id="in the recorded past of a fork"),
+        pytest.param(
+            [("human_asked", 1), ("human_asked", 2, 1), ("human_answered", 5), ("human_answered", 6, 1)],
+            10,
+            "10.0s, 5.0s of it",
+            id="two at once",
+        ),
+        pytest.param(
+            [("human_asked", 1), ("paused", 6, 4), ("human_answered", 7)],
+            14,
+            "10.0s + 4.0s paused, 2.0s of it",
+            id="paused meanwhile",
+        ),
+    ],
+)
+def test_the_time_of_waiting_for_a_person_is_a_part_of_the_time_of_the_run(
+    moments: list[tuple[str, int] | tuple[str, int, int]], end: int, said: str
+) -> None:
+    """What lies between a stop and the resume, before the run, and within its pauses is no time of it."""
+    state, begun = RunState(), datetime(2026, 1, 1, tzinfo=UTC)
+    for seq, (kind, moment, *more) in enumerate([("run_started", 0), *moments, ("run_finished", end)], 1):
+        number = more[0] if more else 0
+        data = {"seconds": number} if kind == "paused" else {"index": number, "status": "success"}
+        place = Place(phase="a", visit=1) if kind.startswith("human") else Place()
+        state.apply(Event(seq, (begun + timedelta(seconds=moment)).isoformat(), "r", kind, place, data=data))
+    told = [line.split(maxsplit=1)[1] for line in lines(SummaryRows(state, {})) if line.startswith(" time")]
+    assert told == ([f"{said} waiting for you"] if said else [])
 
 
 @pytest.mark.parametrize("width", range(55, 100, 5))

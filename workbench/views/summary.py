@@ -204,11 +204,10 @@ class SummaryRows(Rows):
         failed = sum(len(call.failures) for call in run.calls)
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None
-        waits = [seconds_between(wait.asked, wait.answered) or 0.0 for wait in run.people]
         recorded = [call.duration_s or 0.0 for call in run.calls if call.recorded]
-        if run.seconds is not None and (run.paused or recorded or sum(waits) >= START):
-            waited = seconds(min(sum(waits), run.seconds))  # Waits of parallel branches overlap.
-            most = f", {waited} of it waiting for you" if sum(waits) >= START else ""
+        waited = run.waited
+        if run.seconds is not None and (run.paused or recorded or waited >= START):
+            most = f", {seconds(waited)} of it waiting for you" if waited >= START else ""
             told_time: Span = (took_words(run.seconds, run.paused) + most, "plain")
             yield "time", (told_time, *_replayed(recorded, run.own.spent)), None
         before = seconds_between(run.started, run.visits[0].started) if run.visits else None

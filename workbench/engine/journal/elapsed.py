@@ -48,6 +48,10 @@ class Stretches:
         for start, end in others._all:
             self.add(start, end)
 
+    def outside(self, others: Stretches) -> float:
+        """Seconds of them that lie in none of the others."""
+        return sum(end - start - others.within(start, end) for start, end in self._all)
+
     def within(self, start: float, end: float) -> float:
         """Seconds of them between two times."""
         first = bisect_left(self._all, start, key=lambda one: one[1])

@@ -22,7 +22,7 @@ from workbench.context.rope import Rope
 from workbench.context.scope import StateWrite
 from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import RunCandidateRounds, VisitKey
-from workbench.engine.journal.elapsed import Elapsed
+from workbench.engine.journal.elapsed import Elapsed, Stretches
 from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, timestamp, unpacked
 from workbench.engine.journal.figures import ChildFigures, Figures, ended_tools
 from workbench.engine.journal.paging import Pages
@@ -307,6 +307,17 @@ class RunState:
     def paused(self) -> float:
         """Seconds for which it was paused, which are no part of ``seconds``."""
         return self.elapsed.paused
+
+    @property
+    def waited(self) -> float:
+        """Seconds of ``seconds`` in which a question to a person was open; the recorded past is no time of the run."""
+        asked, away = Stretches(), Stretches()
+        for wait in self.people:
+            asked.between(self._time_since(wait.asked), wait.answered)
+        away.join(self.elapsed.pauses)
+        for gap in self.gaps:
+            away.between(*gap)
+        return asked.outside(away)
 
     @property
     def nonsense(self) -> str:
