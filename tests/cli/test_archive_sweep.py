@@ -73,6 +73,15 @@ def test_one_process_and_two_give_what_the_sweep_of_a_few_runs_gives(stored: Cli
     )
 
 
+def test_numbers_that_are_only_predicted_are_marked_so(stored: Cli) -> None:
+    tried = stored("sweep", *SPEC)
+    assert {row["grade"] for row in stored("sweep", *SPEC, "--json").json["strategies"]} == {"estimate"}
+    (columns,) = (line for line in tried.out.splitlines() if "peak" in line)
+    rows = [line for line in tried.out.splitlines() if "mask(after=" in line and "x" in line][:2]
+    ends = columns.index("peak") + len("peak")
+    assert [row[:ends].split()[-1][0] for row in rows] == ["~", "~"]
+
+
 def test_the_runs_of_a_filter_are_found_share_by_share_where_there_are_many(
     stored: Cli, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,27 @@ def test_the_json_of_a_comparison_adds_up(dug: Cli) -> None:
     )
 
 
+def test_cached_tokens_are_marked_as_predicted_where_those_of_the_request_are_known(workspace: Path, cli: Cli) -> None:
+    said = [{"role": "user", "content": "word " * 2000}]
+    answer = {"role": "assistant", "content": "Yes."}
+    rows = [
+        (said, {"prompt_tokens": 2007, "completion_tokens": 2}),
+        ([*said, answer, {"role": "user", "content": "And?"}], {"prompt_tokens": 2021, "completion_tokens": 2}),
+    ]
+    recorded = [
+        {
+            "request": {"method": "POST", "uri": "https://a.test/v1", "body": {"model": "gpt-4o", "messages": asked}},
+            "response": {"body": {"choices": [{"message": answer}], "usage": usage}},
+        }
+        for asked, usage in rows
+    ]
+    (workspace / "a.json").write_text(json.dumps({"version": 1, "interactions": recorded}))
+    assert cli("import", "a.json").code == 0
+    shown = cli("diff", "--strategies", "snowball", "selective")
+    (line,) = (line for line in shown.out.splitlines() if line.startswith("imported:2 "))
+    assert line.split()[1:5] == ["2,021", "2,021", "0", "≈1,920"]
+
+
 def test_two_runs_are_told_apart_by_dollars_time_and_answers(dug: Cli, workspace: Path) -> None:
     replies = (workspace / "dig.replies.yaml").read_text()
     (workspace / "dig.replies.yaml").write_text(replies.replace("text: Done.", 'text: "Done \\e[31manew."'))

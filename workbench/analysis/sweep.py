@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from workbench.analysis.compare import ComparisonSide, Totals, under
 from workbench.analysis.over_runs import Interval, Middle, RatioSum
 from workbench.analysis.what_if import past_of
-from workbench.context.assembly import BrokenInvariant
+from workbench.context.assembly import BrokenInvariant, Grade
 from workbench.context.cache import Price, Prices
+from workbench.context.ledger import worse
 from workbench.context.strategy import SpecError, Strategy, grid, parse, with_named
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
@@ -129,6 +130,8 @@ class StrategyResult(Struct, frozen=True):
     """US dollars of the input, over the runs with known prices."""
     peak: int
     """Tokens of the largest request."""
+    grade: Grade
+    """How far the tokens of the requests can be trusted: the least of all runs."""
     invalid: int
     """Requests that break an invariant."""
     unknown: int = 0
@@ -537,6 +540,7 @@ class _RowSum:
         self._calls = self._paid_calls = 0
         self._low: float | None = 0.0
         self._high: float | None = 0.0
+        self._grade = Grade.EXACT
         self._peak = self._invalid = self._unknown = self._fell_back = self._fell_back_runs = 0
         self._priced = hashlib.sha256()
         self._most_paid: RunPart | None = None
@@ -561,7 +565,7 @@ class _RowSum:
             self._high = _sum(self._high, mine.cost_high)
             self._most_paid = _larger(self._most_paid, trial.run, base.cost or 0.0)
             self._priced.update(trial.run.encode("utf-8", "surrogatepass") + b"\n")
-        self._peak = max(self._peak, mine.peak)
+        self._peak, self._grade = max(self._peak, mine.peak), worse(self._grade, mine.grade)
         self._invalid += trial.invalid
         self._fell_back += trial.fell_back
         self._fell_back_runs += bool(trial.fell_back)
@@ -594,6 +598,7 @@ class _RowSum:
             KnownSum(sent.value, sent.base, sent.count, self._calls),
             cost,
             self._peak,
+            self._grade,
             self._invalid,
             self._unknown,
             self._priced.hexdigest()[:16],

@@ -17,6 +17,7 @@ from workbench.analysis.compare import AssembledCall, Breach, CallPair, Comparis
 from workbench.context.align import Stretch, stretches
 from workbench.context.assembly import Entry, Grade
 from workbench.context.cache import Price
+from workbench.context.ledger import worse
 from workbench.context.message import Image
 from workbench.context.reasons import explain, origin
 from workbench.context.wording import passages
@@ -321,7 +322,7 @@ def call_fields(pair: CallPair, largest: float) -> Mapping[str, Cell]:
         fields[f"tokens {name}"] = Cell(UNKNOWN if seen is None else count(seen.tokens, seen.grade), tone)
         for part in ("cached", "fresh", "written"):
             fields[f"{part} {name}"] = Cell(
-                UNKNOWN if seen is None or forecast is None else count(getattr(forecast, part), seen.grade), tone
+                UNKNOWN if seen is None or forecast is None else _forecast(getattr(forecast, part), seen.grade), tone
             )
         fields[f"cost {name}"] = Cell(dollars(cost_of(seen), largest), tone)
     fields["tokens ±"] = _change(a.tokens if a else None, b.tokens if b else None)
@@ -338,7 +339,7 @@ def total_fields(comparison: Comparison, largest: float) -> Mapping[str, Cell]:
     for name, one in (("A", a), ("B", b)):
         fields[f"tokens {name}"] = Cell(count(one.tokens, one.grade), "bold")
         for part in ("cached", "fresh", "written"):
-            fields[f"{part} {name}"] = Cell(count(getattr(one, part), one.grade), "bold")
+            fields[f"{part} {name}"] = Cell(_forecast(getattr(one, part), one.grade), "bold")
         unknown = f"+{one.unknown}?" if one.unknown and one.cost else ""
         fields[f"cost {name}"] = Cell(dollars(one.cost, largest) + unknown, "bold")
     if broken := a.broken + b.broken:
@@ -358,6 +359,11 @@ def peak_fields(comparison: Comparison) -> Mapping[str, Cell]:
         "tokens B": Cell(count(b.peak, b.grade), "dim"),
         "tokens ±": _change(a.peak, b.peak),
     }
+
+
+def _forecast(tokens: int, grade: Grade) -> str:
+    """Cached, fresh or written tokens, which are predicted also where those of the request are known."""
+    return count(tokens, worse(grade, Grade.CALIBRATED))
 
 
 def _change(before: float | None, after: float | None) -> Cell:

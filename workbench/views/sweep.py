@@ -263,6 +263,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
                 "cost_interval": to_builtins(tried.cost_interval),
                 "unknown_costs": tried.unknown,
                 "peak": tried.peak,
+                "grade": str(tried.grade),
                 "invalid": tried.invalid,
                 "pareto": tried.on_front,
                 "cheapest": tried.is_cheapest,
@@ -415,7 +416,7 @@ def _fields(sweep: Sweep, tried: StrategyResult, mark: str) -> Mapping[str, Cell
         "live": Cell(live, "warning" if live in ("never", "offline only") else "plain"),
         "runs": Cell(count(runs), "dim"),
         "calls": Cell(count(calls), "dim"),
-        "peak": Cell(count(tried.peak), "dim"),
+        "peak": Cell(count(tried.peak, tried.grade), "dim"),
         "invalid": Cell(f"{tried.invalid:,}", "error" if tried.invalid else "faint"),
     }
 
