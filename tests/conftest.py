@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.support.workspaces import alone
 
@@ -36,6 +38,10 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("suite"), derandomize=False, max_examples=1_000)
 settings.load_profile("suite")
+if os.environ.get("CI"):
+    # Hypothesis draws some values from the constants of all modules that are loaded by then: what a test gets would
+    # depend on the tests before it. Each worker of a fresh clone would parse the whole program for them, too.
+    providers._get_local_constants = Constants
 # The tests start some hundred processes. Where bytecode is not kept, each would compile the project anew, which takes
 # longer than what most of them do.
 sys.dont_write_bytecode = False

@@ -57,10 +57,13 @@ class QuickPilot(Pilot[Any]):
         """Whether a pause draws: nobody looks at an app that is being opened."""
 
     async def press(self, *keys: str) -> None:
-        """Press keys, by their names or characters, and let the app answer each."""
-        for key in keys:
+        """Press keys, by their names or characters, let the app answer each, and draw what the last one leads to."""
+        for key in keys[:-1]:
             self._send(key)
-            await self.pause()
+            await self._settle()
+        if keys:
+            self._send(keys[-1])
+        await self.pause()
 
     async def type(self, text: Iterable[str]) -> None:
         """Type a text, or keys, faster than the app draws it, and let the app answer it as a whole."""
