@@ -58,6 +58,7 @@ async def agree(it: Bench) -> None:
     await it.press("ctrl+s")
     await it.until(lambda: it.app.screen is it.screen, "the edits were not made")
     await it.until(lambda: it.session.stepper.held not in (None, before), "the run did not pause again")
+    await it.until(lambda: it.presenter.state.held and not it.session.notices, "the pause is not shown")
 
 
 def lines(it: Bench) -> list[str]:
