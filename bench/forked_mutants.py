@@ -37,11 +37,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     by_name: dict[str, list[pytest.Item]] = {}
     for item in session.items:
         by_name.setdefault(_name(item), []).append(item)
+    parent = os.getppid()
     plan = json.loads(Path(os.environ[PLAN]).read_text("utf-8"))
     library.imported()  # In each fork it would take seconds.
     gc.freeze()  # Forks share what is there, as long as nothing counts it.
     with Path(os.environ[VERDICTS]).open("a", encoding="utf-8") as told:
         for asked in plan["mutants"]:
+            if os.getppid() != parent:
+                break  # Nobody waits for the rest.
             items = [item for name in asked["tests"] for item in by_name.get(name, ())]
             began = time.monotonic()
             word, by = _judged(session, asked, items, plan["limit"], plan["memory"])

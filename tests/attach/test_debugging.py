@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse
+from msgspec.structs import replace
 
 from tests.attach.support import Session, answer_socket, serving, session, socket_asked
 from tests.support.loopback import Loopback, Reply
@@ -196,6 +197,25 @@ def test_an_edited_request_differs_in_what_was_edited_alone(project: Project, na
     assert {key for key in body if sent.get(key) != body[key]} <= {"messages", "input", "contents"}
     call = attached.state().calls[1]
     assert [entry.item.edited for entry in call.entries if entry.item.edited] == ["changed", "added"]
+
+
+@pytest.mark.parametrize(("api", "sent"), [("chat", '{"at": "y"}'), ("ollama", {"at": "y"})])
+def test_edited_arguments_of_a_call_go_out_in_the_form_that_they_had(project: Project, api: str, sent: Any) -> None:
+    name, path, body = REQUESTS[api]
+    person = Person(Mode.OVER)
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        asked = person.start(attached, name, path, body)
+        stop = person.held()
+        assert stop.draft is not None
+        at, was = next((at, item.message) for at, item in enumerate(stop.draft.own) if item.message.tool_calls)
+        call = replace(was.tool_calls[0], arguments='{"at": "y"}')
+        edited = Message(was.role, was.content, (call,), was.tool_call_id, was.name)
+        person.stepper.edit(ChangeMessage(len(stop.draft) - len(stop.draft.own) + at, edited))
+        person.held()
+        person.stepper.go(Mode.CONTINUE)
+        asked.result(60)
+    (call_sent,) = provider.requests[0].body["messages"][-2]["tool_calls"]
+    assert call_sent["function"] == {"name": "look", "arguments": sent}
 
 
 def test_a_call_waits_for_its_record_only_where_it_may_be_paused(project: Project) -> None:
