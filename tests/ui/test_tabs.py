@@ -15,7 +15,7 @@ from tests.ui.support import RUN, Story, triage_story
 from tests.ui.test_bench import CASCADE, REPLIES, step
 from tests.ui.test_hostile import ALL, assert_harmless
 from workbench.context.place import Place
-from workbench.engine.debugger.stepper import Mode
+from workbench.engine.debugger.stepper import Breakpoint, Mode
 from workbench.language.clean import clean
 from workbench.tui.bench.state import BenchState
 from workbench.tui.notices import SECONDS
@@ -208,6 +208,24 @@ async def test_a_rerun_of_a_live_run_opens_beside_it(tmp_path: Path) -> None:
         await it.until(lambda: it.presenter.state.run.finished, "it did not run again")
         assert it.presenter.state.run.parent["kind"] == "rerun"
         assert first.running
+
+
+async def test_a_second_rerun_of_one_that_has_made_nothing_new_takes_the_same_answers(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await it.press("c")
+        await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "it did not run")
+        run_id = it.presenter.state.run.run_id
+        it.session.stepper.breakpoints = [Breakpoint("triage", 2)]
+        await it.press("R")
+        await it.until(lambda: it.presenter.state.held is not None, "it was not paused in what it repeats")
+        first = it.session
+        await it.press("R")
+        await it.until(lambda: it.session is not first and it.presenter.state.held is not None, "nothing opened")
+        await it.press("c")
+        await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "it did not go on")
+        run = it.presenter.state.run
+        assert run.parent["run_id"] == run_id
+        assert all(call.recorded for call in run.calls)
 
 
 async def test_a_save_reaches_the_hidden_tabs_of_the_file(tmp_path: Path) -> None:

@@ -100,6 +100,21 @@ def test_a_rerun_after_a_save_is_held_at_the_first_changed_request_and_says_whic
     assert [call.recorded for call in state.calls] == [True] * (len(state.calls) - 1) + [False]
 
 
+def test_a_rerun_that_is_paused_in_what_it_repeats_can_be_started_from(ran: Session) -> None:
+    """It is stored as soon as a person can want anything of it, though nothing new has happened in it."""
+    ran.stepper.breakpoints = [Breakpoint("look", 2)]
+    ran.rerun(ran.run_id, Mode.CONTINUE)
+    assert held(ran).answered_by == "recorded"
+    until(lambda: ran.run_id in ran.project.store.run_ids(), "the run in the store")
+    other = ran.workspace.file(ran.file)
+    other.stepper.breakpoints.clear()
+    other.rerun(ran.run_id, Mode.CONTINUE)
+    state = ended(other)
+    assert (state.status, state.parent["run_id"]) == ("success", ran.run_id)
+    assert [call.recorded for call in state.calls] == [True, False, False, False]
+    other.close()
+
+
 def test_breakpoints_are_kept_for_the_file_and_nonsense_is_left_out(folder: Path) -> None:
     session = make(folder)
     points = [Breakpoint("look", 2), Breakpoint(condition="tokens > 8000"), Breakpoint(tool="read_file")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -26,6 +26,7 @@ from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import FORKED, LIVE, RESUMED, REUSED, Policy, Replay
 from workbench.engine.run.run import Run
 from workbench.models.encodings import encodings
+from workbench.store.faults import StoreError
 from workbench.store.journal.journal import Journal
 from workbench.store.restore import rescued, restore
 from workbench.store.store import unheard
@@ -466,14 +467,24 @@ class RunJournal:
             self._saving(event)
 
     def before_news(self, gate: Gate) -> Gate:
-        """A gate that opens the journal before anything happens that a recording does not hold."""
+        """A gate that opens the journal before anything happens that a recording does not hold, and when the run is
+        paused: whoever looks at it then may start from it."""
+
+        def paused() -> None:
+            if not self.is_open:
+                with suppress(StoreError):  # It is told before the first news.
+                    self.open()
 
         async def opening(stop: Stop) -> Decision:
             is_new = stop.kind is StopKind.BEFORE_CALL and stop.answered_by != "recorded"
             own_tool = stop.kind is StopKind.BEFORE_TOOL and not stop.place.call
             if not self.is_open and (is_new or own_tool or stop.kind is StopKind.RUN_END):
                 self.open()
-            return await gate(stop)
+            waits = asyncio.get_running_loop().call_soon(paused)  # A gate that lets the run pass does not wait.
+            try:
+                return await gate(stop)
+            finally:
+                waits.cancel()
 
         return opening
 

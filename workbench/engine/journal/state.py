@@ -218,6 +218,12 @@ class RunState:
         return self._last_at
 
     @property
+    def source(self) -> str:
+        """The run whose answers a re-run of this one takes: while it has only repeated another, that one has more."""
+        repeats = self.parent.get("kind") == "rerun" and self._last_at <= self.started
+        return str(self.parent["run_id"]) if repeats else self.run_id
+
+    @property
     def edited(self) -> int:
         """How many edits were made by hand."""
         return len(self.edits)

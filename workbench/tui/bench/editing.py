@@ -185,7 +185,7 @@ class Editing:
         if (live := self._stage.live()) is None:
             return
         session, presenter = live
-        services, run_id = self._stage.services, presenter.state.run.run_id
+        services, run_id = self._stage.services, presenter.state.run.source
         if not run_id:
             services.say(told("No run yet: {run.start} starts one."))
         elif asks_for_trust(services, session, self.rerun):
