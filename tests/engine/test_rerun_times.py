@@ -11,13 +11,17 @@ import pytest
 
 from tests.engine.support import ListSink, Played, ScriptedModel, StepClock, play, ports
 from tests.engine.test_children import CHILD, Shelf
+from tests.engine.test_clock import SlowModel
 from workbench.engine.definition import Definition, Options
 from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
 from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import RECORDED, RESUMED, REUSED, STRICT, Policy, Replay
 from workbench.engine.run.run import Run
-from workbench.views.timeline import Timeline
+from workbench.views.numbers import seconds
+from workbench.views.run import RunView
+from workbench.views.timeline import Timeline, TimelineRows
+from workbench.views.value import Table
 
 PHASES = [{"name": "a", "instructions": "x"}, {"name": "b", "instructions": "y"}]
 TWO: dict[str, Any] = {"cascade_id": "c", "phases": PHASES}
@@ -159,6 +163,25 @@ def test_a_nested_run_that_is_repeated_runs_when_its_parent_does() -> None:
     assert rerun.state.seconds is not None
     assert child.seconds <= rerun.state.seconds < 1
     assert child.paused == 60.0
+
+
+@pytest.mark.parametrize("kind", ["show", "timeline"])
+def test_a_recorded_time_is_told_apart_from_that_of_the_run(kind: str) -> None:
+    """The recorded call took a minute, which is no time of this run."""
+    clock = StepClock()
+    played = play(TWO, [], own_model=SlowModel(["one", "two"], clock), clock=clock)
+    state = Rerun(played, cascade=OTHER).state
+    assert state.seconds is not None
+    if kind == "timeline":
+        (head,) = TimelineRows(Timeline.of(state)).heads(120)
+        assert head.text.rstrip().endswith(f"1m 00s, with recorded; run took {seconds(state.seconds)}")
+        return
+    (table,) = (block for block in RunView(state).blocks() if isinstance(block, Table))
+    times = [str(row[7]) for row in table.rows]
+    assert (times[1], times[3]) == (
+        f"⟲{seconds(state.calls[0].duration_s)}",
+        seconds(state.calls[1].duration_s),
+    )
 
 
 @pytest.mark.parametrize("pauses", [False, True])

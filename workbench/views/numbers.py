@@ -90,6 +90,12 @@ def seconds(value: float | None) -> str:
     return UNKNOWN if value is None else duration_words(value)
 
 
+def call_time(value: float | None, *, recorded: bool) -> str:
+    """The duration of a call in a column: ``⟲1.9s`` if a recording answered, which is what it took when it was asked
+    for, and no time of the run."""
+    return (sign("recorded")[0] if recorded and value is not None else "") + seconds(value)
+
+
 def plural(number: int, noun: str) -> str:
     """``1 call``, ``2 calls``, ``2 entries``."""
     if number == 1:

@@ -22,7 +22,17 @@ from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.cells import flat
-from workbench.views.numbers import UNKNOWN, call_cost, count, plural, seconds, spent_cell, spent_in_full, took_words
+from workbench.views.numbers import (
+    UNKNOWN,
+    call_cost,
+    call_time,
+    count,
+    plural,
+    seconds,
+    spent_cell,
+    spent_in_full,
+    took_words,
+)
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.tree import ended, visit_status
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
@@ -338,7 +348,7 @@ def _call_row(call: CallState, said: str, *, edited: bool, over: bool) -> list[P
         _cached(call),
         count(call.usage.output),
         call_cost(Figures.of([call]).spent),
-        seconds(call.duration_s),
+        call_time(call.duration_s, recorded=call.recorded),
         "   ".join(filter(None, (said, failure or tools))),
     ]
 

@@ -153,6 +153,11 @@ class Timeline:
         """Seconds of the run without pauses; None while it runs."""
         return self._run.seconds if self._run is not None else None
 
+    @property
+    def repeats(self) -> bool:
+        """Whether it begins with the recorded past of a fork or a re-run, which is no time of the run."""
+        return self._run is not None and "imported" not in self._run.ports and self._first < self._run.started
+
     def seconds_at(self, time: str) -> float | None:
         """The second of the run at which an event happened."""
         return self._clock.at(time)
@@ -344,8 +349,11 @@ class TimelineRows(Rows):
         cells = [(fit(name, names[name], "right"), "head") for name in columns]
         busy = self.timeline.axis(self.timeline.end)
         end = seconds(busy) + (" busy" if busy < self.timeline.end - 0.05 else "")
-        if (took := self.timeline.took) is not None and took >= busy + 0.05:
-            end += f" of {seconds(took)}"  # As lists and summaries state the run, with the engine's own work.
+        took = self.timeline.took  # As lists and summaries state the run, with the engine's own work.
+        if took is not None and self.timeline.repeats:
+            end += f", with recorded; run took {seconds(took)}"
+        elif took is not None and took >= busy + 0.05:
+            end += f" of {seconds(took)}"
         axis = _axis(end, width - what - 4 - sum(names[name] for name in columns))
         return (Row(crop(((" " + fit("what", what + 2), "head"), *cells, ("  ", "head"), (axis, "head")), width)),)
 

@@ -15,7 +15,7 @@ from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import call_cost, count, plural, seconds, spent_cell
+from workbench.views.numbers import call_cost, call_time, count, plural, seconds, spent_cell
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import hung
 
@@ -154,7 +154,7 @@ def _time(passed: float | None, token: str, width: int, *, recorded: bool) -> Sp
     text = seconds(passed) if passed is not None else ""
     if not recorded or not text:
         return text, token
-    told = sign("recorded")[0] + text
+    told = call_time(passed, recorded=True)
     return (told if len(told) < _columns(width)["time"] else text), "faint"
 
 
