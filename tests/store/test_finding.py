@@ -86,7 +86,7 @@ def test_a_run_is_followed_while_it_is_written(tmp_path: Path) -> None:
     assert catalog.runs == (store.summary(RUN),)
 
 
-def test_a_resumed_run_waits_for_the_answer_that_its_question_did_not_get_before(tmp_path: Path) -> None:
+def test_a_run_waits_for_a_person_also_where_it_stopped_at_the_question_and_is_not_resumed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     w = Writer(RUN)
     place = Place("", "draft", 1)
@@ -96,15 +96,19 @@ def test_a_resumed_run_waits_for_the_answer_that_its_question_did_not_get_before
             w.event("phase_started", place, kind="llm"),
             w.event("human_asked", place, index=1, question="How good?"),
             w.event("run_finished", status="stopped", reason="no one is there to answer"),
-            w.event("run_resumed", branch="", after=3),
-            w.event("human_answered", place, index=1, answer="9", refused="at most 5"),
         ):
             journal.append(event)
+        for filter in ("status:waiting", "status:stopped", "status:waiting is:unfinished"):
+            assert [match.run.run_id for match in found(store, filter)] == [RUN], filter
+        journal.append(w.event("run_resumed", branch="", after=3))
+        journal.append(w.event("human_answered", place, index=1, answer="9", refused="at most 5"))
         assert [match.run.run_id for match in found(store, "status:waiting")] == [RUN]
         assert [question.data["question"] for question in store.state(RUN).questions] == ["How good?"]
         journal.append(w.event("human_answered", place, index=1, answer="4"))
         assert found(store, "status:waiting") == []
         assert store.state(RUN).questions == []
+        journal.append(w.event("run_finished", status="stopped", reason="x"))
+        assert found(store, "status:waiting") == []
 
 
 def test_the_list_shows_after_a_part_of_it_and_the_rest_comes_with_the_next_look(

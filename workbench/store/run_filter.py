@@ -154,8 +154,8 @@ def kinds_of(run: RunSummary) -> tuple[str, ...]:
 
 
 def statuses_of(run: RunSummary) -> tuple[str, ...]:
-    """A run that waits for a person is running, too."""
-    return (run.status, WAITING) if run.waiting else (run.status,)
+    """A run that waits for a person is running, too, or has stopped at the question."""
+    return (run.status, WAITING) if run.unanswered else (run.status,)
 
 
 KINDS = ("fork", "rerun", "child", "edited", "imported", "damaged", "unfinished", "redefined", "annotated")

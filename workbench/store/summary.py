@@ -180,6 +180,11 @@ class RunSummary(Struct, frozen=True):
         return self.asking and self.status == "running"
 
     @property
+    def unanswered(self) -> bool:
+        """Whether an answer brings it on: it waits for one, or it stopped before there was one and can be resumed."""
+        return self.waiting or (self.asking and self.resumable and self.status != "failed")
+
+    @property
     def resumable(self) -> bool:
         """Whether it can be resumed."""
         return self.status in RESUMABLE and not (self.imported or self.damaged)
