@@ -41,9 +41,8 @@ async def test_a_run_that_a_provider_began_asks_before_it_goes_on_offline(tmp_pa
     await begun_by_a_provider(tmp_path)
     async with bench(tmp_path, session=without_a_provider(tmp_path), fresh=True) as it:
         await it.press("escape")
-        it.screen.resume(PROVIDED, Mode.OVER)
-        await it.pilot.pause()
-        assert isinstance(it.app.screen, ChoiceDialog)
+        it.app.navigation.resume_run(PROVIDED)
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody was asked")
         said = str(it.app.screen.query_one("#text").render())
         assert "This run used a provider, and now none is configured: no provider key is set." in said
         await it.press("s")
@@ -59,7 +58,7 @@ async def test_a_person_who_asked_for_the_offline_model_is_not_asked_again(tmp_p
     await begun_by_a_provider(tmp_path)
     async with bench(tmp_path, text=CASCADE, replies=REPLIES, fresh=True) as it:
         await it.press("escape")
-        it.screen.resume(PROVIDED, Mode.CONTINUE)
+        it.app.navigation.show_run(PROVIDED, lambda: it.screen.resume(PROVIDED, Mode.CONTINUE))
         await it.until(lambda: it.presenter.state.run.status == "success" and not it.session.running)
 
 

@@ -426,17 +426,14 @@ class Running:
     # -- a run that did not end --------------------------------------------------------------------------------------
 
     def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:
-        """Go on with a stored run where it stopped; in every mode but CONTINUE it is held before its next call. Unless
-        ``offline``, it asks before the offline model goes on with what a provider began."""
+        """Go on with the stored run that is shown, where it stopped; in every mode but CONTINUE it is held before its
+        next call. Unless ``offline``, it asks before the offline model goes on with what a provider began."""
         if (live := self._stage.live()) is None:
             return
-        session, presenter = live
+        session, _ = live
         again = partial(self.resume, run_id, mode, offline=offline)
         if self._is_busy(session) or asks_for_trust(self._stage.services, session, again):
             return
-        if presenter.state.run.run_id != run_id:
-            session.view(run_id)
-            self.show_stored()
         self._catching_up = mode is not Mode.CONTINUE
         try:
             session.resume(run_id, Mode.OVER if self._catching_up else mode, offline=offline)
@@ -475,7 +472,7 @@ class Running:
 
         def chosen(answer: str | None) -> None:
             if answer == "go":
-                self.resume(run_id, Mode.OVER)
+                self._stage.services.navigation.resume_run(run_id)
             elif answer == "look":
                 self._stage.services.navigation.show_run(run_id)
             else:
