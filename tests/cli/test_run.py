@@ -355,12 +355,12 @@ def test_a_run_that_failed_for_want_of_replies_says_where_they_are_looked_for(cl
     told = cli("run", "bare.yaml", "-m", "offline", "--session", "s").err.splitlines()
     assert told[-4:] == [
         "failed: unscripted: no reply is scripted for phase 'a', turn 1 in bare.replies.yaml",
-        "the offline model has no answer for this call. Write the reply into the file named here, or let placeholders "
-        "answer: --unscripted ok.",
+        "the offline model has no answer for this call. Write the reply into the file named here "
+        "(replies: {PHASE: TEXT}), or let placeholders answer: --unscripted ok.",
         "resume it: workbench resume s --model offline",
         "look at it: workbench context s",
     ]
-    (workspace / "bare.replies.yaml").write_text("replies: {a: [{text: '1'}]}\n")
+    (workspace / "bare.replies.yaml").write_text("replies: {a: '1'}\n")
     assert "unscripted" not in cli("run", "bare.yaml", "-m", "offline").err
     assert cli("resume", "s", "-m", "offline").code == 1
     assert cli("show", "s", "--json").json["output"] == ""

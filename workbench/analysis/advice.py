@@ -42,7 +42,8 @@ REMEDIES: Mapping[str, FaultAdvice] = {
     ),
     "unscripted": FaultAdvice(
         "the offline model has no answer for this call",
-        "Write the reply into the file named here, or let placeholders answer: --unscripted ok.",
+        "Write the reply into the file named here (replies: {PHASE: TEXT}), or let placeholders answer: "
+        "--unscripted ok.",
     ),
     "bad_request": FaultAdvice(
         "the provider refused the request",
