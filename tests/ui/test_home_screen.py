@@ -25,6 +25,7 @@ from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.widgets.entry import LineInput
+from workbench.tui.widgets.rowview import Spread
 from workbench.views.home import CascadeRows
 from workbench.views.runs import RunRows
 from workbench.workspace.home import CheckedCascade, ListedCascade
@@ -343,19 +344,29 @@ def test_a_run_that_waits_for_a_person_is_told_from_one_that_runs(tmp_path: Path
     assert "? " not in runs
 
 
-@pytest.mark.parametrize("width", [120, 200])
-def test_the_input_and_output_of_a_run_wrap_where_no_card_tells_them(tmp_path: Path, width: int) -> None:
-    given, said = "the log of the night", "The first failure is the queue"
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_the_input_and_output_of_a_run_show_whole_in_several_lines(tmp_path: Path, width: int) -> None:
+    given = "the log of the night, and that of the night before, both from the second rack of the old building"
+    said = "The first failure is the queue: it timed out after 30 s, and all the workers behind it were restarted"
     run = replace(
         stored_runs(tmp_path).summary(FAILED), input=f"log: {given}", output=said, reason="", status="success"
     )
-    listing = Listing(RunsRequest(), members=(Member(run),), total=1)
-    rows = RunRows(listing, alone=True)
-    lines = [row.text for row in rows.whole(0, width) or (rows.row(0, width),)]
-    shown = [word.strip("…") for line in lines for word in line.split()]
+    rows = RunRows(Listing(RunsRequest(), members=(Member(run),), total=1))
+    lines = [row.text for row in rows.whole(0, width)]
+    shown = " ".join(lines[1:] if width < 200 else lines).split()
     assert all(shown.count(word) for word in (*given.split(), *said.split()))
     assert all(cell_len(line) <= width for line in lines)
-    assert not RunRows(listing).whole(0, width), "a card tells it"
+
+
+def test_rows_of_runs_beside_a_card_show_whole_only_together(tmp_path: Path) -> None:
+    run = replace(stored_runs(tmp_path).summary(FAILED), output="many words " * 12)
+    listing = Listing(RunsRequest(), members=(Member(run),) * 5, total=5)
+    for beside_card in (True, False):
+        rows = RunRows(listing, beside_card=beside_card)
+        lines = len(rows.whole(2, 80))
+        assert lines > 2
+        assert len(Spread(rows, 80, 5 * lines - 1, 2)) == (5 if beside_card else 5 * lines - 1)
+        assert len(Spread(rows, 80, 5 * lines, 2)) == 5 * lines
 
 
 def test_several_models_without_room_are_counted_and_one_is_cut_in_its_middle(tmp_path: Path) -> None:

@@ -228,21 +228,20 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     return listed_json(found.run) | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
 
 
-MOST_LINES = 3
-"""Lines that a row may take to show its input and output."""
-NARROW = 14
-"""Cells of a column up to which its text is not wrapped."""
+READABLE, BELOW = 44, 6
+"""Cells of its column below which a long text stands below the row, and how far in it does."""
 
 
 class RunRows(Rows):
     """A listing, drawn on demand. ``marked`` are run ids that a comparison is about to take."""
 
+    spreads = True
+
     def __init__(
-        self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "", *, alone: bool = False
+        self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "", *, beside_card: bool = False
     ) -> None:
-        """``open_id`` is the run that the Bench shows. ``alone``: no card tells what the columns cut, so the rows show
-        it themselves."""
-        self.spreads = alone
+        """``open_id`` is the run that the Bench shows. ``beside_card``: a card tells the run under the cursor."""
+        self.all_or_none = beside_card
         self.members: Sequence[Member] = listing.members
         runs = [member.run for member in self.members]
         self._sizes = _Sizes(
@@ -254,7 +253,7 @@ class RunRows(Rows):
             max((cell_len(given_words(run)) for run in runs), default=0),
             max((cell_len(cost_words(run)) for run in runs), default=0),
             max((cell_len(who_words(run)) for run in runs), default=0),
-            max((cell_len(_output_words(member)) for member in self.members), default=0),
+            max((width_of(_output(member)) for member in self.members), default=0),
             max((cell_len(_took(run)) for run in runs), default=0),
         )
         self._order = listing.wanted.order
@@ -291,7 +290,7 @@ class RunRows(Rows):
     def row(self, index: int, width: int) -> Row:
         return self._row(index, width)
 
-    def _row(self, index: int, width: int, said: Mapping[str, str] = {}) -> Row:
+    def _row(self, index: int, width: int, said: Mapping[str, Sequence[Span]] = {}) -> Row:
         """A row; ``said`` takes the place of the texts of columns, by their titles."""
         member = self.members[index]
         run = member.run
@@ -301,48 +300,58 @@ class RunRows(Rows):
             spans.append((_gap(column, texts), "plain"))
             texts = texts or column.title in _GAP_BEFORE
             if column.title in said:
-                spans.append((fit(said[column.title], column.size), _text_token(run, column.title)))
+                spans += said[column.title]
+                spans.append((" " * (column.size - width_of(said[column.title])), "plain"))
             else:
                 spans += self._cell(member, column, year=width >= WIDE)
         return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        """The row with its input and output in as many lines as they need, up to ``MOST_LINES``; empty where they fit,
-        or a card tells them."""
-        if not self.spreads:
-            return ()
-        run, at, texts = self.members[index].run, 4, False
-        found: dict[str, tuple[int, list[str]]] = {}
+        """The row with its whole input and output: in their columns, or below the row where those are narrow."""
+        at, texts = 4, False
+        inside: dict[str, tuple[int, tuple[tuple[Span, ...], ...]]] = {}
+        below: dict[str, Sequence[Span]] = {}
         for column in _columns(width, self._sizes, self._order):
             at += len(_gap(column, texts))
             texts = texts or column.title in _GAP_BEFORE
-            if column.title in ("input", "output") and column.size > NARROW:
-                said = given_words(run) if column.title == "input" else _output_words(self.members[index])
-                lines = [Row(line).text for line in wrapped(((said, ""),), column.size - 2)]
-                if len(lines) > MOST_LINES:
-                    lines[MOST_LINES - 1 :] = [f"{lines[MOST_LINES - 1]}…"]
-                found[column.title] = (at, lines)
+            said = self._texts(index).get(column.title, ())
+            if width_of(said) >= column.size:
+                if column.size < READABLE:
+                    below[column.title] = said
+                else:
+                    inside[column.title] = at, wrapped(said, column.size - 1)
             at += column.size
-        count = max((len(lines) for _, lines in found.values()), default=0)
-        if count < 2:
+        if not inside and not below:
             return ()
-        first = self._row(index, width, {title: lines[0] for title, (_, lines) in found.items()})
+        beside: dict[str, Sequence[Span]] = dict.fromkeys(below, ())
+        beside |= {title: lines[0] for title, (_, lines) in inside.items()}
+        first = self._row(index, width, beside)
         rows = [first]
-        for number in range(1, count):
+        for number in range(1, max((len(lines) for _, lines in inside.values()), default=0)):
             spans: list[Span] = []
-            for title, (start, lines) in found.items():
-                spans.append((" " * (start - width_of(spans)), "plain"))
-                spans.append((lines[number] if number < len(lines) else "", _text_token(run, title)))
+            for start, lines in inside.values():
+                if number < len(lines):
+                    spans += ((" " * (start - width_of(spans)), "plain"), *lines[number])
             rows.append(Row(crop(spans, width), first.tone))
+        for title, said in below.items():
+            name = f"{title}  "
+            for number, line in enumerate(wrapped(said, max(8, width - BELOW - len(name) - 1))):
+                indent = " " * (BELOW + (len(name) if number else 0))
+                rows.append(Row(crop(((indent, "plain"), ("" if number else name, "head"), *line), width), first.tone))
         return tuple(rows)
 
+    def _texts(self, index: int) -> Mapping[str, Sequence[Span]]:
+        """What a run was given, and what it said at last."""
+        member = self.members[index]
+        return {"input": ((given_words(member.run), _dim(member)),), "output": _output(member)}
+
     def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
-        run, dim = member.run, "dim" if member.run.depth else "plain"
+        run, dim = member.run, _dim(member)
         match column.title:
             case "session":
                 return _name(member, column.size)
             case "output":
-                return _said_at_last(member, column.size)
+                return crop(_output(member), column.size)
             case "started":
                 text, token = day_and_time(run.started, year=year), "dim"
             case "took":
@@ -407,15 +416,17 @@ def _verdict_token(run: RunSummary) -> str:
     return sign(f"thumb {run.labels.thumb}")[1] if run.labels.thumb else "plain"
 
 
-def _said_at_last(member: Member, width: int) -> tuple[Span, ...]:
+def _dim(member: Member) -> str:
+    """How the texts of a run look: those of a nested one are dim."""
+    return "dim" if member.run.depth else "plain"
+
+
+def _output(member: Member) -> tuple[Span, ...]:
     """The run's origin and its problem, then its output."""
     run = member.run
-    note, output = note_of(run, named=not member.depth), flat(run.output, 400)
-    if not note or not output:
-        return ((fit(note or output, width), _note_token(run) if note else "dim" if run.depth else "plain"),)
-    if cell_len(note) > width - 8:
-        return ((fit(note, width), _note_token(run)),)
-    return ((f"{note} ", _note_token(run)), (fit(f"· {output}", max(0, width - cell_len(note) - 1)), "dim"))
+    note, output = note_of(run, named=not member.depth), flat(run.output, 200)
+    said = ((f" · {output}", "dim"),) if note and output else ((output, _dim(member)),)
+    return (((note, _note_token(run)),) if note else ()) + (said if output else ())
 
 
 def _models_in(run: RunSummary, width: int) -> str:
@@ -426,16 +437,6 @@ def _models_in(run: RunSummary, width: int) -> str:
     first, *others = words.split(", ")
     more = f" +{len(others)}" if others else ""
     return fit_ends(first, width - len(more)).rstrip() + more
-
-
-def _text_token(run: RunSummary, title: str) -> str:
-    return _note_token(run) if title == "output" else "dim"
-
-
-def _output_words(member: Member) -> str:
-    """The run's origin and its problem, then its output."""
-    note, output = note_of(member.run, named=not member.depth), flat(member.run.output, 400)
-    return f"{note} · {output}" if note and output else note or output
 
 
 def _needs(member: Member) -> int:

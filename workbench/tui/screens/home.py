@@ -57,7 +57,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._header = SpanLine(words, id="header")
         self.cascades = RowView(CascadeRows(None, {}, {}), id="cascades")
         self._listing = Listing(wanted=RunsRequest(), searching="reading …")
-        self.recent = RowView(RunRows(self._listing, alone=True), id="recent")
+        self.recent = RowView(RunRows(self._listing), id="recent")
         self._listed: Sequence[ListedCascade] | None = None
         self._checked: dict[str, CheckedCascade] = {}
         self._last: dict[str, RunSummary] = {}
@@ -160,7 +160,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         runs = sorted((member.run for member in listing.members if not member.run.depth), key=lambda run: run.started)
         self._last = {run.cascade_file: run for run in runs}
         session = self.services.session
-        self.recent.show(RunRows(listing, open_id=session.run_id if session is not None else "", alone=True))
+        self.recent.show(RunRows(listing, open_id=session.run_id if session is not None else ""))
         self._show_files()
         if first:
             self._start_in_runs()

@@ -43,6 +43,9 @@ EXAMPLES = (
     'a word  status:failed  tag:good score>=4  cost>=0.05  date:today age<2h  phase:x  text:"rate limit"  a or -b'
 )
 
+CARD = 16
+"""Lines of a card that tells a run with a short input and output."""
+
 
 class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     """The list, and a card of the run under the cursor."""
@@ -59,7 +62,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._workspace = workspace
         self._wanted = RunsRequest()
         self.listing = Listing(self._wanted, searching="reading …")
-        self.list_pane = TreePane(RunRows(self.listing), id="runs")
+        self.list_pane = TreePane(RunRows(self.listing, beside_card=True), id="runs")
         self.card_pane = RowView(TextRows([], (("Run", "title"),)), id="card", selecting=False)
         self._annotator = Annotator(self)
         self._marked: list[str] = []
@@ -97,11 +100,14 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         return (Grip("runs.card", self.card_pane, "title", self.card_pane.size.height, 3, self.size.height - 8),)
 
     def apply_sizes(self) -> None:
-        """The card has what the list leaves, which is as high as its content and at most three fifths of the screen."""
+        """The card has what the list leaves, which is as high as its content and at most three fifths of the screen.
+        Rows are in several lines if the card keeps ``CARD`` lines."""
         size = self.size_of("runs.card")
         if size is None:
+            height = self.size.height - 1
             rows = max(self.listing.total, len(self.list_pane.rows)) + 3
-            size = self.size.height - 1 - max(6, min(rows, self.size.height * 3 // 5))
+            whole = min(self.list_pane.wanted_whole + 1, height - CARD)
+            size = height - max(6, min(max(rows, whole), self.size.height * 3 // 5))
         self.card_pane.styles.height = min(max(3, size), max(3, self.size.height - 8))
 
     def on_resize(self) -> None:
@@ -125,7 +131,8 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
 
     def _show(self) -> None:
         session = self.services.session
-        rows = RunRows(self.listing, frozenset(self._marked), session.run_id if session is not None else "")
+        open_id = session.run_id if session is not None else ""
+        rows = RunRows(self.listing, frozenset(self._marked), open_id, beside_card=True)
         cursor = rows.index_of(self._chosen) if self._chosen else 0
         if self._sought and (found := rows.index_of(self._sought)) is not None:
             cursor, self._sought = found, ""
