@@ -101,9 +101,9 @@ def test_the_footer_offers_the_keys_of_the_part_with_the_focus(seen: dict[str, A
     assert "] columns" not in seen["catalogue keys"]
 
 
-def test_the_catalogue_has_more_lines_while_it_is_read(seen: dict[str, Any]) -> None:
-    usual, read = seen["catalogue lines"]
-    assert read >= usual + 3
+def test_the_catalogue_has_the_lines_that_a_short_result_leaves(seen: dict[str, Any]) -> None:
+    beside_many_rows, beside_one = seen["catalogue lines"]
+    assert beside_one >= beside_many_rows + 3
 
 
 def test_tables_and_columns_are_completed_but_not_inside_a_string(seen: dict[str, Any]) -> None:

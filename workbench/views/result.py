@@ -23,7 +23,7 @@ from workbench.views.cells import Align, Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import plural
-from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
+from workbench.views.text import TextLine, TextRows, drawn_line, text_lines, wrapped
 from workbench.views.value import Block, Cell, Column, Piece, Table, View
 
 WIDEST = 44
@@ -262,6 +262,8 @@ class CatalogueEntry(Struct, frozen=True):
 class CatalogueRows(Rows):
     """Material for a query: saved queries, examples, tables that unfold to their columns, earlier queries."""
 
+    spreads = True
+
     def __init__(
         self,
         tables: Sequence[tuple[str, Sequence[Field]]],
@@ -317,6 +319,13 @@ class CatalogueRows(Rows):
         right = fit(entry.detail, room, "right") if entry.detail and room > 3 else ""
         gap = " " * max(0, room - cell_len(right)) if right else ""
         return Row(crop((("  ", "plain"), (entry.text, token), (gap, "plain"), (right, "dim")), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        entry = self.entries[index]
+        if entry.kind in ("table", "column") or cell_len(entry.text) <= width - 2:
+            return ()
+        lines = wrapped(((entry.text.strip(), "plain"),), max(8, width - 4))
+        return tuple(Row((("    ", "plain"), *line)) for line in lines)
 
     def plain(self, index: int) -> str:
         return self.entries[index].text.strip()

@@ -52,6 +52,9 @@ HINT = (
     "{sql.pane} goes to the catalogue of tables, examples and earlier queries; {list.open} takes one.",
 )
 
+LEAST_RESULT = 6
+"""Lines of a result."""
+
 
 class IndexAnswered(Message):
     """The result of a worker: the tables, a result, a count, or a fault."""
@@ -162,6 +165,16 @@ class SqlScreen(WorkbenchScreen[None]):
 
     def on_resize(self) -> None:
         self.popup.close()
+        self._share_lines()
+
+    def _share_lines(self) -> None:
+        """A result has as many lines as its rows need, up to a share of the screen; query and catalogue the rest."""
+        most = (self.size.height - 2) * (2 if self.has_class("-at-side") else 3) // 5
+        self.results.styles.height = max(LEAST_RESULT, min(self.results.wanted + 1, most))
+
+    def _show_results(self, rows: ResultRows) -> None:
+        self.results.show(_titled(rows), 0)
+        self._share_lines()
 
     def _offer_keys(self) -> None:
         """Offer the keys of the part with the focus alone."""
@@ -228,7 +241,7 @@ class SqlScreen(WorkbenchScreen[None]):
 
     def _show_answer(self, answer: TimedAnswer) -> None:
         self.area.mark(())
-        self.results.show(_titled(ResultRows(answer.table)), 0)
+        self._show_results(ResultRows(answer.table))
         self._show_head(answer)
         for note in answer.notes:
             self.services.say(note, "warning")
@@ -257,7 +270,7 @@ class SqlScreen(WorkbenchScreen[None]):
         self._say(f"error: {where}{fault.message}", "error")
         note = (f"error: {where}{fault.message}",)
         self.answer = None
-        self.results.show(_titled(ResultRows(None, note, is_fault=True)), 0)
+        self._show_results(ResultRows(None, note, is_fault=True))
         if fault.line:
             span = TextSpan(fault.line, fault.column, fault.line, fault.column + fault.length)
             self.area.mark((Problem(Severity.ERROR, "sql", fault.message, "query", span),))
@@ -347,6 +360,7 @@ class SqlScreen(WorkbenchScreen[None]):
         at = next((index for index, view in enumerate(order) if view is self.focused), 0)
         wanted = order[(at + 1) % len(order)]
         self.set_class(wanted is self.side, "-at-side")
+        self._share_lines()
         wanted.focus()
 
     def action_columns(self, step: int) -> None:
@@ -519,6 +533,7 @@ class SqlScreen(WorkbenchScreen[None]):
             self._name = entry.text.strip() if entry.kind == "saved" else ""
             self._put(entry.taken)
             self.set_class(False, "-at-side")
+            self._share_lines()
             self.area.focus()
 
     def main_list(self) -> RowView:
