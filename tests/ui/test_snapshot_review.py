@@ -21,7 +21,7 @@ from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.freeze import FreezeForm
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
-from workbench.views.snapshots import ReviewRows, SnapshotBoard
+from workbench.views.snapshots import ReviewRows, SnapshotBoard, SnapshotRows
 from workbench.workspace.snapshot_files import ListedSnapshot
 from workbench.workspace.testing import SnapshotResult, Snapshots
 
@@ -103,6 +103,16 @@ def test_a_test_whose_command_is_not_run_is_neither_broken_nor_to_be_decided() -
     assert board.next_open(-1) is None
     document = ReviewRows(board.items[0].listed, board.items[0].verdict)
     assert "Not run: it runs a command: agent.py." in document.copy
+
+
+def test_what_a_test_is_about_stands_below_its_row_where_it_has_no_room_beside() -> None:
+    board = SnapshotBoard("snapshots")
+    about = "an agent that looks for the cause of two failing tests"
+    board.listed([ListedSnapshot("agent", "snapshots/agent.json", "strict", description=about)])
+    rows = SnapshotRows(board)
+    lines = [row.text.strip() for row in rows.whole(0, 44)]
+    assert " ".join(lines[1:]) == about
+    assert not rows.whole(0, 120)
 
 
 async def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:

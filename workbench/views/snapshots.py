@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
+from rich.cells import cell_len
 
 from workbench.analysis.changed import ChangedPart
 from workbench.snapshots.faults import SnapshotError
-from workbench.views.cells import Row, Span, crop, dropping, fit, flat
+from workbench.views.cells import Row, Span, crop, dropping, fit, flat, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import count, plural
 from workbench.views.requests import PART_SIGN
 from workbench.views.signs import sign
-from workbench.views.text import TextLine, TextRows
+from workbench.views.text import TextLine, TextRows, wrapped
 from workbench.views.value import Block, Cell, Column, Table, View
 from workbench.workspace.reviewing import Decision, Review, Section, heading, same_words, sections
 from workbench.workspace.snapshot_files import ListedSnapshot
@@ -325,8 +326,14 @@ CALLS = 6
 """Cells of the column of calls."""
 
 
+BELOW = 5
+"""How far in a text below a row stands."""
+
+
 class SnapshotRows(Rows):
-    """One row for each file."""
+    """One row for each file; what it is about stands below where it has no room beside."""
+
+    spreads = True
 
     def __init__(self, board: SnapshotBoard) -> None:
         self._board = board
@@ -353,6 +360,21 @@ class SnapshotRows(Rows):
         return min(self._names, max(10, width - 30))
 
     def row(self, index: int, width: int) -> Row:
+        return Row(crop((*self._columns(index, width), (f"  {self._about(index)}", "faint")), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        columns, about = self._columns(index, width), self._about(index)
+        if width_of(columns) + 2 + cell_len(about) <= width:
+            return ()
+        below = wrapped(((about, "faint"),), max(8, width - BELOW))
+        return (Row(crop(columns, width)), *(Row(((" " * BELOW, "plain"), *line)) for line in below))
+
+    def _about(self, index: int) -> str:
+        item = self._board.items[index]
+        return flat(item.listed.description or item.listed.cascade_file)
+
+    def _columns(self, index: int, width: int) -> tuple[Span, ...]:
+        """A row without what it is about."""
         item = self._board.items[index]
         status = "checking" if item.listed.name == self._board.checking else item.status
         mark, word, token = STATUS[status]
@@ -362,8 +384,7 @@ class SnapshotRows(Rows):
             (f"  {fit(word, 9)}", token),
             (fit(count(item.listed.calls), CALLS, "right"), "dim"),
         ]
-        about = item.listed.description or item.listed.cascade_file
-        return Row(crop((*spans, (f"  {flat(about)}", "faint")), width))
+        return tuple(spans)
 
     def plain(self, index: int) -> str:
         return f"{self._board.items[index].listed.name} {self._board.items[index].status}"
