@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from workbench.dollars import money, told_apart
 from workbench.views import syntax
-from workbench.views.cells import Align, Row, crop, dropping, fit, fit_ends, flat, justify, width_of
+from workbench.views.cells import Align, Row, crop, dropping, fit, fit_ends, flat, justify, uncut_parts, width_of
 from workbench.views.numbers import clock, count, plural, seconds
 from workbench.views.text import CHUNK, HEAD_AND_TAIL, TextLine, TextRows, text_lines
 
@@ -56,6 +56,16 @@ def test_what_does_not_fit_is_cut_with_a_mark() -> None:
 def test_the_right_gives_way_before_the_left_is_cut() -> None:
     assert Row(justify([("left part", "plain")], [("right", "plain")], 12)).text == "left part   "
     assert Row(justify([("left part", "plain")], [("right", "plain")], 16)).text == "left part  right"
+
+
+def test_a_sentence_without_room_beside_a_title_is_left_out_and_a_name_is_cut() -> None:
+    for said, room, shown in (
+        ("m shows it as written", 20, ""),
+        ("m shows it as written", 21, "m shows it as written"),
+        ("4 in full · 3 masked", 12, "4 in full"),
+        ("selected+mask(after=3)", 12, "selected+ma…"),
+    ):
+        assert "".join(text for text, _ in uncut_parts([(said, "dim")], room)) == shown
 
 
 def test_groups_that_do_not_fit_are_left_out_whole() -> None:

@@ -164,6 +164,12 @@ def test_a_narrow_pane_leaves_out_what_a_sign_tells_before_it_cuts_a_reason(widt
     assert lines[9].split()[:2] == ["overhead", "message"]
 
 
+def test_a_very_narrow_pane_leaves_out_reasons_and_lines_instead_of_cutting_them_to_nothing() -> None:
+    lines = shown(ContextRows(last_call(triage_story()), View()), 39)
+    assert not [line for line in lines if "……" in line or " … " in line]
+    assert any("turn 1" in line for line in lines)
+
+
 def test_what_the_strategy_says_of_the_whole_context_comes_first() -> None:
     call = replace(last_call(triage_story()), notes=("auto (llm, m): 2 of 9 messages selected", "m: \x1b[2Jwhy"))
     lines = shown(ContextRows(call, View()))

@@ -47,6 +47,16 @@ def test_it_says_that_calls_are_answered_offline_even_on_a_narrow_screen() -> No
     assert "3 calls" in line
 
 
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [(40, "PAUSED after agent:2, waits 118 s"), (80, "PAUSED after agent:2, client waits 118 s of 600 s")],
+)
+def test_how_long_a_client_waits_is_never_cut(width: int, words: str) -> None:
+    facts = replace(FACTS, held="after agent:2", waits="118 s of 600 s")
+    line = text(facts, width, RunState.of(triage_story().events))
+    assert f" {words} " in line
+
+
 @pytest.mark.parametrize("width", [60, 66, 72, 80])
 @pytest.mark.parametrize("state", [{"held": "before call"}, {"held": "after evaluation"}, {"question": True}, {}])
 def test_offline_and_the_cost_stay_while_a_run_is_held_on_a_narrow_screen(width: int, state: dict[str, Any]) -> None:

@@ -77,6 +77,8 @@ async def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tm
         await it.until(lambda: "━ ‹ " in it.text() and "Timeline" in it.text(), "the name of the open tab is cut")
         await it.press("1")
         await it.until(lambda: "━ Log │ Problems" in it.text())
+        await it.press("ctrl+p")
+        await it.until(lambda: "Step out or to caller " in screen_text(it.app), "the name of a command is cut")
 
 
 async def test_a_wide_terminal_puts_the_file_beside_the_card_and_a_masked_message_beside_its_full_text(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 KEYS, NAMES, NARROW = 11, 32, 25
 """Cells of the columns of keys and of names, at most; of names below 100 columns, so that sentences can be read."""
+SENTENCES = 60
+"""Columns of the screen below which no sentences stand behind the names."""
 CONTEXTS = ("bench", "annotate", "app", "tree", "list")
 """Contexts of the keys that it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
@@ -95,12 +97,13 @@ class Commands(Provider):
         """One line: the key in a column of its own, the name, and what it does."""
         # Of sixteen colours none can be read on that of the cursor but its own.
         ansi = self.app.current_theme.ansi
-        name = entry.name if _is_long(entry) else fit(entry.name, self._name_cells)
+        beside = self.app.size.width >= SENTENCES
+        name = fit(entry.name, self._name_cells) if beside and not _is_long(entry) else entry.name
+        sentence = f"  {entry.sentence}" if beside else ""
         return Content.assemble(
             (fit(entry.key, self._key_cells), "bold" if ansi else "bold $primary"),
             plain(name) if matcher is None else matcher.highlight(name),
-            "  ",
-            (entry.sentence, "" if ansi else "$text-muted"),
+            (sentence, "" if ansi else "$text-muted"),
         )
 
 

@@ -167,6 +167,15 @@ def whole_parts(spans: Iterable[Span], width: int) -> tuple[Span, ...]:
     return tuple(span for span in result if span[0])
 
 
+def uncut_parts(spans: Iterable[Span], width: int) -> tuple[Span, ...]:
+    """The same, and nothing where the first part is cut and has several words: the beginning of a sentence says
+    nothing, that of a name may."""
+    spans = tuple(spans)
+    shown = whole_parts(spans, width)
+    text = "".join(part for part, _ in shown).strip()
+    return () if shown != spans and text.endswith("…") and " " in text else shown
+
+
 def justify(left: Iterable[Span], right: Iterable[Span], width: int, fill: Span = (" ", "plain")) -> tuple[Span, ...]:
     """Left and right spans with the gap filled. The right gives way first, down to nothing; then the left is cut."""
     left, right = tuple(left), tuple(right)

@@ -21,6 +21,11 @@ LEAST_WHY = 18
 """Cells that a reason keeps where names of tools would be cut otherwise: ``masked: age 6 > 3``."""
 TIGHT_WHY = 15
 """The same where figures with signs take what it lacks: ``age 6 > 3``."""
+READABLE_WHY = 10
+"""Cells of a reason below which there is none."""
+LEAST_SOURCE = 5
+LEAST_BOTH = 16
+"""Cells of origins and reasons below which there are no lines of the file."""
 
 
 class Needs(Struct, frozen=True):
@@ -90,13 +95,18 @@ def columns(width: int, entries: int, needs: Needs, *, marked: bool) -> Columns:
     """The columns for a pane of ``width`` cells and so many entries. What one column does not need, the other gets."""
     number = len(str(entries))
     tokens = max(len("full") + 2, min(TOKENS, needs.tokens + 2))
-    flexible = max(12, width - _fixed(entries, needs, tokens, marked=marked))
+    fixed = _fixed(entries, needs, tokens, marked=marked)
+    line = needs.line if width - fixed >= LEAST_BOTH else 0
+    flexible = width - fixed + needs.line - line
     if tokens > max(len("full"), needs.tokens) + 1 and needs.name + 1 > flexible - LEAST_WHY:
         # A space between two numbers is enough where names would be cut for the second one.
         tokens -= 1
         flexible += 2
+    flexible = max(LEAST_SOURCE, flexible)
     least_why = LEAST_WHY if needs.name + 1 <= flexible - LEAST_WHY else TIGHT_WHY
     share = max(min(flexible * 45 // 100, max(SOURCE, flexible - WHY)), flexible - needs.why - 1)
     share = max(share, min(needs.name + 1, flexible - least_why))
-    source = max(7, min(MOST_SOURCE, needs.source + 1, share))
-    return Columns(width, number, marked, source, flexible - source, tokens, needs.line)
+    source = max(LEAST_SOURCE, min(MOST_SOURCE, needs.source + 1, share))
+    if flexible - source < READABLE_WHY:
+        source = flexible
+    return Columns(width, number, marked, source, flexible - source, tokens, line)

@@ -88,7 +88,7 @@ def entry_lines(
     if cell_len(source) > room[0]:
         source = flat(origin(entry).removeprefix("↪ "))
     fits = cell_len(source) <= room[0] and cell_len(why) <= room[1]
-    if fits or columns.width - 2 * columns.tokens < NARROWEST:
+    if fits or not columns.why or columns.width - 2 * columns.tokens < NARROWEST:
         return ()
     sides = [_lines(text, cells) for text, cells in zip((source, why), room, strict=True)]
     rows: list[Row] = []

@@ -41,6 +41,8 @@ class HeaderState(Struct, frozen=True):
     base_url: str = ""
     held: str = ""
     """The stop at which the run is paused, if it is: ``before investigate:9``."""
+    waits: str = ""
+    """How long the client of a call that is paused has waited, if one does: ``12 s of 600 s``."""
     at: str = ""
     """The place that runs now: ``investigate:9``."""
     question: bool = False
@@ -68,6 +70,7 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     gap = "   " if width >= ROOMY else "  "
     titled = joined((name, told_why), " " if told_why[0][0] == NAMES else gap)
     doing = _doing(run, facts) if run is not None and run.run_id and not facts.starting else status
+    shorter = _doing(run, facts, short=True) if doing is not status and run is not None else doing
     server, brand = flat(facts.base_url), model.partition(" as ")[0].rpartition("/")[2]
     where: list[Span] = [("at ", "faint"), (Target(server, "app.settings"), "dim")] if server else []
     long: list[Span] = [("model ", "faint"), (Target(model, "app.settings"), "plain")] if model else []
@@ -98,6 +101,7 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
         ((doing, who), cost),
         ((doing, who), ()),
         ((doing,), ()),
+        ((shorter,), ()),
     )
     bare = _bare_badges(run)
     needs = width_of(((f": {flat(run.reason)}", ""),)) if run is not None and bare else 0
@@ -192,15 +196,18 @@ REASON = 60
 """Cells of why a run failed; the log has all of it."""
 
 
-def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Span]:
-    """Says what the run does, or how it ended; before that, that the disk is full."""
+def _doing(run: RunState, facts: HeaderState, *, brief: bool = True, short: bool = False) -> list[Span]:
+    """Says what the run does, or how it ended; before that, that the disk is full. ``short``: how long a client
+    waits, in fewer words."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
     if facts.question and facts.elsewhere:
         return [*lost, (" WAITING FOR YOU, in another window ", "waiting-badge")]
     if facts.question:
         return [*lost, (Target(told(" WAITING FOR YOU  {run.answer} answers "), "run.answer"), "waiting-badge")]
     if facts.held:
-        return [*lost, (f" PAUSED {flat(facts.held)} ", "held-badge")]
+        waits = f"waits {facts.waits.partition(' of ')[0]}" if short else f"client waits {facts.waits}"
+        held = f"{flat(facts.held)}, {waits}" if facts.waits else flat(facts.held)
+        return [*lost, (f" PAUSED {held} ", "held-badge")]
     if run.status == "running":
         text = facts.waiting or flat(facts.at)
         return [*lost, (f" RUNNING {text} " if text else " RUNNING ", "running-badge")]

@@ -14,7 +14,7 @@ from workbench.analysis.over_runs import METHOD, Interval
 from workbench.analysis.sweep import BASELINE, FILE, RECORDED, RanUnder, RunTrials, Spread, StrategyResult, Sweep
 from workbench.context.cache import Price
 from workbench.dollars import money
-from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.cells import Row, Span, crop, fit, flat, whole_parts
 from workbench.views.compare_words import price_words
 from workbench.views.figure import scatter_picture
 from workbench.views.model import Rows
@@ -535,8 +535,9 @@ def sweep_picture(sweep: Sweep, form: Form) -> bytes:
 
 SHARE = 9
 """Cells of a number relative to the baseline's."""
-NOTES = 6
-"""Lines above the strategies that say what to make of them, at most."""
+NOTES, NARROW_NOTES = 6, 2
+"""Lines above the strategies that say what to make of them, at most; and below ``NARROW`` cells."""
+NARROW = 60
 BAR, LEAST_BAR = 30, 8
 """Most and least cells of a bar; with less room there is none."""
 SHOWN = ("dollars", "live", "calls", "runs", "invalid", "peak", "tokens spread", "cost spread", "sum")
@@ -583,16 +584,18 @@ class SweepRows(Rows):
             text += " " * bar
         for name in (name for name in ORDER if name in shown):
             text += fit(HEADS.get(name, name), self._width_of(name), "right")
-        return (*self._said(width), _LEGEND, Row(crop(((text, "head"),), width)))
+        legend = Row(whole_parts(_LEGEND.spans, width))
+        return (*self._said(width), legend, Row(crop(((text, "head"),), width)))
 
     def _said(self, width: int) -> list[Row]:
         """Returns the conclusions about the strategies, the warnings first."""
         ordered = sorted(self._notes, key=lambda said: list(TONES).index(said.kind))
         lines = [(line, said.kind) for said in ordered for line in wrap(flat(said.text), max(20, width - 2))]
-        if len(lines) > NOTES:
-            last, kind = lines[NOTES - 1]
-            lines[NOTES - 1] = (f"{last[: max(1, width - 3)]}…", kind)
-        return [Row(crop(((f" {line}", TONES[kind]),), width)) for line, kind in lines[:NOTES]]
+        most = NOTES if width >= NARROW else NARROW_NOTES
+        if len(lines) > most:
+            last, kind = lines[most - 1]
+            lines[most - 1] = (f"{last[: max(1, width - 3)]}…", kind)
+        return [Row(crop(((f" {line}", TONES[kind]),), width)) for line, kind in lines[:most]]
 
     def _width_of(self, name: str) -> int:
         if name != "live":

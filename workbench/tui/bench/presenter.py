@@ -681,7 +681,8 @@ class Presenter:
             good=file.good if file else True,
             model=_model_of(state.run) if watched else self._models(cascade),
             base_url="" if watched else self.base_url,
-            held=_pause_words(state.held, state.held_at, now) if state.held else "",
+            held=_pause_words(state.held, state.held_at) if state.held else "",
+            waits=state.held.waits(now) if state.held else "",
             at=_running_at(state),
             question=state.current_question() is not None,
             elsewhere=self.elsewhere(),
@@ -720,14 +721,12 @@ class Presenter:
         return "done" if state.started else "idle"
 
 
-def _pause_words(held: HeldRun, where: str, now: float) -> str:
-    """Returns where it is paused, and at which breakpoint if that says more; how long its client has waited for it."""
+def _pause_words(held: HeldRun, where: str) -> str:
+    """Returns where it is paused, and at which breakpoint if that says more."""
     word, _, point = held.why.partition(" ")
     here = (held.place.phase, f"{held.place.phase}:{held.place.turn}", place_words(held.place))
     words = f"{where} ({held.why})" if word == "breakpoint" and point not in here else where
-    waits = held.waits(now)
-    words = f"{words}, in another window" if held.elsewhere else words
-    return f"{words}, client waits {waits}" if waits else words
+    return f"{words}, in another window" if held.elsewhere else words
 
 
 def _line_words(first: int, last: int) -> str:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from workbench.language.clean import clean_line
 from workbench.tui.palette import Palette
-from workbench.views.cells import Row, Span, crop, justify, whole_parts, width_of
+from workbench.views.cells import Row, Span, crop, justify, uncut_parts, width_of
 from workbench.views.filter_result import TITLE_FRAME, marked
 
 
@@ -63,7 +63,7 @@ def title_strip(
     named = [(text, "title-focus" if focus and token == "title" else token) for text, token in title]
     left: list[Span] = [(glyph, rule), (" ", "plain"), *named, (" ", "plain")]
     room = width - width_of(named) - TITLE_FRAME
-    shown = whole_parts(right, room) if room >= 8 else ()
+    shown = uncut_parts(right, room) if room >= 8 else ()
     end: list[Span] = [(" ", "plain"), *shown, (" ", "plain"), (glyph * 2, rule)] if shown else []
     spans = justify(left, end, width, (glyph, rule))
     if joints and not focus and not lit:
