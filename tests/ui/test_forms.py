@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 from textual.widgets import TextArea
 
@@ -389,6 +390,21 @@ async def test_an_image_is_drawn_where_the_terminal_can_show_it_and_one_that_can
         await it.until(lambda: why in screen_text(it.app), "nothing says why")
         drawn = [line for line in screen_text(it.app).splitlines() if "▀▀" in line]
         assert len(drawn) == 13, "a third of the height: what is asked of it stands below"
+
+
+async def test_a_question_that_a_re_run_answers_from_its_recording_leaves_the_screen_without_a_word(
+    tmp_path: Path,
+) -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    story.events[0] = replace(story.events[0], at="2100-01-01T00:00:00.000000Z")
+    story.emit("human_asked", place, index=1, question="Fine?", context="", options=[], type="form", form=PARTS)
+    async with bench(tmp_path, events=story.events) as it:
+        await it.until(lambda: isinstance(it.app.screen, FormDialog))
+        story.emit("human_answered", place, index=1, answer="yes")
+        await it.feed(story.events[-1:])
+        await it.until(lambda: it.app.screen is it.screen)
+        assert "Too late" not in screen_text(it.app)
 
 
 async def test_a_question_whose_time_is_over_leaves_the_screen(tmp_path: Path) -> None:

@@ -482,6 +482,13 @@ class RunState:
         """The numbers of the tool calls of a turn that wait for the answer of a person."""
         return frozenset(int(asked.data.get("index") or 0) for asked in self.questions if asked.place == place)
 
+    def answered_before(self, asked: Event) -> bool:
+        """Returns whether the run has the answer to a question from its recorded past, which is older than it is."""
+        key = (asked.place, asked.data.get("index"), asked.at)
+        return any(
+            (wait.place, wait.index, wait.asked) == key and "" < wait.answered < self.started for wait in self.people
+        )
+
     def _human_asked(self, event: Event, data: Mapping[str, Any]) -> None:
         self.questions.append(event)
         self.people.append(PersonWait(event.place, data.get("index"), str(data.get("question", "")), event.at))

@@ -49,9 +49,12 @@ class Asking:
         """Close the dialog of a question whose run no longer waits."""
         if (live := self._stage.live()) is None or not isinstance(screen, Dialog) or screen.question is None:
             return
-        state = live[1].state
-        if not any(screen.question is open for run in (state.run, *state.children.values()) for open in run.questions):
-            screen.dismiss(None)
+        state, question = live[1].state, screen.question
+        runs = (state.run, *state.children.values())
+        if any(question is open for run in runs for open in run.questions):
+            return
+        screen.dismiss(None)
+        if not any(run.answered_before(question) for run in runs if run.run_id == question.run_id):
             self._stage.services.say("Too late: the question was closed.", "warning")
 
     def answer(self, *, unasked: bool = False) -> None:
