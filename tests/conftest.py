@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
-from hypothesis.internal.constants_ast import Constants
 
 from tests.support.workspaces import alone
 
@@ -38,16 +36,12 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("suite"), derandomize=False, max_examples=1_000)
 settings.load_profile("suite")
-if os.environ.get("CI"):
-    # Hypothesis draws some values from the constants of all modules that are loaded by then: what a test gets would
-    # depend on the tests before it. Each worker of a fresh clone would parse the whole program for them, too.
-    providers._get_local_constants = Constants
 # The tests start some hundred processes. Where bytecode is not kept, each would compile the project anew, which takes
 # longer than what most of them do.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Apps of the tests are laid out when the pilot pauses, and drawn (``tests/ui/pace.py``). A layout each sixtieth of a
-# second besides takes processor time. Textual reads this where it is imported; processes do not inherit it.
+# Apps of the tests draw a frame when the pilot pauses. One each sixtieth of a second besides, which nobody sees, takes
+# a quarter of the processor time of ``tests/ui``. Textual reads this where it is imported; processes do not inherit it.
 os.environ["TEXTUAL_FPS"] = "5"
 import_module("textual.screen")
 del os.environ["TEXTUAL_FPS"]

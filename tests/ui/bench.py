@@ -157,14 +157,11 @@ async def bench(
     app.animation_level = "none"
     async with running(app, size) as pilot:
         it = Bench(app, pilot)
-        pilot.draws = False
-        with app.batch_update():
+        with app.batch_update():  # Nobody looks at a frame before all is there.
             await it.until(lambda: app.session is not None and it.screen.presenter is not None, "nothing was opened")
             await app.workers.wait_for_complete()
         await pilot.pause()
         if events or notices:
             await it.feed(events, notices)
-        pilot.draws = True
-        await pilot.pause()
         yield it
         await pilot.pause()

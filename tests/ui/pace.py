@@ -1,5 +1,5 @@
 """What makes apps under test quick: short rests, style sheets that are parsed once, and frames that are drawn when the
-pilot pauses, not when a layout, a message or a clock would draw them in between."""
+pilot pauses (``tests/conftest.py`` slows the clock that would draw them in between)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from time import monotonic, process_time
 from typing import Any
 from weakref import WeakSet
 
-import textual.screen
-from rich.console import RenderableType
 from textual import events
-from textual._compositor import Compositor
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import CssSource, Stylesheet
@@ -39,8 +36,6 @@ TURNS = 3
 """Turns of the event loop from a timer that is due until its message is in a queue."""
 LAYOUTS = 10
 """Layouts that may follow from one another, until an app is left to go on by itself."""
-FRAMES = 3
-"""Frames of one pause, where drawing one sends messages."""
 TASKS = "/proc/self/task"
 """Where Linux tells of each thread of this process whether it runs."""
 _TELLS = Path(TASKS).is_dir()
@@ -53,17 +48,12 @@ class QuickPilot(Pilot[Any]):
         super().__init__(app)
         self._screens: WeakSet[Screen[Any]] = WeakSet()
         self._laid_out = False
-        self.draws = True
-        """Whether a pause draws: nobody looks at an app that is being opened."""
 
     async def press(self, *keys: str) -> None:
-        """Press keys, by their names or characters, let the app answer each, and draw what the last one leads to."""
-        for key in keys[:-1]:
+        """Press keys, by their names or characters, and let the app answer each."""
+        for key in keys:
             self._send(key)
-            await self._settle()
-        if keys:
-            self._send(keys[-1])
-        await self.pause()
+            await self.pause()
 
     async def type(self, text: Iterable[str]) -> None:
         """Type a text, or keys, faster than the app draws it, and let the app answer it as a whole."""
@@ -76,22 +66,14 @@ class QuickPilot(Pilot[Any]):
         self.app.post_message(events.Key(name, key if len(key) == 1 else key_to_character(name)))
 
     async def pause(self, delay: float | None = None) -> None:
-        """Let the app take what was sent, without a delay (seconds) until it rests, and draw what it then shows."""
-        if delay is not None:
-            await super().pause(delay)
-            draw(self.app)
-            return
-        for _ in range(FRAMES):
-            await self._settle()
-            if not self.draws or not draw(self.app) or not self._has_messages():
-                return
-
-    async def _settle(self) -> None:
-        """Let the app take what was sent until it rests; then let it lay itself out, as often as one layout brings
-        another.
+        """Let the app take what was sent, without a delay (seconds) until it rests; then let it draw, as often as one
+        layout brings another.
 
         Textual's own pause sends a message to each widget of the screen and waits for all of them. Most messages of a
         test were such messages, so there is one pause at the end."""
+        if delay is not None:
+            await super().pause(delay)
+            return
         await self._rest()
         self._watch_layouts()
         self._laid_out = False
@@ -158,33 +140,6 @@ def _named(key: str) -> str:
     if len(key) == 1 and not key.isalnum():
         key = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
     return KEY_NAME_REPLACEMENTS.get(key, key)
-
-
-class LateCompositor(Compositor):
-    """Draws when it is told to. Textual draws each frame also where there is no terminal, and throws it away: two or
-    three in each pause, a third of the time of a short test."""
-
-    def render_update(
-        self, full: bool = False, screen_stack: list[Screen[Any]] | None = None, simplify: bool = False
-    ) -> RenderableType | None:
-        """Draw a picture whole; leave what has changed of a frame to the next :meth:`draw`."""
-        return super().render_update(full, screen_stack, simplify) if full else None
-
-    def draw(self, below: list[Screen[Any]]) -> bool:
-        """Draw what has changed, above the screens below, for what goes wrong there; whether anything had."""
-        changed = bool(self._dirty_regions)
-        super().render_update(screen_stack=below)
-        return changed
-
-
-textual.screen.Compositor = LateCompositor  # type: ignore[attr-defined]
-
-
-def draw(app: App[Any]) -> bool:
-    """Draw what a terminal would show by now; whether that differs from the last time."""
-    compositor = app.screen._compositor
-    assert isinstance(compositor, LateCompositor)
-    return compositor.draw(app._background_screens)
 
 
 class SharedStylesheet(Stylesheet):
