@@ -26,7 +26,6 @@ WALKS = {
     "message": ("ctrl+o", "c", "left_square_bracket", "g", "down", "enter", "end", "escape"),
     "edit": ("e", "end", "escape"),
     "tests": ("t", "escape"),
-    "fork": ("F", "escape"),
     "help": ("question_mark", "escape", "ctrl+p", "escape"),
     "timeline": ("6", "G", "enter", "escape", "1"),
     "wire": ("g", "w", "w", "/", "e", "escape", "escape"),
@@ -62,7 +61,12 @@ WALKS = {
 """The keys of each walk; at ``~`` what works in the background has ended."""
 IN_PANES = {"bench", "timeline", "wire", "fork", "changed"}
 """Walks that stay on the Bench at first; any other one opens a screen."""
-WALKS_OF_A_CHANGE = {"requests": ("T", "~", "d", "down", "G", "enter", "escape", "escape"), "changed": ("R",)}
+WALKS_OF_A_CHANGE = {
+    "changes": ("D", "down", "G", "enter", "escape"),
+    "fork": ("F", "escape"),
+    "requests": ("T", "~", "d", "down", "G", "enter", "escape", "escape"),
+    "changed": ("R",),
+}
 """Those after the file was changed; the last one ends at the first request that differs."""
 NOT_WALKED = {"CandidatesScreen", "FeedbackDialog", "FormDialog", "QuestionDialog", "RequestForm", "ReviewSheet"}
 """Screens of a run that goes on, asks or has candidates: this one has ended. Other tests open them with hostile
