@@ -104,7 +104,7 @@ SCENES = (
     Picture("delete", TRIAGE, "r L delete"),
     Picture("settings-keys", TRIAGE, "comma tab"),
     Picture("nested", "postmortem.yaml", "i*9"),
-    Picture("sql-catalogue", TRIAGE, "r Q f6 f6 j*8"),
+    Picture("sql-catalogue", TRIAGE, "r Q f6 j*8"),
 )
 
 
