@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from workbench.engine.contracts import Notice
 from workbench.engine.edits import SetAnswer, to_json
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.state import RunState
+from workbench.engine.texts import result_text
 from workbench.tui.bench.state import STREAM_KEPT, BenchState, HeldRun
 from workbench.views.log import LogRows, log_line, state_rows
 from workbench.views.numbers import clock
@@ -261,6 +263,16 @@ def test_every_kind_of_event_reads_without_failing_even_when_its_data_is_damaged
             words = words_of(Event(1, "2026-11-02T14:02:31.204567Z", "r", kind, place, data), run)
             if words is not None:
                 assert all(isinstance(part, str) for part in words)
+
+
+@pytest.mark.parametrize("error", [False, True])
+def test_a_tool_result_that_is_a_user_message_is_told_without_its_header(error: bool) -> None:
+    story = triage_story()
+    said = result_text("read_log", "no such file", error)
+    story.tool(story.events[-1].place, "read_log", "{}", said, error=error)
+    last = fed(story.events).log.lines[-1].text
+    assert last.endswith("  error: no such file" if error else "ms  no such file")
+    assert last.count("read_log") == 1
 
 
 def test_an_edited_answer_without_text_is_told_by_its_calls() -> None:

@@ -17,6 +17,8 @@ from workbench.context.place import Place
 from workbench.dollars import money
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
+from workbench.engine.texts import result_text
+from workbench.views.cells import flat
 from workbench.views.model import Filtered
 from workbench.views.numbers import count, spent_words
 from workbench.views.summary import SummaryRows
@@ -122,16 +124,18 @@ def test_a_cost_is_never_joined_to_the_number_before_it(width: int, cost: float)
         assert "…" not in "".join(cells)
 
 
-def test_a_tool_that_failed_is_told_with_its_error_and_leads_to_its_call() -> None:
+@pytest.mark.parametrize("native", [True, False])
+def test_a_tool_that_failed_is_told_with_its_error_and_leads_to_its_call(native: bool) -> None:
     """A run whose tools all failed can still end with success."""
     run = RunState.of(triage_story(finished=True).events)
     assert not any("failed tools" in line for line in lines(SummaryRows(run, {})))
     tools = [tool for call in run.calls for tool in call.tools]
-    tools[1].status, tools[1].text = "failed", "[Tool error: x]\nBrowserError: the page is not public"
+    text = "BrowserError: the page is not public\n(allow_hosts opens it)"
+    tools[1].status, tools[1].text = "failed", text if native else result_text(tools[1].tool, text, True)
     rows = SummaryRows(run, {})
     found = lines(rows, 160)
     (said,) = (line for line in found if "failed tools" in line)
-    assert said.endswith(f"1 of {len(tools)}   first: {tools[1].tool}: BrowserError: the page is not public")
+    assert said.endswith(f"1 of {len(tools)}   first: {tools[1].tool}: {flat(text)}")
     assert rows.target(found.index(said) - len(rows.heads(160))) == (tools[1].place, "")
 
 

@@ -97,6 +97,11 @@ def result_text(tool: str, text: str, is_error: bool) -> str:
     return f"[Tool {'error' if is_error else 'result'}: {tool}]\n{text}"
 
 
+def result_body(tool: str, text: str, is_error: bool) -> str:
+    """What a tool said, of a result with or without the header that ``result_text`` gives it."""
+    return text.removeprefix(result_text(tool, "", is_error))
+
+
 def rejected(check: str, reason: str, *, silent: bool = False) -> str:
     """Returns how a failed validator or ward is told to the model."""
     return f"Your answer was not accepted: {reason}" if silent else f"Your answer was rejected by '{check}': {reason}"

@@ -16,6 +16,7 @@ from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
+from workbench.engine.texts import result_body
 from workbench.views.cells import GAP, Row, Span, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -197,8 +198,8 @@ class SummaryRows(Rows):
         tools = [(tool, call) for call in run.calls for tool in call.tools]
         wrong = [one for one in tools if one[0].status == "failed"]
         if wrong:
-            (tool, call), text = wrong[0], wrong[0][0].text
-            reason = flat(text.partition("\n")[2] or text, REASON)
+            tool, call = wrong[0]
+            reason = flat(result_body(tool.tool, tool.text, True), REASON)
             told_tool = f"   first: {flat(tool.tool)}: {reason}"
             yield "failed tools", ((f"{len(wrong):,} of {len(tools):,}", "error"), (told_tool, "dim")), call
         failed = sum(len(call.failures) for call in run.calls)

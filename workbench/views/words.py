@@ -17,6 +17,7 @@ from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.event import LEFT, STOPPED_BY_USER, TOO_LATE, Event
 from workbench.engine.journal.parts import expected_of
 from workbench.engine.journal.state import RunState
+from workbench.engine.texts import result_body
 from workbench.views.cells import flat
 from workbench.views.numbers import count, plural, saved_words, seconds
 
@@ -143,9 +144,11 @@ def _tool_finished(it: AppliedEvent) -> Words:
         return "tool", f"{it.data.get('tool', '')}({brief(arguments, 80)})  {left_words(it.data)}", "warning"
     took = "from the cache" if it.data.get("cached") else seconds(it.data.get("duration_s"))
     text = f"{it.data.get('tool', '')}({brief(arguments, 80)})  {took}"
-    if it.data.get("is_error"):
-        return "tool", f"{text}  error: {brief(tool.text if tool else '', 120)}", "error"
-    return "tool", text + (f"  {brief(tool.text, 120)}" if tool and tool.text else ""), "plain"
+    is_error = bool(it.data.get("is_error"))
+    said = result_body(tool.tool, tool.text, is_error) if tool else ""
+    if is_error:
+        return "tool", f"{text}  error: {brief(said, 120)}", "error"
+    return "tool", text + (f"  {brief(said, 120)}" if said else ""), "plain"
 
 
 def left_words(data: Mapping[str, Any]) -> str:
