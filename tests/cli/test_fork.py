@@ -248,3 +248,21 @@ def test_a_tool_that_may_have_run_is_not_run_again_unless_asked(stored: Cli, wor
     assert "linux_shell may have run already" in halted.err
     again = stored("resume", "t", "--rerun-tools")
     assert (again.code, again.out) == (0, "done\n")
+
+
+NESTS = "cascade_id: nests\nphases: [{name: outer, instructions: Go., sub_cascades: [{ref: inner.yaml}]}]\n"
+ASKS = "{name: NAME, instructions: Go., human_input: {type: rating}}"
+INNER = f"cascade_id: inner\nphases:\n- {ASKS.replace('NAME', 'one')}\n- {ASKS.replace('NAME', 'two')}\n"
+
+
+def test_a_nested_run_that_is_resumed_twice_keeps_what_both_stretches_made(cli: Cli, workspace: Path) -> None:
+    """So does a re-run of the run that it is inside of."""
+    (workspace / "nests.yaml").write_text(NESTS)
+    (workspace / "inner.yaml").write_text(INNER)
+    (workspace / "nests.replies.yaml").write_text("replies: {one: [{text: a}], two: [{text: b}], outer: [{text: c}]}\n")
+    assert cli("run", "nests.yaml", "--session", "n").code == 1
+    assert cli("resume", "n", "--answers", '{"one": "3"}').code == 1
+    assert cli("resume", "n", "--answers", '{"two": "4"}').code == 0
+    (workspace / "nests.replies.yaml").unlink()
+    again = cli("run", "nests.yaml", "--reuse", "n", "--model", "offline")
+    assert (again.code, again.out) == (0, "c\n")

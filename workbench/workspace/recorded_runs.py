@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from msgspec import Struct
 
@@ -58,6 +59,30 @@ def children_in(store: Store) -> Callable[[str], Recording | None]:
             return Recording(store.events(run_id), StoredImages(store, run_id))
         except UnknownRun:
             return None
+
+    return child
+
+
+def newest_children_in(store: Store) -> Callable[[str], Recording | None]:
+    """The same for a run that is resumed: each resume runs a child that was cut off anew, in the same session. Of these
+    runs the one counts that got furthest."""
+    recorded = children_in(store)
+
+    @cache
+    def furthest() -> Mapping[str, str]:
+        """The ids of child runs by session."""
+        found: dict[str, tuple[int, str]] = {}
+        for run in store.each_run():
+            if run.parent_run and run.session_id:
+                found[run.session_id] = max(found.get(run.session_id, (0, "")), (run.calls, run.run_id))
+        return {session: run_id for session, (_, run_id) in found.items()}
+
+    def child(run_id: str) -> Recording | None:
+        try:
+            session = store.summary(run_id).session_id
+        except UnknownRun:
+            return None
+        return recorded(furthest().get(session, run_id))
 
     return child
 

@@ -38,7 +38,7 @@ from workbench.workspace.live_spans import live_spans
 from workbench.workspace.model_ports import embedder_for, model_for, prices_of
 from workbench.workspace.people import NoHuman
 from workbench.workspace.project import Project, new_session_id
-from workbench.workspace.recorded_runs import StoredImages, StoredRun, children_in
+from workbench.workspace.recorded_runs import StoredImages, StoredRun, children_in, newest_children_in
 from workbench.workspace.retrieval import WorkspaceRetrieval
 from workbench.workspace.run_files import Diagrams, Frontiers, Pictures
 from workbench.workspace.saving import JournalWatch
@@ -291,7 +291,8 @@ async def _execute(
     live = live_ports(project, start, attached, journal)
     ports = live
     if taken is not None:
-        replay = Replay(taken.recording, taken.policy, live, children_in(project.store), pins=taken.pins)
+        children = (newest_children_in if taken.policy is RESUMED else children_in)(project.store)
+        replay = Replay(taken.recording, taken.policy, live, children, pins=taken.pins)
         gate = live.gate if taken.gate is None else taken.gate(replay)
         ports = replay.ports(replace(live, gate=gate))
     run = Run(

@@ -282,6 +282,7 @@ class Recording:
         self.served |= {tool.spec.name for tool in listing.tools if tool.spec.side_effects}
 
     def _child(self, place: Place, data: Mapping[str, Any]) -> None:
+        """A run that was resumed started one that was cut off anew, and names that at its end."""
         self._set(Effect(Kind.CHILD, Place(), data["key"]), data["run_id"])
 
     def _human(self, place: Place, data: Mapping[str, Any]) -> None:
@@ -333,6 +334,7 @@ _READERS = {
     "candidates_started": Recording._candidates,
     "evaluation_finished": Recording._evaluation,
     "child_started": Recording._child,
+    "child_finished": Recording._child,
     "tools_listed": Recording._listed,
     "embedded": Recording._embedded,
     "human_answered": Recording._human,
