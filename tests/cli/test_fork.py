@@ -256,13 +256,15 @@ INNER = f"cascade_id: inner\nphases:\n- {ASKS.replace('NAME', 'one')}\n- {ASKS.r
 
 
 def test_a_nested_run_that_is_resumed_twice_keeps_what_both_stretches_made(cli: Cli, workspace: Path) -> None:
-    """So does a re-run of the run that it is inside of."""
+    """So do a test and a re-run of the run that it is inside of."""
     (workspace / "nests.yaml").write_text(NESTS)
     (workspace / "inner.yaml").write_text(INNER)
     (workspace / "nests.replies.yaml").write_text("replies: {one: [{text: a}], two: [{text: b}], outer: [{text: c}]}\n")
     assert cli("run", "nests.yaml", "--session", "n").code == 1
     assert cli("resume", "n", "--answers", '{"one": "3"}').code == 1
     assert cli("resume", "n", "--answers", '{"two": "4"}').code == 0
+    assert cli("test", "freeze", "n", "--name", "n").code == 0
+    assert cli("test", "run", "n").code == 0
     (workspace / "nests.replies.yaml").unlink()
     again = cli("run", "nests.yaml", "--reuse", "n", "--model", "offline")
     assert (again.code, again.out) == (0, "c\n")

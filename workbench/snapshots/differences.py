@@ -18,7 +18,15 @@ from workbench.engine.definition import Definition
 from workbench.engine.journal.candidate_rounds import walk_of
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
-from workbench.snapshots.expectations import Expectations, Row, check_row, outputs_of, request_row, route_row
+from workbench.snapshots.expectations import (
+    Expectations,
+    Row,
+    check_row,
+    outputs_of,
+    request_row,
+    route_row,
+    started_in,
+)
 from workbench.snapshots.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -303,7 +311,7 @@ class _Comparison:
 
     def _children(self) -> Iterator[Difference]:
         """The runs that this one started, compared in the same way."""
-        before, after = (_started(kept.events) for kept in (self.old, self.new))
+        before, after = (started_in(kept.events) for kept in (self.old, self.new))
         for key, expected in self.expected.children.items():
             old, new = before.get(key, ""), after.get(key, "")
             if new not in self.new.children:
@@ -370,10 +378,6 @@ def _numbered(rows: Sequence[Row]) -> Iterator[tuple[Row, int]]:
     for row in rows:
         seen[row["at"]] += 1
         yield row, seen[row["at"]]
-
-
-def _started(events: Sequence[Event]) -> dict[str, str]:
-    return {e.data["key"]: e.data["run_id"] for e in events if e.kind == "child_started"}
 
 
 def _maps(kind: Kinds, what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:

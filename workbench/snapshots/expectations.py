@@ -35,7 +35,7 @@ class Expectations(Struct, frozen=True):
         """Read off a run and the runs that it started, which are given by run id."""
         finished = next((event.data for event in reversed(events) if event.kind == "run_finished"), {})
         walk = walk_of(events)
-        own = {e.data["key"]: e.data["run_id"] for e in events if e.kind == "child_started"}
+        own = started_in(events)
         return cls(
             phases_executed=tuple(
                 e.place.phase for e in events if e.kind == "phase_started" and e.place.branch == walk
@@ -165,3 +165,9 @@ def _rows(body: Mapping[str, Any], name: str, where: str) -> list[Row]:
         if not isinstance(row.get("at"), str):
             raise SnapshotError(f"'{where}.{name}[{index}].at' is missing")
     return rows
+
+
+def started_in(events: Sequence[Event]) -> dict[str, str]:
+    """Returns the ids of the runs that a run started, by key: one that was cut off and run anew is named at its end."""
+    told = (event.data for event in events if event.kind in ("child_started", "child_finished"))
+    return {data["key"]: data["run_id"] for data in told}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from workbench.models.encodings import encodings
 from workbench.models.offline import Offline
 from workbench.models.replies import Replies
 from workbench.snapshots.differences import PLUMBING, Difference, differences
+from workbench.snapshots.expectations import started_in
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label, command_of, freeze, freeze_session, is_session
 from workbench.snapshots.original import NOTE, Original, replay_original
@@ -403,11 +404,11 @@ class Snapshots(SnapshotFolder):
 
         events = events_of(run_id)
         children: dict[str, tuple[Event, ...]] = {}
-        waiting = _started_by(events)
+        waiting = list(started_in(events).values())
         while waiting:
             child = waiting.pop()
             children[child] = events_of(child)
-            waiting += [each for each in _started_by(children[child]) if each not in children]
+            waiting += [each for each in started_in(children[child]).values() if each not in children]
         return RecordedRun(run_id, events, children, images)
 
     # -- the workspace -----------------------------------------------------------------------------------------------
@@ -518,7 +519,3 @@ def _breaks_a_run(phase: Phase, names: Container[str]) -> bool:
     if phase.output_schema is not None and bad_schema(phase.output_schema) is not None:
         return True
     return phase.output_extraction is not None and bad_pattern(phase.output_extraction.pattern) is not None
-
-
-def _started_by(events: Sequence[Event]) -> list[str]:
-    return [event.data["run_id"] for event in events if event.kind == "child_started"]
