@@ -264,7 +264,7 @@ def test_a_nested_run_that_is_resumed_twice_keeps_what_both_stretches_made(cli: 
     assert cli("resume", "n", "--answers", '{"one": "3"}').code == 1
     assert cli("resume", "n", "--answers", '{"two": "4"}').code == 0
     assert cli("test", "freeze", "n", "--name", "n").code == 0
-    assert cli("test", "run", "n").code == 0
+    assert cli("test", "run").code == 0
     (workspace / "nests.replies.yaml").unlink()
     again = cli("run", "nests.yaml", "--reuse", "n", "--model", "offline")
     assert (again.code, again.out) == (0, "c\n")
