@@ -21,6 +21,7 @@ from workbench.engine.texts import result_text
 from workbench.views.cells import flat
 from workbench.views.model import Filtered
 from workbench.views.numbers import count, spent_words
+from workbench.views.run import RunView
 from workbench.views.summary import SummaryRows
 from workbench.views.tree import TreeRows, TreeView, fitted
 
@@ -94,6 +95,9 @@ def test_the_time_of_waiting_for_a_person_is_a_part_of_the_time_of_the_run(
         state.apply(Event(seq, (begun + timedelta(seconds=moment)).isoformat(), "r", kind, place, data=data))
     told = [line.split(maxsplit=1)[1] for line in lines(SummaryRows(state, {})) if line.startswith(" time")]
     assert told == ([f"{said} waiting for you"] if said else [])
+    shown = " ".join(str(piece) for block in RunView(state).blocks() if isinstance(block, tuple) for piece in block)
+    assert ("waiting for you" in shown) == bool(said)
+    assert f"took {said}" in shown
 
 
 @pytest.mark.parametrize("width", range(55, 100, 5))

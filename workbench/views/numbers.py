@@ -80,9 +80,17 @@ def _made_in_full(spent: CostSum) -> str:
     return " + ".join((*parts, predicted)) + unpriced
 
 
-def took_words(took: float | None, paused: float = 0.0) -> str:
-    """Duration and paused time: ``4.2s + 2m 00s paused``; empty if unknown."""
-    return "" if took is None else took_with_pauses(took, paused)
+LONG_WAIT = 0.5
+"""Seconds from which on it is told how long a run waited for a person."""
+
+
+def took_words(took: float | None, paused: float = 0.0, waited: float = 0.0) -> str:
+    """Duration and paused time, ``4.2s + 2m 00s paused``, and how much of the duration a person was waited for; empty
+    if unknown."""
+    if took is None:
+        return ""
+    most = f", {seconds(waited)} of it waiting for you" if waited >= LONG_WAIT else ""
+    return took_with_pauses(took, paused) + most
 
 
 def seconds(value: float | None) -> str:

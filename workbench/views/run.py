@@ -211,7 +211,7 @@ def _head(state: RunState) -> Iterator[Line]:
         yield ("reason   ", Cell(reason_words(state.reason), status_sign(state.status)[1]))
     yield (
         f"started  {local_time(state.started)}",
-        f"   took {took_words(passed, state.paused)}" if passed is not None else "",
+        f"   took {took_words(passed, state.paused, state.waited)}" if passed is not None else "",
         f"   {answered_by(state)}",
     )
     if state.parent:

@@ -20,7 +20,7 @@ from workbench.engine.texts import result_body
 from workbench.views.cells import GAP, Row, Span, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, plural, saved_words, seconds, spent_in_full, took_words
+from workbench.views.numbers import LONG_WAIT, count, plural, saved_words, seconds, spent_in_full, took_words
 from workbench.views.run import visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
@@ -207,9 +207,8 @@ class SummaryRows(Rows):
             yield "failed tries", ((f"{failed:,}", "error"),), None
         recorded = [call.duration_s or 0.0 for call in run.calls if call.recorded]
         waited = run.waited
-        if run.seconds is not None and (run.paused or recorded or waited >= START):
-            most = f", {seconds(waited)} of it waiting for you" if waited >= START else ""
-            told_time: Span = (took_words(run.seconds, run.paused) + most, "plain")
+        if run.seconds is not None and (run.paused or recorded or waited >= LONG_WAIT):
+            told_time: Span = (took_words(run.seconds, run.paused, waited), "plain")
             yield "time", (told_time, *_replayed(recorded, run.own.spent)), None
         before = seconds_between(run.started, run.visits[0].started) if run.visits else None
         if before is not None and before >= START:
