@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import process_time
 
+import pytest
+
 from tests.ui.bench import bench
 from tests.ui.support import Story, triage_story
 from workbench.context.place import Place
@@ -116,6 +118,22 @@ def test_a_question_to_a_person_is_a_wait_until_it_is_answered() -> None:
     (after,) = (bar for bar in Timeline.of(timed(START, PHASE, asked, answered)).bars if bar.kind == "person")
     assert before.end is None
     assert after.seconds == 30.0
+
+
+@pytest.mark.parametrize(
+    ("begun", "is_error", "status"),
+    [(-60.0, False, "recorded"), (-60.0, True, "failed"), (2.0, False, "done")],
+    ids=["recorded", "failed when it was recorded", "of this run"],
+)
+def test_a_tool_that_ran_before_its_run_began_is_of_the_recording(begun: float, is_error: bool, status: str) -> None:
+    place = Place("", "p", 1, 1, 1, 1)
+    tool: list[Record] = [
+        (begun, "tool_started", place, {"index": 1, "tool": "read_log"}),
+        (begun + 1, "tool_finished", place, {"index": 1, "tool": "read_log", "is_error": is_error}),
+    ]
+    called = one_call(1, begun - 1, begun - 1, begun - 0.5)
+    (bar,) = (bar for bar in Timeline.of(timed(START, PHASE, *called, *tool)).bars if bar.kind == "tool")
+    assert bar.status == status
 
 
 def test_the_axis_leaves_out_what_nothing_ran_in() -> None:

@@ -186,7 +186,7 @@ class Timeline:
         found: list[Bar] = []
         for key, state in (("", run), *children.items()):
             for call in state.calls[self._calls.get(key, 0) :]:
-                found += self._of_call(key, call, over=over)
+                found += self._of_call(key, state, call, over=over)
             found += self._of_visits(key, state, over=over)
         found = [bar for bar in found if bar.key not in self._seen]
         found.sort(key=lambda bar: bar.start)
@@ -239,12 +239,12 @@ class Timeline:
             known = self._calls.get(key, 0)
             # The next call of a branch comes when the tools of the one before are over.
             while known < len(run.calls) and newest.get((key, run.calls[known].place.branch)) != run.calls[known].place:
-                if any(bar.key not in self._seen for bar in self._of_call(key, run.calls[known], over=False)):
+                if any(bar.key not in self._seen for bar in self._of_call(key, run, run.calls[known], over=False)):
                     break
                 known += 1
             self._calls[key] = known
 
-    def _of_call(self, key: str, call: CallState, *, over: bool) -> Iterator[Bar]:
+    def _of_call(self, key: str, run: RunState, call: CallState, *, over: bool) -> Iterator[Bar]:
         at, nested = self._clock.at, int(bool(key))
         begun, ended = at(call.started or call.finished), at(call.finished)
         if begun is not None:
@@ -254,21 +254,24 @@ class Timeline:
             status = "recorded" if call.recorded else call.status
             end = ended if ended is not None else self.end if over else None
             yield Bar("call", begun, end, "", call.place, key, status, call, nested, at(call.first_at))
-        yield from self._of_tools(key, call.tools, over=over)
+        yield from self._of_tools(key, run, call.tools, over=over)
 
-    def _of_tools(self, key: str, tools: Iterable[ToolState], *, over: bool) -> Iterator[Bar]:
+    def _of_tools(self, key: str, run: RunState, tools: Iterable[ToolState], *, over: bool) -> Iterator[Bar]:
         for tool in tools:
+            # What ended before the run began is of the recording.
+            recorded = tool.status == "done" and tool.finished < run.started
             begun, ended = self._clock.at(tool.started), self._clock.at(tool.finished)
             if begun is not None:
                 end = ended if ended is not None else self.end if over else None
-                yield Bar("tool", begun, end, tool.tool, tool.place, key, tool.status, nested=int(bool(key)))
+                status = "recorded" if recorded else tool.status
+                yield Bar("tool", begun, end, tool.tool, tool.place, key, status, nested=int(bool(key)))
 
     def _of_visits(self, key: str, run: RunState, *, over: bool) -> Iterator[Bar]:
         """Yields the bars that no model call holds: tools of phases without a model, child runs, questions to
         people."""
         at, nested = self._clock.at, int(bool(key))
         for visit in run.visits:
-            yield from self._of_tools(key, visit.tool_tries, over=over)
+            yield from self._of_tools(key, run, visit.tool_tries, over=over)
             for child in visit.children:
                 yield from self._of_child(key, visit, child, over=over)
         for wait in run.people:
