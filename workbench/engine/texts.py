@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workbench.engine.contracts import Parameter, ToolSpec
+if TYPE_CHECKING:  # What reads journals needs these texts, and not the language.
+    from workbench.engine.contracts import Parameter, ToolSpec
 
 CONTINUE = "Continue/Refine based on previous output."
 CLOSING = "No more tool calls are possible. Give your final answer now, based on the results above."
