@@ -64,6 +64,18 @@ async def test_every_stored_run_is_a_line_below_the_run_that_it_came_from(tmp_pa
         await check_sizes(it, "export")
 
 
+async def test_the_list_has_no_more_lines_than_it_shows_however_high_the_screen_is(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        await opened(it)
+        for height in range(24, 42, 3):
+            await it.pilot.resize_terminal(120, height)
+            await it.pilot.pause()
+            lines = screen_text(it.app).splitlines()
+            card = next(number for number, line in enumerate(lines) if line.startswith("─"))
+            assert sum(not line.strip() for line in lines[:card]) <= 1, height
+
+
 async def test_runs_are_filtered_unfolded_and_deleted(tmp_path: Path) -> None:
     store = stored_runs(tmp_path)
     async with bench(tmp_path) as it:

@@ -106,8 +106,10 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         if size is None:
             height = self.size.height - 1
             rows = max(self.listing.total, len(self.list_pane.rows)) + 3
-            whole = min(self.list_pane.wanted_whole + 1, height - CARD)
-            size = height - max(6, min(max(rows, whole), self.size.height * 3 // 5))
+            whole = self.list_pane.wanted_whole + 1
+            if whole <= height - CARD:
+                rows = max(rows, whole)
+            size = height - max(6, min(rows, self.size.height * 3 // 5))
         self.card_pane.styles.height = min(max(3, size), max(3, self.size.height - 8))
 
     def on_resize(self) -> None:
