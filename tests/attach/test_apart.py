@@ -36,6 +36,8 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import APP_ENDED, STOPPED_BY_USER, Event
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.state import BenchState
+from workbench.views.run import RunView
+from workbench.views.value import Cell
 from workbench.views.words import reason_words
 from workbench.workspace.attach_channel import Channel, Ended, Took
 from workbench.workspace.attach_link import ServingFault
@@ -267,6 +269,8 @@ def test_a_session_says_whether_a_person_ended_it_or_its_app_was_ended(project: 
     running.close(why)
     state = RunState.of([*project.store.events(project.store.find("ended"))])
     assert (state.status, reason_words(state.reason)) == ("stopped", words)
+    (line,) = (block for block in RunView(state).blocks() if isinstance(block, tuple) and block[:1] == ("reason   ",))
+    assert [piece.text for piece in line if isinstance(piece, Cell)] == [words], "show says it as the app does"
 
 
 async def test_if_the_process_that_serves_is_killed_the_app_says_so_and_ends_the_program(project: Project) -> None:
