@@ -115,7 +115,7 @@ async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]
     application.router.add_route(
         "*", "/{rest:.*(chat/completions|responses|realtime|count_tokens|countTokens)}", handler
     )
-    runner = web.AppRunner(application, auto_decompress=False)
+    runner = web.AppRunner(application, auto_decompress=False, shutdown_timeout=0.1)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -8,19 +8,21 @@ import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
 import pytest
-from aiohttp import ClientSession, WSServerHandshakeError, web
+from aiohttp import ClientSession, ServerDisconnectedError, WSServerHandshakeError, web
 from aiohttp.web import ContentCoding
 from msgspec.structs import replace
 
@@ -263,10 +265,13 @@ class HandClock(asyncio.SelectorEventLoop):
 
 
 class Listener:
-    """A witness that notes which requests it is told of."""
+    """A witness that notes what it is told."""
 
-    def __init__(self) -> None:
-        self.told: list[int] = []
+    def __init__(self, late: Future[None] | None = None) -> None:
+        """``late``: done when its record has caught up."""
+        self.late = late
+        self.told: list[Given] = []
+        self.warned: list[str] = []
 
     def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
         placed: Future[Placed | None] = Future()
@@ -274,21 +279,38 @@ class Listener:
         return placed
 
     def replied(self, ask: Ask, reply: Given) -> None:
-        self.told.append(ask.size)
+        self.told.append(reply)
 
-    def caught_up(self) -> None:
-        return None
+    def caught_up(self) -> Future[None] | None:
+        return self.late
 
-    def warn(self, message: str, placed: Placed | None, code: str) -> None: ...
+    def warn(self, message: str, placed: Placed | None, code: str) -> None:
+        self.warned.append(message)
 
     def passing(self, number: int, words: str) -> None: ...
 
     def secret(self, value: str) -> None: ...
 
 
+@asynccontextmanager
+async def told(heard: Listener, upstream: str) -> AsyncIterator[tuple[web.AppRunner, str]]:
+    """A proxy in this event loop, whose requests a listener is told of; the address of its provider for clients."""
+    hosts = set[str]()
+    runner = proxy_runner(Proxy(addresses({}, {"openai": upstream}), heard, hosts=hosts))
+    await runner.setup()
+    try:
+        listener = listen(LOOPBACK, 0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)  # A client that does not read is felt soon.
+        await web.SockSite(runner, listener).start()
+        hosts.add(host := f"{LOOPBACK}:{runner.addresses[0][1]}")
+        yield runner, f"http://{host}/{BY_NAME['openai'].prefix}"
+    finally:
+        await runner.cleanup()
+
+
 def test_a_large_request_waits_a_tenth_of_a_second_a_megabyte_while_others_are_on_their_way() -> None:
     async def measured(clock: HandClock) -> float:
-        came, go, heard, hosts = asyncio.Event(), asyncio.Event(), Listener(), set[str]()
+        came, go, heard = asyncio.Event(), asyncio.Event(), Listener()
 
         async def answer(request: web.Request) -> web.StreamResponse:
             if len(await request.read()) < 1_000:
@@ -296,16 +318,11 @@ def test_a_large_request_waits_a_tenth_of_a_second_a_megabyte_while_others_are_o
                 await go.wait()
             return web.json_response({"choices": [{"message": {"role": "assistant", "content": "one"}}]})
 
-        async with serving(answer) as upstream, ClientSession() as client:
-            runner = proxy_runner(Proxy(addresses({}, {"openai": upstream}), heard, hosts=hosts))
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            hosts.add(host := f"127.0.0.1:{runner.addresses[0][1]}")
-            url = f"http://{host}/{BY_NAME['openai'].prefix}/chat/completions"
+        async with serving(answer) as upstream, ClientSession() as client, told(heard, upstream) as (_, base):
 
             async def ask(text: str) -> None:
                 body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-                async with client.post(url, json=body) as reply:
+                async with client.post(f"{base}/chat/completions", json=body) as reply:
                     assert reply.status == 200, await reply.text()
 
             other, arrival = asyncio.create_task(ask("Hi")), asyncio.create_task(came.wait())
@@ -319,7 +336,6 @@ def test_a_large_request_waits_a_tenth_of_a_second_a_megabyte_while_others_are_o
             waited = clock.now - began
             go.set()
             await other
-            await runner.cleanup()
         return waited
 
     with asyncio.Runner(loop_factory=HandClock) as runner:
@@ -327,6 +343,75 @@ def test_a_large_request_waits_a_tenth_of_a_second_a_megabyte_while_others_are_o
         assert isinstance(clock, HandClock)
         waited = runner.run(measured(clock))
     assert 0.059 <= waited <= 0.1
+
+
+def test_a_recording_ends_at_once_while_a_client_waits_for_an_answer_and_says_so() -> None:
+    async def ended(clock: HandClock) -> tuple[bool, list[str]]:
+        came, go, heard = asyncio.Event(), asyncio.Event(), Listener()
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            came.set()
+            await go.wait()
+            return web.Response()
+
+        async with serving(answer) as upstream, ClientSession() as client, told(heard, upstream) as (runner, base):
+            body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+            asked = asyncio.ensure_future(client.post(f"{base}/chat/completions", json=body))
+            await came.wait()
+            ending = asyncio.ensure_future(runner.cleanup())
+            await clock.goes_on(0)
+            await clock.goes_on(0.25)
+            await clock.goes_on(0.25)
+            in_time = ending.done()
+            await clock.goes_on(60)
+            await clock.goes_on(60)
+            await ending
+            go.set()
+            with pytest.raises(ServerDisconnectedError):
+                await asked
+        return in_time, [reply.fault for reply in heard.told]
+
+    with asyncio.Runner(loop_factory=HandClock) as runner:
+        clock = runner.get_loop()
+        assert isinstance(clock, HandClock)
+        assert runner.run(ended(clock)) == (True, ["the recording ended"])
+
+
+async def asked(base: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection of a client that has sent its request, and reads no more than a line at once."""
+    host = base.split("/")[2]
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.connect((LOOPBACK, int(host.rpartition(":")[2])))
+    reader, writer = await asyncio.open_connection(sock=client, limit=1_024)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
+    head = f"POST /openai/v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write((head + body).encode())
+    await writer.drain()
+    return reader, writer
+
+
+async def test_a_large_refusal_is_told_before_its_client_leaves_at_the_status() -> None:
+    heard, refusal = Listener(), json.dumps({"error": {"message": "not like this", "input": "x" * 200_000}})
+
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=422, text=refusal)
+
+    async with serving(refuse) as upstream, told(heard, upstream) as (_, base):
+        reader, writer = await asked(base)
+        assert b" 422 " in await reader.readline()
+        writer.transport.abort()
+        await soon(lambda: heard.told, "the refusal")
+    assert [(reply.status, reply.body.decode() == refusal, reply.fault) for reply in heard.told] == [(422, True, "")]
+
+
+async def test_a_client_that_leaves_while_it_waits_for_the_record_is_said() -> None:
+    heard = Listener(late=Future())
+    async with told(heard, f"http://{LOOPBACK}:9/v1") as (_, base):
+        _, writer = await asked(base)
+        writer.close()
+        await soon(lambda: heard.warned, "the warning", patience=10)
+    assert heard.warned == ["a request to /chat/completions broke off while the record was not ready: it was not sent"]
 
 
 def test_the_first_request_waits_until_calls_can_be_recorded_so_that_a_kill_takes_none() -> None:

@@ -132,13 +132,24 @@ class Proxy:
         self._put_off: deque[tuple[int, Callable[[], None]]] = deque()
         """What tells the witness of large requests that were answered, and the bytes that wait with each."""
         self._timer: asyncio.TimerHandle | None = None
+        self._ends = False
+        """Whether the server ends, and with it the requests that are on their way."""
 
     def application(self) -> web.Application:
         """The server's application, for ``web.AppRunner``."""
         application = web.Application(client_max_size=MOST_REQUEST)
         application.router.add_route("*", "/{path:.*}", self._handle)
         application.cleanup_ctx.append(self._connections)
+        application.on_shutdown.append(self._end)
         return application
+
+    async def _end(self, _: web.Application) -> None:
+        self._ends = True
+
+    @property
+    def _cut(self) -> str:
+        """Why a request is cancelled."""
+        return "the recording ended" if self._ends else "the client went away"
 
     async def _upgraded(self, request: web.Request, provider: Provider, rest: str) -> web.StreamResponse:
         """Pass a WebSocket on, frame by frame. Responses of OpenAI over it are calls like those over HTTP; what else it
@@ -236,7 +247,11 @@ class Proxy:
             return _error(404, f"no provider is at {path[:200]}; there are {known}")
         provider, rest = found
         if (late := self._witness.caught_up()) is not None:
-            await asyncio.shield(asyncio.wrap_future(late))  # Others wait for the same.
+            try:
+                await asyncio.shield(asyncio.wrap_future(late))  # Others wait for the same.
+            except asyncio.CancelledError:
+                self._broke_off(rest, "while the record was not ready")
+                raise
         if "upgrade" in request.headers.get("Connection", "").lower():
             return await self._upgraded(request, provider, rest)
         size = request.content_length or 0
@@ -253,9 +268,7 @@ class Proxy:
         except web.HTTPRequestEntityTooLarge:
             return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
         except (asyncio.CancelledError, OSError):
-            self._witness.warn(
-                f"a request to {rest[:100]} broke off before it was whole: it was not sent", None, "client"
-            )
+            self._broke_off(rest, "before it was whole")
             raise
         ask = self._ask(provider, rest, request, body)
         if ask is None:
@@ -287,6 +300,9 @@ class Proxy:
             return None
         self._keep_secrets(request)
         return self._numbered(provider, rest, asked, counts, len(body))
+
+    def _broke_off(self, rest: str, when: str) -> None:
+        self._witness.warn(f"a request to {rest[:100]} broke off {when}: it was not sent", None, "client")
 
     def _unread(self, rest: str, why: str) -> None:
         self._witness.warn(f"a request to {rest[:100]} is passed on unseen: {why}", None, "unseen")
@@ -446,7 +462,7 @@ class Proxy:
             fault = passing.fault or _words(broken)
             return await passing.broken(provider, broken)
         except asyncio.CancelledError:
-            fault = "the client went away"
+            fault = self._cut
             raise
         finally:
             if not told:
@@ -504,7 +520,7 @@ class Proxy:
                 await whole()
             return await passing.broken(provider, broken)
         except asyncio.CancelledError:
-            fault = "the client went away"
+            fault = self._cut
             raise
         finally:
             tell(status or 499, fault, over=True)

@@ -31,6 +31,9 @@ STAND_IN = "workbench"
 SWITCH_SECONDS = 0.001
 """How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call. For
 ``sys.setswitchinterval`` of a process that serves."""
+LEAVE_SECONDS = 0.2
+"""How long requests that are on their way may go on when the proxy ends, twice: before and after aiohttp ends their
+bodies. It is enough to tell of an answer that has come, and hardly felt after Ctrl+C."""
 
 
 class CannotListen(Exception):
@@ -86,7 +89,11 @@ async def serving(run: AttachedRun, served: Served, control: Control | None = No
 def proxy_runner(proxy: Proxy) -> web.AppRunner:
     """Returns the runner of a proxy: a client that goes away ends its request, and no body is unpacked on its way."""
     return web.AppRunner(
-        proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
+        proxy.application(),
+        access_log=None,
+        shutdown_timeout=LEAVE_SECONDS,
+        handler_cancellation=True,
+        auto_decompress=False,
     )
 
 
