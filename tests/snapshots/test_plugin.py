@@ -19,8 +19,10 @@ NEEDLESS = ("workbench.store.store",)
 """A replay needs no index. What costs only milliseconds is imported at the top of the modules that use it."""
 
 
-PLUGINS = ("-p", "workbench.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
-"""The plugin once. The handler of faults belongs to the run around it."""
+OUTER = ("cacheprovider", "faulthandler", "unraisableexception")
+"""What belongs to the run around it. The last one collects the garbage of the whole process five times at the end."""
+PLUGINS = ("-p", "workbench.pytest_plugin", *(word for name in OUTER for word in ("-p", f"no:{name}")))
+"""The plugin once, without those."""
 
 
 @pytest.fixture(autouse=True)
