@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.importers.whole import read_file
 from tests.support.command import run_cli
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, ImportedMessage, Unreadable
-from workbench.importers.reading import read_file
 
 ASK, PLAN, RESULT, ANSWER = "How many files are here?", "I look first.", "a.py b.py", "There are two."
 AT = "2026-03-01T10:00:00.000Z"

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from tests.importers.examples import ANSWER, ASK, RESULT
+from tests.importers.whole import read_file
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation
-from workbench.importers.reading import read_file
 
 
 def read(body: Any) -> Conversation:

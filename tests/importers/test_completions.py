@@ -12,8 +12,8 @@ import yaml
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, RESULT, SYSTEM
 from tests.importers.test_recordings import REQUEST, RESPONSE, answer, events, recorded
+from tests.importers.whole import read_file
 from workbench.importers.conversation import Conversation, Thread, Unreadable
-from workbench.importers.reading import read_file
 from workbench.importers.streams import events_of, streamed
 
 COHERE: dict[str, Any] = {

@@ -10,8 +10,8 @@ import pytest
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, ATIF, LANGFUSE, OPENAI, RESULT, SCHEMA, SYSTEM
 from tests.importers.test_variants import read
+from tests.importers.whole import read_file
 from workbench.importers.conversation import Thread, Unreadable
-from workbench.importers.reading import read_file
 
 CALL = {"id": "c1", "name": "ls", "arguments": ARGUMENTS}
 AS_CONTENT = json.dumps([{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": ARGUMENTS}}])

@@ -11,11 +11,11 @@ import pytest
 
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SCHEMA, SYSTEM
 from tests.importers.test_variants import read, said
+from tests.importers.whole import read_file
 from workbench.context.assembly import Grade
 from workbench.context.message import Message, TextPart
 from workbench.importers.conversation import ImportedMessage, Unreadable
 from workbench.importers.journal import CallIds
-from workbench.importers.reading import read_file
 from workbench.models.encodings import Encodings
 
 
@@ -201,6 +201,37 @@ def test_a_batch_of_langsmith_is_read_with_what_was_sent_when_its_runs_ended() -
     end |= {"outputs": {"choices": [{"message": {"role": "assistant", "content": ANSWER}}]}}
     found = read({"post": [began], "patch": [end]}, "langsmith")
     assert [one.text for one in found.threads[0].said] == [SYSTEM, ASK, ANSWER]
+
+
+def test_a_trace_of_langsmith_has_the_title_the_end_and_the_other_runs_of_what_began_first() -> None:
+    """The runs of a trace by their beginning, whatever their order in the file; a trace without answers is none."""
+    at = "2026-01-01T09:00:0"
+    call = EXAMPLES["langsmith"][1] | {"trace_id": "t", "start_time": f"{at}5"}
+    began: dict[str, Any] = {
+        "run_type": "chain",
+        "name": "Agent",
+        "trace_id": "t",
+        "start_time": f"{at}1",
+        "error": "x" * 600,
+    }
+    began |= {"inputs": {}, "tags": ["a"], "extra": {"metadata": {"k": 1}}, "outputs": None}
+    tool = {"run_type": "tool", "name": "ls", "trace_id": "t", "start_time": f"{at}3", "inputs": {}}
+    unanswered = {"run_type": "llm", "name": "lost", "trace_id": "t", "start_time": f"{at}4", "inputs": {}}
+    other = {**tool, "trace_id": "u"}
+    found = read([call, unanswered, tool, began, other], "langsmith")
+    assert (found.title, found.status, found.reason) == ("Agent", "failed", "x" * 500)
+    kept = {key: began[key] for key in ("name", "run_type", "error", "tags", "extra")}
+    others = [kept, {"name": "ls", "run_type": "tool"}, {"name": "lost", "run_type": "llm"}]
+    assert found.kept == {"trace": "t", "runs": others}
+    assert [one.call is not None for one in found.threads[0].said] == [False, False, True]
+    assert [(one.text, one.count, one.left_out, one.kept) for one in found.remarks] == [
+        ("a model call without its messages", 1, True, False),
+        ("a traced run that is not a model call", 3, True, True),
+    ]
+    assert (whole := read(EXAMPLES["langsmith"], "langsmith")).kept == {"trace": "t1", "runs": []}
+    assert (whole.title, whole.status, whole.reason, whole.notes) == ("ChatOpenAI", "success", "", ())
+    with pytest.raises(Unreadable, match="none of its 1 runs is an answered call of a model"):
+        read([tool], "langsmith")
 
 
 def test_a_schema_that_the_answer_has_to_follow_and_functions_are_not_lost() -> None:

@@ -16,12 +16,12 @@ from tests.exporters.test_export import exported, seen
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
 from tests.importers.test_journal import imported
 from tests.importers.test_variants import read
+from tests.importers.whole import read_file
 from tests.support.command import run_cli
 from tests.tools.test_images import png
 from workbench.engine.journal.usage import Usage
 from workbench.exporters.otel import spans_of_run
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
-from workbench.importers.reading import read_file
 
 
 def _said(author: str, part: dict[str, Any]) -> dict[str, Any]:
@@ -380,7 +380,7 @@ def test_the_evaluation_sets_of_adks_first_releases_are_read() -> None:
 def test_the_result_of_an_evaluation_of_adk_is_the_session_that_it_made() -> None:
     made = {"eval_id": "one", "session_details": ADK}
     kept = {"eval_id": "two", "eval_metric_result_per_invocation": [{"actual_invocation": _turn(ASK, ANSWER)}]}
-    from workbench.importers.reading import read_file
+    from tests.importers.whole import read_file
 
     both = read_file(json.dumps({"eval_set_id": "s", "eval_case_results": [made, kept]}).encode())
     first, second = (one.conversation for one in both)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.importers.examples import ASK, RESULT
+from tests.importers.whole import read_file
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation
-from workbench.importers.reading import read_file
 
 
 def read(*events: dict[str, Any], lines: bool = False) -> Conversation:
@@ -68,6 +70,37 @@ def test_threads_and_what_follows_a_compaction_are_contexts() -> None:
         ["Count.", "Three."],
     ]
     assert any("summary of a compaction" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "reason", "notes"),
+    [
+        (["status_idle", "end_turn"], "success", "", ["'session.status_idle'"]),
+        (["status_idle", "retries_exhausted"], "failed", "retries exhausted", ["'session.status_idle'"]),
+        (["status_terminated", ""], "failed", "terminated", ["'session.status_terminated'"]),
+        (["status_terminated", "", "Too busy."], "failed", "Too busy.", ["'session.status_terminated'"]),
+        (
+            ["status_idle", "terminated", "First.", "status_terminated", "", ""],
+            "failed",
+            "First.",
+            ["'session.status_idle'", "'session.status_terminated'"],
+        ),
+        (["error", "", "x" * 90], "success", "", [f"({'x' * 80})", "'session.error'"]),
+        (["a_kind_with_a_name_that_is_long_indeed", ""], "success", "", ["'session.a_kind_with_a_name_that_is_long_'"]),
+    ],
+)
+def test_an_event_that_is_no_message_is_told_and_may_say_that_the_session_failed(
+    events: list[str], status: str, reason: str, notes: list[str]
+) -> None:
+    """``events``: the kind of each, what stopped it, and its error."""
+    told: list[dict[str, Any]] = []
+    for at in range(0, len(events), 3):
+        kind, stop, *error = events[at : at + 3]
+        told.append({"type": f"session.{kind}", "stop_reason": {"type": stop}, "error": {"message": "".join(error)}})
+    run = read(asked(), said("One."), *told)
+    assert (run.status, run.reason) == (status, reason)
+    assert len(run.notes) == len(notes)
+    assert all(part in note for part, note in zip(notes, run.notes, strict=True)), run.notes
 
 
 def test_a_request_that_failed_is_a_failed_call_and_a_session_that_gave_up_a_failed_run() -> None:

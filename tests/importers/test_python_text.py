@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, OPENAI, RESULT
+from tests.importers.whole import read_file
 from workbench.importers.conversation import Unreadable
 from workbench.importers.python_text import python_value, transcript
-from workbench.importers.reading import read_file
 
 USAGE = "ResponseUsage(input_tokens=20, input_tokens_details=Details(cached_tokens=8), output_tokens=5)"
 TOOL = "FunctionTool(name='ls', parameters={'type': 'object'}, type='function', description='Lists.')"

@@ -11,7 +11,6 @@ import json
 import pkgutil
 import tracemalloc
 import zipfile
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,22 +19,20 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
-from msgspec.structs import fields
 from pyarrow import parquet
 
 from tests.importers.examples import ADK, ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM, inspect_zip
+from tests.importers.whole import STORED, told
 from tests.support.stored import check_stored
 from workbench.importers import formats
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
 from workbench.importers.formats.table import BY_NAME, FORMATS, detect
 from workbench.importers.messages import read_message
-from workbench.importers.reading import FoundConversation, read_file
+from workbench.importers.reading import read_file
 from workbench.importers.source import rows, unpacked
 from workbench.importers.usage import usage_of
 from workbench.importers.values import moment
 
-STORED = Path(__file__).parent / "stored"
 SINGLE = ("llm-log", "lm-eval", "promptfoo")
 """Formats whose files hold one call."""
 WITHOUT_IDS = ("antigravity", "bfcl", "swe-agent", "mini-swe-agent", "smolagents")
@@ -63,20 +60,11 @@ def test_a_conversation_is_the_stored_one(name: str) -> None:
     check_stored(STORED / f"{name}.json", json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
-def told(value: Any) -> Any:
-    """A value as JSON, without fields that are empty or as they are where nothing is said."""
-    if isinstance(value, FoundConversation):
-        return told([value.evidence, value.also, value.conversation])
-    if isinstance(value, Struct):
-        held = {
-            one.name: told(getattr(value, one.name)) for one in fields(value) if getattr(value, one.name) != one.default
-        }
-        return {name: field for name, field in held.items() if field not in ("", None, [], {}, False)}
-    if isinstance(value, Mapping):
-        return {str(key): told(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [told(one) for one in value]
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+def test_what_is_stored_of_a_test_belongs_to_one() -> None:
+    for file in STORED.glob("test_*.json"):
+        written = (STORED.parent / f"{file.stem}.py").read_text("utf-8")
+        for test in json.loads(file.read_text("utf-8")):
+            assert f"def {test.partition('[')[0]}(" in written, f"{file.name} holds what {test} read"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
+from tests.importers.whole import read_file
 from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, Picture, Remarks, Unreadable
 from workbench.importers.exchanges import Exchanges
 from workbench.importers.formats.plain_yaml import NotPlain, plain_yaml
 from workbench.importers.formats.vcr import PackedBodies
 from workbench.importers.messages import read_message
-from workbench.importers.reading import read_file
 from workbench.importers.streams import whole_response
 from workbench.importers.usage import fuller, usage_of
 

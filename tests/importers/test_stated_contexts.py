@@ -143,7 +143,7 @@ def test_the_attempts_of_one_file_are_runs_of_their_own() -> None:
     first, second = trajectory("query"), trajectory("messages")
     body = {"attempts": [first, second], **copy.deepcopy(second)}
     body["info"] = {**body["info"], "best_attempt_idx": 1}
-    from workbench.importers.reading import read_file
+    from tests.importers.whole import read_file
 
     found = [one.conversation for one in read_file(json.dumps(body).encode())]
     assert [contexts(one) for one in found] == [SAW, SAW]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, OPENAI, RESULT, SCHEMA, SYSTEM, WEAVE
+from tests.importers.whole import read_file
 from workbench.importers.conversation import Conversation, Unreadable
-from workbench.importers.reading import read_file
 
 CALLED, RESULTED, ANSWERED = OPENAI[2:]
 GIVEN = {1: OPENAI[:2], 2: OPENAI[:4]}

@@ -13,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, EXAMPLES, RESULT, SCHEMA, SYSTEM, TEXT_PROTOCOL
+from tests.importers.whole import read_file
 from workbench.importers.conversation import Conversation, Unreadable
-from workbench.importers.reading import read_file
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nr\xfb\xff\xbf").decode()
 URL = f"data:image/png;base64,{PIXEL}"

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from tests.importers.examples import ANSWER, ASK, RESULT
+from tests.importers.whole import read_file
 from workbench.importers.conversation import Conversation, Picture
-from workbench.importers.reading import read_file
 
 MODEL = {"provider": "zed.dev", "model": "claude-sonnet-4-5"}
 
