@@ -19,8 +19,11 @@ from msgspec.structs import replace
 from tests.attach.support import LOCAL, Session, answer_socket, serving, session, socket_asked
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import PATIENCE, soon, until
+from workbench.attach.outgoing import rewritten
+from workbench.context.assembly import Action, Entry, Item, Kind, Reason, Rule
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError
-from workbench.context.message import Message
+from workbench.context.message import Message, ToolCall
+from workbench.context.place import Place
 from workbench.engine.debugger.condition import matches
 from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
 from workbench.engine.edits import SetAnswer, SetModel
@@ -216,6 +219,51 @@ def test_edited_arguments_of_a_call_go_out_in_the_form_that_they_had(project: Pr
         asked.result(60)
     (call_sent,) = provider.requests[0].body["messages"][-2]["tool_calls"]
     assert call_sent["function"] == {"name": "look", "arguments": sent}
+
+
+THOUGHT = {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+PLAIN = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+CUSTOM = {"type": "custom_tool_call", "id": "c2", "name": "see", "input": "x"}
+LOOKED = (ToolCall("c1", "look", "{}"), ToolCall("c2", "see", "x"))
+
+
+def output(*texts: str, **more: Any) -> dict[str, Any]:
+    parts = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
+    return {"type": "message", "role": "assistant", "content": parts, **more}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "sent", "expected"),
+    [
+        ([THOUGHT, output("One.", id="m"), PLAIN], Message("assistant", "Two.", LOOKED),
+         [THOUGHT, output("Two.", id="m"), PLAIN]),
+        ([output("One."), output("more"), CUSTOM], Message("assistant", "Two.", LOOKED), [output("Two."), CUSTOM]),
+        ([output("One.", "more"), THOUGHT], Message("assistant", "Two."), [output("Two."), THOUGHT]),
+        ([THOUGHT, output("One.")], Message("assistant", ""), [THOUGHT]),
+        ([THOUGHT, PLAIN, CUSTOM], Message("assistant", "", LOOKED[1:]), [THOUGHT, CUSTOM]),
+        ([THOUGHT, PLAIN, CUSTOM],
+         Message("assistant", "", (ToolCall("c1", "look", '{"at": 1}'), ToolCall("c2", "see", "y"))),
+         [THOUGHT, PLAIN | {"arguments": '{"at": 1}'}, CUSTOM | {"input": "y"}]),
+        ([THOUGHT, PLAIN], None, []),
+        ([CUSTOM], Message("assistant", "", (ToolCall("c2", "see", "y"),)), [CUSTOM | {"input": "y"}]),
+        ([PLAIN], Message("assistant", "", (ToolCall("c1", "look", "[]"),)), [PLAIN | {"arguments": "[]"}]),
+    ],
+)  # fmt: skip
+def test_items_of_an_edited_answer_are_sent_with_its_text_and_its_calls(
+    pieces: list[dict[str, Any]], sent: Message | None, expected: list[dict[str, Any]]
+) -> None:
+    """The text takes the place of the first one; calls that are left keep their items, with their arguments where their
+    kind has them; what was reasoned goes along."""
+    user = {"role": "user", "content": "Hi"}
+    entries = [edited(Message("user", "Hi"), Message("user", "Hi")), edited(Message("assistant", "One."), sent)]
+    body = {"model": "m", "input": [user, *pieces]}
+    assert rewritten(body, "/responses", entries, [0, 1]) == {"model": "m", "input": [user, *expected]}
+
+
+def edited(before: Message, sent: Message | None) -> Entry:
+    """A message of a client, sent like this."""
+    action = Action.DROPPED if sent is None else Action.KEPT
+    return Entry(Item(before, Kind.TASK, Place()), sent, action, Reason("edited"), Rule(), 1, 1)
 
 
 def test_a_call_waits_for_its_record_only_where_it_may_be_paused(project: Project) -> None:

@@ -21,6 +21,8 @@ from workbench.importers.values import mapping
 _LISTS = ("messages", "contents", "input")
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 _MODEL_PATH = "/models/"
+_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Calls among the items of the Responses API, each with the field that holds what is given to the tool."""
 
 
 class CannotRewrite(Exception):
@@ -177,9 +179,9 @@ def _whole(piece: dict[str, Any], key: str, message: Message, word: str) -> dict
         made["role"] = message.role
     if "tool_calls" in piece:
         made["tool_calls"] = _native(piece["tool_calls"], message.tool_calls)
-    if piece.get("type") in ("function_call", "custom_tool_call") and message.tool_calls:
+    if piece.get("type") in _ARGUMENTS and message.tool_calls:
         made.pop(key, None)
-        made["arguments"] = message.tool_calls[0].arguments
+        made[_ARGUMENTS[piece["type"]]] = message.tool_calls[0].arguments
     return made
 
 
@@ -191,9 +193,9 @@ def _items(group: _Group, message: Message | None, *, responses: bool) -> list[A
     made, told, calls = list[Any](), False, {call.id: call for call in message.tool_calls}
     for piece in group.pieces:
         call_id = str(piece.get("call_id") or piece.get("id") or "")
-        if piece.get("type") in ("function_call", "custom_tool_call"):
+        if piece.get("type") in _ARGUMENTS:
             if call_id in calls:
-                made.append({**piece, "arguments": calls[call_id].arguments})
+                made.append({**piece, _ARGUMENTS[piece["type"]]: calls[call_id].arguments})
         elif "content" in piece and piece.get("type") != "reasoning":
             if not told and message.text:
                 content = _content(piece["content"], message.text, _word(piece, responses=responses))
