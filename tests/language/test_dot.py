@@ -140,6 +140,29 @@ def test_one_mistake_is_told_once_with_what_stands_there(text: str, wanted: str)
     assert fault.message == wanted
 
 
+@pytest.mark.parametrize(
+    ("body", "nodes", "codes"),
+    [
+        ("= c; a -> b", "ab", ["dot_syntax"]),
+        ("= c -> d\n a -> b", "ab", ["dot_syntax"]),
+        ('= "x; y -> z\n} q" c -> d; a -> b', "ab", ["dot_syntax"]),
+        ('= "c\n a -> b', "ab", ["dot_syntax"]),
+        ("{ e; = c } a -> b", "abe", ["dot_syntax"]),
+        ("subgraph e c; a -> b", "ab", ["dot_syntax"]),
+        ("c -> ; a -> b", "abc", ["dot_syntax"]),
+        ("{ c } -> d; a -> b", "abc", ["dot_group_edge"]),
+        ("c = ; a -> b", "ab", ["dot_value"]),
+        ('= "x" } a -> b', "", ["dot_syntax", "dot_outside"]),
+        ("=", "", ["dot_syntax"]),
+    ],
+)
+def test_after_a_broken_statement_the_next_one_is_read(body: str, nodes: str, codes: list[str]) -> None:
+    found = read_dot("digraph g {" + body + "}")
+    assert "".join(sorted(found.nodes)) == nodes
+    assert [(edge.src, edge.dst) for edge in found.edges] == ([("a", "b")] if "b" in nodes else [])
+    assert [fault.code for fault in found.faults] == codes
+
+
 def test_nothing_is_said_of_commas_behind_an_attribute_that_is_wrong() -> None:
     assert [code for _, code, *_ in told(graph('start -> a -> done; a [prompt="say "hi" now"]'))] == ["dot_value"]
     assert [code for _, code, *_ in told(graph('start -> a -> done; a ["prompt"="x"]'))] == []

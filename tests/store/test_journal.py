@@ -263,6 +263,60 @@ def test_a_disk_that_takes_records_and_cannot_sync_keeps_them_all_and_says_so(tm
     assert len(list((tmp_path / RUN).glob("*.jsonl"))) <= 3
 
 
+FULL, ERROR = os.strerror(errno.ENOSPC), os.strerror(errno.EIO)
+
+
+@pytest.mark.fault("F8")
+@pytest.mark.parametrize(
+    ("segment_bytes", "steps"),
+    [
+        pytest.param(
+            10**6,
+            [
+                ("", (0, "", "")),
+                ("full", (1, FULL, "")),
+                ("full", (2, FULL, "")),
+                ("", (0, "", "")),
+                ("error", (1, ERROR, ERROR)),
+                ("full", (2, FULL, ERROR)),
+                ("error", (0, "", ERROR)),
+                ("error", (0, "", ERROR)),
+                ("", (0, "", "")),
+            ],
+            id="each record is synced",
+        ),
+        pytest.param(
+            1,
+            [
+                ("", (0, "", "")),
+                ("full", (2, FULL, "")),
+                ("full", (3, FULL, "")),
+                ("", (0, "", "")),
+                ("error", (2, ERROR, ERROR)),
+                ("error", (0, "", ERROR)),
+                ("full", (2, FULL, ERROR)),
+                ("", (0, "", ERROR)),
+            ],
+            id="each record ends a segment, which is synced then",
+        ),
+    ],
+)
+def test_after_each_failed_sync_records_wait_or_are_told_not_to_be_durable(
+    tmp_path: Path, segment_bytes: int, steps: list[tuple[str, tuple[int, str, str]]]
+) -> None:
+    """A full disk never counts as written. After an error records are written once more; where that does not help,
+    they stay where they are."""
+    events, disk = plain_run(turns=4)[: len(steps)], FailingDisk()
+    with Journal(_folder(tmp_path), disk=disk, sync_seconds=3600, segment_bytes=segment_bytes) as journal:
+        for event, (disk.syncs, expected) in zip(events, steps, strict=True):
+            journal.append(event)
+            if segment_bytes > 1:
+                journal.sync()
+            assert (journal.unsaved, journal.fault, journal.not_durable) == expected, event.seq
+    assert journal.not_durable == ""
+    assert read_run(tmp_path / RUN)[0] == events
+
+
 def test_an_io_error_that_stays_leaves_no_trail_of_empty_segments(tmp_path: Path) -> None:
     disk = FailingDisk()
     disk.failures = dict.fromkeys(range(4, 200, 5), "error")

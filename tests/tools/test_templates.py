@@ -28,6 +28,8 @@ LARGE = (
     "first\n{% set all = namespace(a=[]) %}{% for i in range(319) %}"
     "{% set all.a = [all.a, range(i * 100000, (i + 1) * 100000)|list] %}{% endfor %}"
 )
+LONG = "{{ input.a|abs }}" * 1_500
+"""Takes its time while it is read, before any of its lines runs."""
 HARMLESS = "{{ input.items|length }}"
 
 
@@ -123,6 +125,7 @@ def test_text_that_is_put_in_needs_no_worker() -> None:
 def test_a_template_that_takes_too_long_is_ended_with_its_line_and_the_next_one_is_rendered() -> None:
     renderer = ApartRenderer(RenderLimits(cpu_s=0.1))
     assert outcome(renderer, SLOW, NAMES) == ("it takes more than 0.1 seconds of computing", 2, 35)
+    assert outcome(renderer, LONG, NAMES) == ("it takes more than 0.1 seconds of computing", 1, 1)
     assert renderer(HARMLESS, NAMES).text == "3"
     renderer.close()
 
@@ -169,8 +172,11 @@ def test_a_worker_knows_no_variable_and_can_open_nothing() -> None:
     assert sorted(each.name for each in (process / "fd").iterdir()) == ["0", "1", "2"]
     limits = {line[:25].strip(): line[25:].split()[:2] for line in (process / "limits").read_text().splitlines()}
     assert limits["Max open files"] == ["3", "3"]
-    assert limits["Max file size"] == limits["Max processes"] == ["0", "0"]
+    assert limits["Max file size"] == limits["Max processes"] == limits["Max core file size"] == ["0", "0"]
     assert limits["Max address space"] == [str(512 << 20)] * 2
+    # The kernel ends what never comes back to Python: after twice the limit and up to two seconds more.
+    ticks = sum(map(int, (process / "stat").read_text().rpartition(")")[2].split()[11:13]))
+    assert 1 < int(limits["Max cpu time"][0]) - ticks / os.sysconf("SC_CLK_TCK") - 2 * renderer.limits.cpu_s < 2.02
     renderer.close()
     assert not process.exists()
 

@@ -127,6 +127,119 @@ def test_no_box_and_no_line_of_a_drawing_covers_another_box() -> None:
             assert cells[x, y - 1] == edges[edge.number][0], f"seed {seed}: a line begins elsewhere"
 
 
+DRAWINGS: list[tuple[dict[str, int], str, dict[int, int], int, str]] = [
+    ({"a": 9}, "", {}, 0, """
+#########
+####a####
+#########"""),
+    ({"a": 9, "b": 12, "c": 7, "d": 9}, "ab ac bd cd", {}, 0, """
+        #########
+        ####a####
+        #########
+      00000   111111
+      0            1
+############    #######
+######b#####    ###c###
+############    #######
+      22222   333333
+          2   3
+        #########
+        ####d####
+        #########"""),
+    # Ways back are lanes at the right, a label pushes the next box away, a way past a layer has a column of its own.
+    ({"a": 9, "b": 12, "c": 7, "d": 9}, "ab ac6 bd cd da4 ad cc", {1: 2}, 80, """
+                  4444444444444444
+                  4              4
+              #########          4
+              ####a####          4
+              #########          4
+      00000000000 1 555555555    4
+      0           1 666666666666 4
+      0           1 6       5  6 4
+      0           1 6       5  6 4
+############    #######     5  6 4
+######b#####    ###c###     5  6 4
+############    #######     5  6 4
+      22222222222 3 666666666666 4
+                2 3 555555555    4
+                2 3 5            4
+              #########          4
+              ####d####          4
+              #########          4
+                  4444444444444444"""),
+    # Boxes stand in the order in which their ways cross least, near the middle of what they belong to.
+    ({"a": 5, "b": 9, "d": 5, "c": 7, "e": 5}, "ab ac cd be", {}, 0, """
+        #####
+        ##a##
+        #####
+    000000 111111
+    0           1
+#########    #######
+####b####    ###c###
+#########    #######
+    3           2
+  #####       #####
+  ##e##       ##d##
+  #####       #####"""),
+    ({"a": 5, "d": 5, "c": 7, "b": 9, "e": 5, "f": 15}, "ab ac cd be ae fe fd", {}, 0, """
+           #####    ###############
+           ##a##    #######f#######
+           #####    ###############
+            104000000   6     55555
+   1111111111 4444444444644444    5
+   1       66666666666666    4    5
+   1       6        0        4    5
+#######    6    #########    4    5
+###c###    6    ####b####    4    5
+#######    6    #########    4    5
+   2222 6666        3       44    5
+      2 6           333333334555555
+      2 6                  345
+     #####                #####
+     ##d##                ##e##
+     #####                #####"""),
+    # What is written on a way down takes room at the right where no box does.
+    ({"a": 9, "b": 5}, "ab30 ba bb", {}, 20, """
+    111111111111111111111111111
+    1                         1
+#########                     1
+####a####                     1
+#########                     1
+   0 222222222222222222222222 1
+   0 2                      2 1
+  #####                     2 1
+  ##b##                     2 1
+  #####                     2 1
+   1 222222222222222222222222 1
+   1111111111111111111111111111"""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("widths", "edges", "rows", "room", "expected"), DRAWINGS)
+def test_small_graphs_are_laid_out_like_this(
+    widths: dict[str, int], edges: str, rows: dict[int, int], room: int, expected: str
+) -> None:
+    """Boxes are ``#`` with the name in the middle, lines have the numbers of their edges; later ones lie above."""
+    given = edges.split()
+    layout = laid_out(
+        widths, [(one[0], one[1]) for one in given], "a", [int(one[2:] or 0) for one in given], room, rows
+    )
+    cells = [[" "] * layout.width for _ in range(layout.height)]
+    for name, box in layout.boxes.items():
+        for y in range(box.y, box.y + HIGH):
+            cells[y][box.x : box.x + box.width] = "#" * box.width
+        cells[box.y + 1][box.middle] = name
+    for edge in layout.edges:
+        for (ax, ay), (bx, by) in pairwise(edge.points):
+            for x in range(min(ax, bx), max(ax, bx) + 1):
+                for y in range(min(ay, by), max(ay, by) + 1):
+                    cells[y][x] = str(edge.number)
+    shown = ["".join(row).rstrip() for row in cells]
+    assert [row for row in shown if row] == expected.splitlines()[1:]
+    assert layout.width == max(map(len, [*shown, ""]))
+    assert layout.layers[0][0] == "a"
+
+
 def test_two_ways_from_a_node_leave_it_alike_and_a_drawing_uses_the_room_for_its_labels() -> None:
     edges, widths = [("a", "b"), ("a", "c")], dict.fromkeys("abc", 15)
     layout = laid_out(widths, edges, "a", [7, 7])

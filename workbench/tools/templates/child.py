@@ -13,6 +13,7 @@ import resource
 import signal
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, BinaryIO
@@ -70,7 +71,7 @@ def main(limits: RenderLimits) -> None:
         data = json.dumps(answer).encode("ascii")
         answers.write(HEAD.pack(len(data)) + data)
         answers.flush()
-        if "ends" in answer:
+        if answer.get("ends"):
             return
 
 
@@ -107,10 +108,9 @@ def _first() -> Iterator[str]:
 def rendered(render: Renderer, request: dict[str, Any], limits: RenderLimits) -> dict[str, Any]:
     """One template: ``text`` and ``undefined``, or the ``fault`` and its place. ``ends``: the worker is of no more
     use afterwards."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     # What never comes back to Python cannot be told by a signal: the kernel ends it.
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used.ru_utime + used.ru_stime + 2 * limits.cpu_s) + 1, hard))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + 2 * limits.cpu_s) + 1, hard))
     try:
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_s, _AGAIN_S)
         try:
@@ -122,10 +122,8 @@ def rendered(render: Renderer, request: dict[str, Any], limits: RenderLimits) ->
         if isinstance(fault.__cause__, MemoryError):
             return {"fault": [limits.large(), fault.line, fault.column], "ends": True}
         return {"fault": [fault.message, fault.line, fault.column]}
-    except LimitReached as fault:
+    except LimitReached as fault:  # While the template was read.
         return {"fault": [str(fault), 1, 1]}
-    except MemoryError:
-        return {"fault": [limits.large(), 1, 1], "ends": True}
 
 
 def _read(given: BinaryIO) -> dict[str, Any] | None:

@@ -92,7 +92,7 @@ class ApartRenderer:
         except BaseException:
             self._end()
             raise
-        if "ends" in answer:
+        if answer.get("ends"):
             self._end()
         return answer
 
