@@ -115,14 +115,14 @@ async def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_d
         sheet = await compared(it, "whole vs masked")
         await check_sizes(it, "compare", picture=True)
         shown = screen_text(it.app)
-        assert "fewer tokens and costs" in shown
+        assert "fewer tokens than A and costs" in " ".join(shown.split())
         assert "Breaks even after" in shown
         assert "dig:4" in shown
         assert_numbers_have_room(sheet)
         assert_it_says_why_there_is_no_difference(sheet)
         await assert_the_middle_moves(it, sheet)
         await it.press("right_square_bracket")
-        first = sheet.view.cursor
+        first, had = sheet.view.cursor, it.app.size
         assert "full" not in sheet.view.rows.plain(first)
         assert "masked: age 3 > 2" in sheet.view.rows.plain(first)
         await it.press("right_square_bracket")
@@ -132,8 +132,8 @@ async def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_d
         await it.pilot.resize_terminal(80, 24)
         await it.until(lambda: sheet.view.cursor != first, "the lines above it are more now")
         assert "masked: age 3 > 2" in sheet.view.rows.plain(sheet.view.cursor), "the cursor stays on its row"
-        await it.pilot.resize_terminal(200, 50)
-        await it.until(lambda: sheet.view.cursor == first)
+        await it.pilot.resize_terminal(*had)
+        await it.until(lambda: sheet.view.cursor == first, "the lines above it are as many as before")
         rows = len(sheet.view.rows)
         fold = next(i for i in range(rows) if "equal message" in sheet.view.rows.plain(i))
         sheet.view.move_to(fold)
@@ -300,11 +300,35 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         await assert_a_strategy_runs_live(it, tried)
         await it.press("G", "enter")
         await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
+        assert_it_is_compared_with_the_reference(it, tried, "file", "selective+mask(after=3)")
         await it.press("escape")
         assert tried.view.cursor == len(tried.rows) - 1, "back in the list of strategies"
         assert "strategies tried" in screen_text(it.app)
-        await it.press("escape")
+        tried.view.move_to(next(at for at, row in enumerate(tried.rows.sweep.rows) if row.label == "file"))
+        await it.press("enter")
+        await it.until(lambda: "B file" in screen_text(it.app), "B was not taken")
+        assert_it_is_compared_with_the_reference(it, tried, "snowball", "file")
+        await it.press("escape", "escape")
         assert "strategies tried" not in screen_text(it.app)
+
+
+def assert_it_is_compared_with_the_reference(
+    it: Bench, tried: SweepSheet, a: str, b: str, at: str = "recorded"
+) -> None:
+    """The comparison that a sweep opens has both sides as the sweep has them: the file's own strategy on side A, which
+    the sweep's sentence is about, or for that one the strategy that the columns are relative to."""
+    rows = {row.label: row for row in tried.rows.sweep.at(at)}
+    sheet = it.app.screen
+    assert isinstance(sheet, CompareSheet)
+    shown = sheet.view.rows
+    assert isinstance(shown, CompareRows)
+    for name, side in ((a, shown.comparison.a), (b, shown.comparison.b)):
+        cost = rows[name].cost_sum
+        assert cost is not None
+        assert (side.label, side.totals.tokens) == (name, rows[name].tokens_sum.value)
+        assert side.totals.cost == pytest.approx(cost.value)
+    if shown.comparison.differing:
+        assert re.search(r"B sends .* (than|as) A", " ".join(screen_text(it.app).split()))
 
 
 async def assert_the_best_strategy_is_said_first_and_chosen(it: Bench, tried: SweepSheet) -> None:
@@ -405,7 +429,16 @@ async def test_a_sweep_of_all_runs_that_match_at_several_providers(tmp_path: Pat
         assert "mask(after=2) at anthropic/claude-sonnet-4.5" in shown
         assert "cheapest of all: " in shown
         assert "dollars" in shown
-        await it.press("escape", "S")
+        claude = "anthropic/claude-sonnet-4.5"
+        rows = tried.rows.sweep.rows
+        tried.view.move_to(
+            next(at for at, row in enumerate(rows) if (row.label, row.pricing) == ("mask(after=2)", claude))
+        )
+        await it.press("enter")
+        await it.until(lambda: "B mask(after=2)" in screen_text(it.app), "B was not taken")
+        assert_it_is_compared_with_the_reference(it, tried, "file", "mask(after=2)", claude)
+        assert f"at {claude}  cache kept 1h" in screen_text(it.app).splitlines()[0]
+        await it.press("escape", "escape", "S")
         await it.until(lambda: sheet.query(LineInput), "nothing was asked")
         sheet.query_one(LineInput).value = "mask(after=1) ; cache-ttl 1d"
         await it.press("enter")

@@ -121,7 +121,7 @@ def _verdict(comparison: Comparison) -> tuple[bool, str]:
     a, b = comparison.a.totals, comparison.b.totals
     if not comparison.differing:
         return False, "both send the same requests"
-    tokens = f"B sends {_more_or_less(a.tokens, b.tokens, 'tokens')}"
+    tokens = f"B sends {_more_or_less(a.tokens, b.tokens, 'tokens')} {'as' if a.tokens == b.tokens else 'than'} A"
     if a.cost is None or b.cost is None or a.unknown or b.unknown:
         return False, f"{tokens}; what that costs is unknown, because a price is"
     if (sign := cheaper(a, b)) is None:

@@ -204,6 +204,11 @@ def beside_file(sweep: Sweep, tried: StrategyResult) -> str:
     return ", ".join(said)
 
 
+def reference_of(label: str) -> str:
+    """What a strategy of a sweep is compared with: the file's own; that one with the baseline."""
+    return BASELINE if label == FILE else FILE
+
+
 def dollars(tried: StrategyResult) -> str:
     """The sum of the input's cost in US dollars, which is predicted; a dash if no price is known."""
     return UNKNOWN if tried.cost_sum is None else money(tried.cost_sum.value)

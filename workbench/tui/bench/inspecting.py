@@ -11,12 +11,13 @@ from workbench.models.replies import SUFFIX
 from workbench.store.faults import StoreError
 from workbench.tui.bench.tabs import Tab
 from workbench.tui.screens.candidates import Ask, CandidatesScreen
-from workbench.tui.screens.compare import CompareSheet
+from workbench.tui.screens.compare import CompareSheet, comparison_of
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.flow import FlowSheet, Shown
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import ChangesSheet, Sheet
 from workbench.tui.screens.sides import SidePicker
+from workbench.tui.screens.sweep import SweepChoice
 from workbench.views import documents
 from workbench.views.candidates import Stops, no_candidates, stops_of
 from workbench.views.cells import flat
@@ -225,11 +226,14 @@ class Inspecting:
         def chosen(a: ComparedRun, b: ComparedRun) -> None:
             self._stage.services.push_screen(CompareSheet(project, a, b))
 
+        def swept(chosen: SweepChoice) -> None:
+            self._stage.services.push_screen(comparison_of(project, chosen))
+
         by_kind = {one.kind: one.side for one in reversed(choices)}
         first = by_kind.get("named") or by_kind.get("built-in") or by_kind["record"]
         second = by_kind.get("file") or by_kind.get("run") or by_kind["record"]
         changes = partial(self._show_changes, presenter) if presenter.state.changed else None
-        picker = SidePicker(project, choices, first, second, chosen, changes)
+        picker = SidePicker(project, choices, first, second, chosen, swept, changes)
         self._stage.services.push_screen(picker)
 
     def _show_changes(self, presenter: Presenter) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from textual import on, work
 from textual.binding import BindingType
 
+from workbench.analysis.sweep import RECORDED
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.durations import lifetime_of
@@ -22,7 +23,7 @@ from workbench.tui.screens.plot import PlotSheet
 from workbench.tui.screens.sheet import DiffSheet, Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.sized import Grip, SizedScreen
-from workbench.tui.screens.sweep import ask_for_sweep
+from workbench.tui.screens.sweep import SweepChoice, ask_for_sweep
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.compare import EVEN, CompareRows, comparison_html, comparison_json, plot_doc
 from workbench.views.compare_refs import Ref
@@ -73,7 +74,11 @@ class CompareSheet(Sheet, SizedScreen[None]):
         "sheet.find",
     )
 
-    def __init__(self, project: Project, a: ComparedRun, b: ComparedRun) -> None:
+    def __init__(
+        self, project: Project, a: ComparedRun, b: ComparedRun, provider: str = RECORDED, ttl: str = "", note: str = ""
+    ) -> None:
+        """``provider``: whose prices count; ``ttl``: how long a cache keeps what was sent, empty for what providers
+        and marks say; ``note``: said once both sides are worked out."""
         waiting = Lines((), ("Assembling both sides again from the journal …", "No model is called."))
         waiting.title = (("Compare", "title"),)
         super().__init__(waiting)
@@ -83,8 +88,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._found: RunComparison | None = None
         self._compared: CompareRows | None = None
         self._here: Ref | None = None
-        self._ttl = ""
-        """How long a cache keeps a prefix; empty for what providers and marks say."""
+        self._provider, self._ttl, self._note = provider, ttl, note
         self._written: FileChange | None = None
         """The change that was written into the file from here, to take it back."""
 
@@ -102,7 +106,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
     def _work_out(self) -> None:
         try:
             lasting = lifetime_of(self._ttl) if self._ttl else None
-            prices = pricing_of(self._project.environment.prices, None, lasting).prices
+            prices = pricing_of(self._project.environment.prices, self._provider, lasting).prices
             found = compare_sources(self._project, self.a, self.b, prices)
         except (SpecError, DefinitionError, StoreError) as fault:
             self.app.call_later(self._failed, str(fault))
@@ -118,6 +122,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._found = found
         self._here = None
         rows = CompareRows(found.comparison, found.title, is_what_if=bool(self.b.spec))
+        if self._provider != RECORDED:
+            rows.title = (*rows.title, (f"  at {self._provider}", "changed"))
         if self._ttl:
             rows.title = (*rows.title, (f"  cache kept {self._ttl}", "changed"))
         self._rows = self._compared = rows
@@ -125,6 +131,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self.view.show(self._rows, 0)
         for note in found.notes:
             self.services.say(note, "warning")
+        if self._note:
+            self.services.say(self._note)
+            self._note = ""
 
     def grips(self) -> tuple[Grip, ...]:
         rows = self._compared
@@ -212,7 +221,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.a, self.b = a, b
             self._work_out()
 
-        picker = SidePicker(self._project, choices, self.a, self.b, chosen, above=self._compare_above, is_settled=True)
+        picker = SidePicker(self._project, choices, self.a, self.b, chosen, self._compare_chosen, is_settled=True)
         self.app.push_screen(picker)
 
     def action_swap(self) -> None:
@@ -243,13 +252,12 @@ class CompareSheet(Sheet, SizedScreen[None]):
     # -- other strategies --------------------------------------------------------------------------------------------
 
     def action_sweep(self) -> None:
-        """Ask for strategies and try them all on run A; the one that is taken becomes B."""
-        a = self.a
-        ask_for_sweep(self, self._project, a.run, lambda spec: self._compare_above(a, ComparedRun(a.run, spec)))
+        """Ask for strategies and try them all on run A; the one that is taken becomes B, what the sweep compares it
+        with A."""
+        ask_for_sweep(self, self._project, self.a.run, self._compare_chosen)
 
-    def _compare_above(self, a: ComparedRun, b: ComparedRun) -> None:
-        """Compare two sides above what is open: ``esc`` goes back to it."""
-        self.app.push_screen(CompareSheet(self._project, a, b))
+    def _compare_chosen(self, chosen: SweepChoice) -> None:
+        self.app.push_screen(comparison_of(self._project, chosen))
 
     # -- out of the app ----------------------------------------------------------------------------------------------
 
@@ -359,3 +367,11 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self._offer()
             words = "{file} is as it was before." if back else "{file} is written; {compare.apply} again takes it back."
             self.services.say(told(words, file=change.shown))
+
+
+def comparison_of(project: Project, chosen: SweepChoice) -> CompareSheet:
+    """The comparison of a strategy that was chosen in a sweep: ``esc`` goes back to the sweep."""
+    several = f"One of the {chosen.runs:,} runs of the sweep, whose sums are over all of them."
+    return CompareSheet(
+        project, chosen.a, chosen.b, chosen.provider, chosen.cache_ttl, several if chosen.runs > 1 else ""
+    )

@@ -16,7 +16,7 @@ from workbench.store.faults import StoreError
 from workbench.store.summary import RunSummary
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import ListSheet
-from workbench.tui.screens.sweep import ask_for_sweep
+from workbench.tui.screens.sweep import SweepChoice, ask_for_sweep
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.compare_words import ComparisonNote, sentences
 from workbench.views.model import Rows
@@ -57,18 +57,18 @@ class SidePicker(ListSheet):
         a: ComparedRun,
         b: ComparedRun,
         chosen: Callable[[ComparedRun, ComparedRun], object],
+        swept: Callable[[SweepChoice], object],
         changes: Callable[[], object] | None = None,
-        above: Callable[[ComparedRun, ComparedRun], object] | None = None,
         *,
         is_settled: bool = False,
     ) -> None:
-        """``chosen`` is called with both sides once B is taken, and ``above`` once B is taken from a sweep, which stays
-        open below; without it ``chosen`` is called for both. ``changes`` shows what was changed in the file: a row
+        """``chosen`` is called with both sides once B is taken, and ``swept`` once B is taken from a sweep, which stays
+        open below. ``changes`` shows what was changed in the file: a row
         of its own, with the cursor on it. Another run is compared with the run that is shown until a person chooses A;
         ``is_settled``: one has."""
         self._choices = (*((FILE_CHANGES,) if changes is not None else ()), *choices)
         super().__init__(SideChoices(self._choices, a, b))
-        self._project, self._chosen, self._changes, self._above = project, chosen, changes, above or chosen
+        self._project, self._chosen, self._changes, self._swept = project, chosen, changes, swept
         self.a, self.b = a, b
         self._is_settled, self._usual = is_settled, a
         self._weighed: dict[tuple[ComparedRun, ComparedRun], Sequence[ComparisonNote]] = {}
@@ -192,9 +192,9 @@ class SidePicker(ListSheet):
         )
 
     def action_sweep(self) -> None:
-        """Ask for strategies and try them all on the run of side A; the one that is taken becomes B."""
-        a = self.a
-        ask_for_sweep(self, self._project, a.run, lambda spec: self._above(a, ComparedRun(a.run, spec)))
+        """Ask for strategies and try them all on the run of side A; the one that is taken becomes B, and A what the
+        sweep compares it with."""
+        ask_for_sweep(self, self._project, self.a.run, self._swept)
 
     def _take(self, a: ComparedRun, b: ComparedRun) -> None:
         self.dismiss()

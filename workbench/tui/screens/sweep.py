@@ -14,7 +14,16 @@ from msgspec.structs import replace
 from textual import on, work
 from textual.binding import BindingType
 
-from workbench.analysis.sweep import RECORDED, Excluded, Subject, Sweep, TriedStrategy, candidates, sweeping
+from workbench.analysis.sweep import (
+    RECORDED,
+    Excluded,
+    StrategyResult,
+    Subject,
+    Sweep,
+    TriedStrategy,
+    candidates,
+    sweeping,
+)
 from workbench.context.strategy import SpecError, completed
 from workbench.durations import lifetime_of
 from workbench.engine.definition import DefinitionError
@@ -31,13 +40,27 @@ from workbench.views.cells import flat
 from workbench.views.keys import told
 from workbench.views.live_runs import LiveRunRows, plan_lines
 from workbench.views.model import Rows
-from workbench.views.sweep import ORDERS, SweepRows
+from workbench.views.sweep import ORDERS, SweepRows, reference_of
 from workbench.views.text import TextRows, text_lines
-from workbench.workspace.comparing import matching, pricing_of, subjects_of
+from workbench.workspace.comparing import ComparedRun, matching, pricing_of, subjects_of
 from workbench.workspace.live_runs import LivePlan, LiveResult, LiveRunError, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
+
+
+class SweepChoice(Struct, frozen=True):
+    """A strategy that was chosen in a sweep, and all that a comparison needs to show the numbers of the sweep."""
+
+    a: ComparedRun
+    """What the sweep compares the strategy with."""
+    b: ComparedRun
+    provider: str
+    """Whose prices count; ``recorded`` for those of the run's own models."""
+    cache_ttl: str
+    """As asked for; empty for what providers and marks say."""
+    runs: int
+    """Over how many runs the sweep sums up."""
 
 
 class SweepRequest(Struct, frozen=True):
@@ -185,9 +208,11 @@ class SweepSheet(ListSheet):
         "sheet.close",
     )
 
-    def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[str], object]) -> None:
+    def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[SweepChoice], object]) -> None:
         super().__init__(SweepRows(Sweep((), (), ()), run, 0, is_over=False))
         self._project, self._run_name, self._asked = project, run, asked
+        self._run_id = ""
+        """Found once the sweep begins."""
         self._take = take
         self._tried: tuple[TriedStrategy, ...] = ()
         self._called = ""
@@ -222,7 +247,8 @@ class SweepSheet(ListSheet):
     def _try_all(self) -> None:
         store, found, asked = self._project.store, Sweep((), (), ()), self._asked
         try:
-            wanted = matching(store, asked.filter) if asked.filter else [store.find(self._run_name)]
+            self._run_id = store.find(self._run_name)
+            wanted = matching(store, asked.filter) if asked.filter else [self._run_id]
             if not wanted:
                 self.app.call_later(self._failed, f"no stored run matches {asked.filter}")
                 return
@@ -370,11 +396,20 @@ class SweepSheet(ListSheet):
     def _row_opened(self, event: RowView.Opened) -> None:
         event.prevent_default()
         if event.index < len(self.rows):
-            label = self.rows.sweep.rows[event.index].label
-            self._take(label)
+            self._take(self._choice(self.rows.sweep.rows[event.index]))
+
+    def _choice(self, row: StrategyResult) -> SweepChoice:
+        """On the run at hand; where the sweep is of others, on the first of them."""
+        names = self.rows.sweep.runs
+        used = [one.state.run_id for one in self._subjects if one.name in names]
+        run = self._run_id if self._run_id in used else used[0]
+        a, b = ComparedRun(run, reference_of(row.label)), ComparedRun(run, row.label)
+        return SweepChoice(a, b, row.pricing, self._asked.cache_ttl, self.rows.sweep.count)
 
 
-def ask_for_sweep(screen: WorkbenchScreen[None], project: Project, run: str, take: Callable[[str], object]) -> None:
+def ask_for_sweep(
+    screen: WorkbenchScreen[None], project: Project, run: str, take: Callable[[SweepChoice], object]
+) -> None:
     """Ask on a screen for strategies, and try them all on a run; ``take`` shows the chosen one above the list."""
 
     def done(text: str) -> str | None:
