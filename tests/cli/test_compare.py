@@ -263,6 +263,33 @@ def test_a_file_that_was_edited_since_is_what_the_change_is_compared_with(worksp
     assert any(line.startswith("+") and "mask" in line for line in told["diff"].split("\n"))
 
 
+def test_one_rule_says_where_a_strategy_goes_and_what_is_dropped_is_named(workspace: Path, cli: Cli) -> None:
+    """By diff and by sweep: into the phase in which it makes a difference, not into the cascade."""
+    prepare(workspace)
+    masked = "    intra_context: {mask_observations_after: 3, window: 7}\n"
+    head, mark, rest = CASCADE.partition("    rules:")
+    tell = "  - {name: tell, instructions: Tell what you found.}\n"
+    (workspace / "dig.yaml").write_text(head + masked + mark + rest.replace("    handoffs: []\n", tell))
+    with (workspace / "dig.replies.yaml").open("a") as replies:
+        replies.write("\n  tell: Told.\n")
+    assert cli("run", "dig.yaml", "--session", "two").code == 0
+    diff = cli("diff", "two", "-s", "file", "mask(after=1)", "--apply", "B")
+    sweep = cli("sweep", "two", "--strategy", "mask(after=1)", "--apply", "dig.yaml", "--take", "mask(after=1)")
+    for done in (diff, sweep):
+        assert done.code == 1, done.err
+        assert "It goes into the phase in which it makes a difference: dig." in done.out
+        assert "Dropped: dig: mask(window=7,min_masked_size=200), loop(limit=3)." in done.out
+    changes = [done.out[done.out.index("--- dig.yaml now") :] for done in (diff, sweep)]
+    assert changes[0] == changes[1]
+    assert "+    strategy: mask(after=1)" in changes[0]
+    options = ("--apply", "dig.yaml", "--take", "mask(after=1)", "--json")
+    told_json = cli("sweep", "two", "--strategy", "mask(after=1)", *options).json["apply"]
+    assert (told_json["phases"], told_json["dropped"]) == (
+        ["dig"],
+        ["dig: mask(window=7,min_masked_size=200), loop(limit=3)"],
+    )
+
+
 def test_without_consent_nothing_is_written(dug: Cli, workspace: Path) -> None:
     refused = dug("diff", "--strategies", "whole", "masked", "--apply", "B")
     assert refused.code == 1
@@ -415,6 +442,7 @@ def test_a_strategy_tried_on_an_imported_run_goes_into_the_file_that_is_named(du
         "this run was imported from chat.json, which is not a cascade: name the file to write by --into" in refused.err
     )
     written = dug(*options, "--into", "dig.yaml", "--yes")
+    assert "It goes into the phase that asks a model: dig." in written.out
     assert (written.code, "written: dig.yaml" in written.err) == (0, True), written.err
     assert (workspace / "dig.yaml").read_text() != CASCADE
     (listed,) = (one for one in dug("runs", "--json").json if one["session_id"] == name)

@@ -29,12 +29,19 @@ def apply_change(
         talk(f"{change.shown} has changed since this run: {now}", "warning")
     if change.lines and body is None:
         _print_change(change.lines, printer)
+        for sentence in change.words:
+            printer.line(sentence)
     written = bool(change.lines) and (yes or (body is None and _agreed(strategy, change.shown)))
     if written:
         with writing(change.shown):
             write_change(change)
     if body is not None:
-        told = {"file": change.shown, "strategy": strategy, "phases": list(change.phases)}
+        told = {
+            "file": change.shown,
+            "strategy": strategy,
+            "phases": list(change.phases),
+            "dropped": list(change.dropped),
+        }
         write_json({**body, "apply": told | {"change": change.lines, "written": written}})
     elif not change.lines:
         talk(f"{change.shown} already uses it in every phase concerned; nothing to write")

@@ -47,6 +47,8 @@ class AppliedStrategy(Struct, frozen=True):
     text: str
     paths: tuple[Path, ...]
     """The paths that were written or removed; empty if the file said so already."""
+    dropped: tuple[str, ...] = ()
+    """What the phases had and have no longer, as in a spec: ``investigate: mask(window=16), loop(limit=3)``."""
 
 
 class _Target(Struct, frozen=True):
@@ -94,7 +96,8 @@ def apply(text: str, file: str, strategy: Strategy, phases: Collection[str]) -> 
         failure = _fault(target, written, file)
         if not failure:
             without, gone = _without_void(target, written, file)
-            return AppliedStrategy(without, (*(path for path, _ in edits), *gone))
+            paths = (*(path for path, _ in edits), *gone)
+            return AppliedStrategy(without, paths, tuple(_dropped(target, without, file)))
     raise ApplyError(failure)
 
 
@@ -115,6 +118,24 @@ def _fault(target: _Target, text: str, file: str) -> str:
         if Strategy.of(again.cascade, after) != wanted:
             return f"phase '{after.name}' would have another strategy"
     return ""
+
+
+def _dropped(target: _Target, text: str, file: str) -> Iterator[str]:
+    """Yields for each phase the parts that are gone, and the parameters that are back at their defaults."""
+    again = load(text, file).cascade
+    if again is None:
+        return
+    for before, after in zip(target.cascade.phases, again.phases, strict=True):
+        now = {part.NAME: part for part in Strategy.of(again, after).parts}
+        gone = []
+        for part in Strategy.of(target.cascade, before).parts:
+            kept = now.get(part.NAME)
+            if kept is None:
+                gone.append(str(part))
+            elif lost := part.beyond(kept):
+                gone.append(lost)
+        if gone:
+            yield f"{after.name}: {', '.join(gone)}"
 
 
 def _without_void(target: _Target, text: str, file: str) -> tuple[str, list[Path]]:

@@ -107,6 +107,16 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
         path = self.written.get(parameter) or self.written.get("*")
         return scope.rule_at(path) if path else Rule(str(self))
 
+    def beyond(self, other: Part) -> str:
+        """What this part sets and another one of its kind leaves at the default: ``mask(window=16)``; empty for
+        nothing."""
+        lost = [
+            f"{name}={_value_text(getattr(self, name))}"
+            for name, default in self.parameters().items()
+            if getattr(self, name) != default == getattr(other, name)
+        ]
+        return f"{self.NAME}({','.join(lost)})" if lost else ""
+
     def __str__(self) -> str:
         """The spec: the first parameter, and those that differ from their defaults."""
         said = []

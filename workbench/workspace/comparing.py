@@ -306,6 +306,26 @@ class FileChange(Struct, frozen=True):
     """Those in which the strategy makes a difference in the run."""
     is_stale: bool
     """The file is not the text that the run is pinned to."""
+    dropped: tuple[str, ...] = ()
+    """What the phases had and have no longer (``AppliedStrategy``)."""
+    is_everywhere: bool = False
+    """No phase of the file ran: the strategy goes into all that ask a model."""
+
+    @property
+    def words(self) -> list[str]:
+        """Where the strategy goes, and what is dropped for it, in sentences; empty when the file says so already."""
+        if self.before == self.after:
+            return []
+        phases = f"phase{'s' if len(self.phases) > 1 else ''}"
+        which = (
+            f"{phases} that ask{'' if len(self.phases) > 1 else 's'} a model"
+            if self.is_everywhere
+            else f"{phases} in which it makes a difference"
+        )
+        return [
+            f"It goes into the {which}: {', '.join(self.phases)}.",
+            *([f"Dropped: {'; '.join(self.dropped)}."] if self.dropped else []),
+        ]
 
     @property
     def lines(self) -> list[str]:
@@ -336,14 +356,15 @@ def change_for(project: Project, state: RunState, spec: str, prices: Prices, int
         raise ApplyError(f"{state.cascade_file} is not UTF-8") from None
     own = compare_strategies(state, (FILE, spec), prices, changed_since(project, state))
     phases = tuple(dict.fromkeys(pair.place.phase for pair in own.differing))
-    after = apply(text, state.cascade_file, strategy, phases).text
+    applied = apply(text, state.cascade_file, strategy, phases)
     stale = not project.is_pinned(text, state.cascade_text)
-    return FileChange(file, state.cascade_file, text, after, phases, stale)
+    return FileChange(file, state.cascade_file, text, applied.text, phases, stale, applied.dropped)
 
 
 def change_into(project: Project, file: Path, strategy: Strategy, states: Iterable[RunState]) -> FileChange:
-    """The strategy written into a cascade file: in the phases that ran in these runs and ask a model there; where none
-    of them did, as with imported runs, in all that ask a model. Raises ApplyError, SpecError, CannotOpen."""
+    """The strategy written into a cascade file: in the phases in which it makes a difference in these runs; where no
+    phase of the file ran in them, as with imported runs, in all that ask a model. Raises ApplyError, SpecError,
+    CannotOpen."""
     shown = project.shown(file)
     try:
         text = read_bytes(file, shown).decode("utf-8")
@@ -354,12 +375,27 @@ def change_into(project: Project, file: Path, strategy: Strategy, states: Iterab
     except DefinitionError as fault:
         raise ApplyError(f"{shown} is not a cascade that can be loaded: {fault.problems[0].message}") from None
     asking = [phase.name for phase in definition.cascade.phases if phase.instructions]
-    ran = {visit.phase for state in states if "imported" not in state.ports for visit in state.visits}
-    phases = tuple(name for name in asking if name in ran) or tuple(asking)
-    if not phases:
+    if not asking:
         raise ApplyError(f"{shown} has no phase that asks a model")
-    after = apply(text, shown, strategy, phases).text
-    return FileChange(file, shown, text, after, phases, is_stale=False)
+    ran, changed = set[str](), set[str]()
+    for state in states:
+        visited = {visit.phase for visit in state.visits if "imported" not in state.ports} & set(asking)
+        if not visited <= changed:
+            ran |= visited
+            changed |= visited & _phases_changed_by(strategy, state, definition, project.environment.prices)
+    phases = tuple(name for name in asking if name in changed or not ran)
+    applied = apply(text, shown, strategy, phases)
+    return FileChange(file, shown, text, applied.text, phases, False, applied.dropped, is_everywhere=not ran)
+
+
+def _phases_changed_by(strategy: Strategy, state: RunState, definition: Definition, prices: Prices) -> set[str]:
+    """The phases of a run in which a strategy sends other requests than the cascade does; all of them where the cascade
+    is not the one that ran, and cannot send them."""
+    visited = {visit.phase for visit in state.visits}
+    if not visited <= {phase.name for phase in definition.cascade.phases}:
+        return visited
+    a, b = (under("", state, definition, one, encodings(), prices) for one in (None, strategy))
+    return {pair.place.phase for pair in compare(a, b).differing}
 
 
 def write_change(change: FileChange) -> None:

@@ -331,7 +331,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         written = self._written
         back = written is not None and change.before == change.after == written.after
         if back and written is not None:
-            change = replace(change, after=written.before, is_stale=False)
+            change = replace(change, after=written.before, phases=(), dropped=(), is_stale=False)
         lines = change.lines
         if not lines:
             self.services.say(f"{change.shown} says so already in every phase of this run.")
@@ -342,7 +342,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
             if change.is_stale
             else []
         )
-        shown = [*note, *lines[:SHOWN], *more]
+        told = [*change.words, ""] if not back else []
+        shown = [*note, *told, *lines[:SHOWN], *more]
         text = [("\n" * bool(at) + line, DIFFERS.get(line[:1], "")) for at, line in enumerate(shown)]
         answers = [("keep", "k", "Keep the file as it is"), ("write", "w", "Write it")]
 
