@@ -20,6 +20,7 @@ from workbench.language.clean import clean
 from workbench.tui.bench.state import BenchState
 from workbench.tui.notices import SECONDS
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.sides import SidePicker
 from workbench.views.cells import width_of
 from workbench.views.tab_line import TabLabel, tab_line
 from workbench.workspace.imports import import_file
@@ -208,6 +209,15 @@ async def test_a_rerun_of_a_live_run_opens_beside_it(tmp_path: Path) -> None:
         await it.until(lambda: it.presenter.state.run.finished, "it did not run again")
         assert it.presenter.state.run.parent["kind"] == "rerun"
         assert first.running
+        await it.press("D")
+        await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
+        picker = it.app.screen
+        assert isinstance(picker, SidePicker)
+        run = it.presenter.state.run
+        parent, here = run.parent["run_id"], run.run_id
+        await it.until(lambda: (picker.a.run, picker.b.run) == (here, parent), "the run before is not proposed")
+        rows = picker.view.rows
+        assert run.parent["session_id"] in rows.plain(picker.view.cursor)
 
 
 async def test_a_second_rerun_of_one_that_has_made_nothing_new_takes_the_same_answers(tmp_path: Path) -> None:

@@ -189,6 +189,8 @@ class SideChoice(Struct, frozen=True):
     side: ComparedRun
     says: Mapping[str, str] = {}
     """Of ``file`` the strategy of each phase."""
+    is_origin: bool = False
+    """The run that the one at hand was made from, as a re-run or a fork: what most people compare it with."""
 
 
 BUILT_IN = {
@@ -225,7 +227,9 @@ def strategies_to_begin_with(form: Format) -> Mapping[str, str]:
 
 
 OTHER_RUNS = 50
-"""Runs that are offered, the newest; those of the same cascade stand first."""
+"""Runs that are offered, the newest; the one that the run was made from stands first, then those of its cascade."""
+MADE_FROM = ("fork", "rerun", "replay")
+"""Kinds of parents that are another version of a run; any other one is a run that it ran inside of."""
 
 
 def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
@@ -242,10 +246,13 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
         found += [SideChoice("named", name, spec, ComparedRun(run_id, name)) for name, spec in named.items()]
         found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in usual.items() if s not in given]
     runs = [run for run in project.store.runs() if not run.depth and run.run_id != run_id]
-    runs.sort(key=lambda run: run.cascade_id != state.cascade_id)
+    origin = str(state.parent.get("run_id") or "") if state.parent.get("kind") in MADE_FROM else ""
+    runs.sort(key=lambda run: (run.run_id != origin, run.cascade_id != state.cascade_id))
     for run in runs[:OTHER_RUNS]:
         about = f"{run.cascade_file or run.cascade_id}, {run.status}, {run.calls:,} call{'' if run.calls == 1 else 's'}"
-        found.append(SideChoice("run", run.name, about, ComparedRun(run.run_id)))
+        is_origin = run.run_id == origin
+        words = f"this run was made from it; {about}" if is_origin else about
+        found.append(SideChoice("run", run.name, words, ComparedRun(run.run_id), is_origin=is_origin))
     return tuple(found)
 
 

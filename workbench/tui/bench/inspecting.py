@@ -232,6 +232,8 @@ class Inspecting:
         by_kind = {one.kind: one.side for one in reversed(choices)}
         first = by_kind.get("named") or by_kind.get("built-in") or by_kind["record"]
         second = by_kind.get("file") or by_kind.get("run") or by_kind["record"]
+        if (origin := next((one.side for one in choices if one.is_origin), None)) is not None:
+            first, second = by_kind["record"], origin
         changes = partial(self._show_changes, presenter) if presenter.state.changed else None
         picker = SidePicker(project, choices, first, second, chosen, swept, changes)
         self._stage.services.push_screen(picker)
