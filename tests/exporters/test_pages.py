@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.command import run_cli
 from tests.support.workspaces import CASCADE, GREETING, filled
 from tests.ui.support import Story, entry, triage_story
-from workbench.context.assembly import Grade, Kind
+from workbench.context.assembly import Action, Grade, Kind
 from workbench.context.message import Image, Message, TextPart
 from workbench.context.place import Place
 from workbench.engine.journal.state import RunState
@@ -155,7 +156,21 @@ def test_what_is_as_in_the_call_before_is_one_line_where_it_is_long() -> None:
     story.context(turns[1], [*many, entry(Message("user", "new"), Kind.USER, turns[1])])
     page = run_html(RunState.of(story.events), {})
     assert page.count("message 7<") == 1
-    assert re.search(r"1–40<td[^>]*>as in <a href=\"#c1\">the call before</a>", page)
+    before = r"<td[^>]*>as in <a href=\"#c1\">the call before</a>"
+    assert re.search(f"1–40{before}", page)
+    one = many[20]
+    for other in (
+        one._replace(sent=Message("user", "shorter")),
+        one._replace(action=Action.TRUNCATED),
+        one._replace(item=replace(one.item, source="elsewhere")),
+    ):
+        story = Story().start()
+        story.phase("p", max_turns=3)
+        story.context(turns[0], many)
+        story.context(turns[1], [*many[:20], other, *many[21:]])
+        page = run_html(RunState.of(story.events), {})
+        assert re.search(f"1–20{before}", page)
+        assert re.search(f"22–40{before}", page)
 
 
 # The command.

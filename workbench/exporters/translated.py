@@ -217,7 +217,7 @@ class _Cascade:
         for name in (name for name in names if getattr(rules, name)):
             self.lost.append(f"the graph: {name}")
         first = [edge.dst for edge in self._ways(graph.start)]
-        if not first or graph.node(first[0]) is None:
+        if not first:
             raise CannotTranslate("nothing follows its start")
         if len(first) > 1:
             self.lost.append(f"{graph.start}: of its edges the one to {first[0]} is taken")
