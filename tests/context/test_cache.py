@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.context.support import Conversation, WordCounter, alone, cascade, scope
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly
-from workbench.context.cache import CacheRule, Forecast, PrefixCache, Price, break_even
+from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, break_even
 from workbench.context.marks import NO_MARKS, PARAMETER
 from workbench.context.strategy import parse
 
@@ -281,6 +281,25 @@ def test_marks_that_a_record_lost_are_known_by_what_was_cached() -> None:
     cache.sent(made[2], 0.0)
     cache.answered(made[2], 0, 1_500)
     assert cache.forecast(made[3], OPT_IN, 1.0).cached == 1_500
+
+
+def test_a_request_whose_marks_are_not_stated_may_be_read_from_the_cache() -> None:
+    """A record of messages alone: what it would cost unmarked is the estimate, and a read its lower end."""
+    made, cache, costs = calls("selective", 7), PrefixCache(NO_MARKS), []
+    for number, assembly in enumerate(made):
+        expected = replace(Expected.own(assembly), high=None)
+        found = cache.forecast(assembly, OPT_IN, number, expected)
+        assert (found.cached, found.cost_high) == (0, None)
+        costs.append((found.cost_low or 0.0) / (found.cost or 1.0))
+        cache.sent(assembly, number)
+        cache.answered(assembly, 0, None)
+        if number == 1:
+            said = "anthropic caches only what a request marks, and the marks of this one are not stated"
+            assert found.reason == said
+    assert costs[1:3] == pytest.approx([0.1, 0.1])
+    assert costs[-1] == 1.0, "it was never served"
+    whole = PrefixCache(NO_MARKS).forecast(made[-1], OPT_IN, 0.0)
+    assert whole.cost_low == whole.cost, "all is known: it marks nothing"
 
 
 def test_a_provider_that_served_nothing_twice_is_expected_to_serve_nothing() -> None:

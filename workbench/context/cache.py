@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.context.assembly import Assembly, Entry, Grade
-from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, Mark, Marks, marks_of
+from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, PARAMETER, Mark, Marks, marks_of
 from workbench.context.message import reasoning_told
 from workbench.context.reasons import name_of
 from workbench.context.remembered import forget_oldest, remember
@@ -124,7 +124,7 @@ def breaks(forecast: Forecast) -> bool:
     """Returns whether a request begins otherwise than those before, or too late after them, so that what a provider
     holds of them is of less use than it could be."""
     reason = forecast.reason
-    return bool(reason) and not reason.startswith(_NO_BREAK) and "marks nothing" not in reason
+    return bool(reason) and not reason.startswith(_NO_BREAK) and " caches only what a request marks" not in reason
 
 
 class Expected(Struct, frozen=True):
@@ -332,6 +332,14 @@ class PrefixCache:
         warm = first_marked >= max(rule.minimum, 1)
         if warm:
             possible = min(first_marked, expected.tokens)  # Another run may have marked it before.
+        reason = self._reason(assembly, rule, shared, cached, self._offered, now, expected, bool(marks))
+        lost = rule.opt_in and not marks and expected.high is None and PARAMETER not in assembly.request.parameters
+        if lost and not missed:
+            # A record that lacks parts of the request may lack its marks, too: all of it may be a read.
+            reason = f"{rule.provider} caches only what a request marks, and the marks of this one are not stated"
+            possible = expected.tokens if expected.tokens >= rule.minimum else 0
+            before = self._shared(assembly, now - rule.lifetime)
+            self._offered = self._tokens(assembly, before, expected) if possible and before > 0 else 0
         sure = _SURE if missed or not rule.opt_in or warm else 1
         unsure = possible > 0 and (rule.wide or self._hits < sure)
         low, high = expected.low, expected.high
@@ -341,7 +349,7 @@ class PrefixCache:
             written=written,
             cost=_cost(price, expected.tokens, cached, written, hour),
             break_at=shared if cached else 0,
-            reason=self._reason(assembly, rule, shared, cached, self._offered, now, expected, bool(marks)),
+            reason=reason,
             tokens=expected.tokens,
             low=low,
             high=high,
