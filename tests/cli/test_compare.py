@@ -115,6 +115,22 @@ def test_cached_tokens_are_marked_as_predicted_where_those_of_the_request_are_kn
     shown = cli("diff", "--strategies", "snowball", "selective")
     (line,) = (line for line in shown.out.splitlines() if line.startswith("imported:2 "))
     assert line.split()[1:5] == ["2,021", "2,021", "0", "≈1,920"]
+    assert re.search(r"the provider counted [\d,]+ tokens \([\d,]+ predicted", shown.out)
+
+
+def test_what_was_predicted_of_a_stated_call_carries_its_sign(cli: Cli, workspace: Path) -> None:
+    call = {
+        "request": {"model": "gemini-2.5-flash", "messages": [{"role": "user", "content": "Hello"}]},
+        "response": {
+            "object": "chat.completion",
+            "choices": [{"message": {"role": "assistant", "content": "Yes"}}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+        },
+    }
+    (workspace / "call.json").write_text(json.dumps(call))
+    assert cli("import", "call.json").code == 0
+    shown = cli("diff", "--strategies", "snowball", "selective").out
+    assert re.search(r"the provider counted 3 tokens \(~\d predicted", shown)
 
 
 def test_two_runs_are_told_apart_by_dollars_time_and_answers(dug: Cli, workspace: Path) -> None:

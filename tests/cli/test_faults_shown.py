@@ -73,7 +73,7 @@ def test_a_context_that_is_too_long_names_its_largest_messages(cli: Cli, provide
     said = failed(cli, provider, "ctx")
     assert "maximum context length is 8192 tokens" in said
     assert "mask or clear old tool results" in said
-    assert said.splitlines()[-1].startswith("  #1 user, task: ")
+    assert said.splitlines()[-1].startswith("  #1 user, task: ~")
     assert "workbench resume" not in said, "the same request would be refused again"
 
 

@@ -175,7 +175,7 @@ def test_a_call_that_is_not_there(ran: Cli, arguments: tuple[str, ...], message:
 def test_a_context_under_another_strategy_is_a_what_if(ran: Cli) -> None:
     before = ran("context", "s", "--phase", "look", "--json").json
     whole = ran("context", "s", "--phase", "look", "--strategy", "selective", "--json")
-    assert whole.err.startswith("what-if over 3 calls: ")
+    assert whole.err.startswith("what-if over 3 calls: ~")
     assert [call["strategy"] for call in whole.json] == ["selective"] * 3
     assert [entry["action"] for entry in whole.json[2]["entries"]] == ["kept"] * 6
     assert whole.json[2]["tokens_sent"] > before[2]["tokens_sent"]

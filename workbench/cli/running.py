@@ -454,7 +454,8 @@ def _name_the_largest(project: Project, run_id: str) -> None:
     """For a request that was too long: the messages with the most tokens."""
     for call in project.store.state(run_id).calls[-1:]:
         for number, entry in largest(call):
-            talk(f"  #{number} {entry.item.message.role}, {origin(entry)}: {count(entry.tokens_sent)} tokens", "dim")
+            tokens = count(entry.tokens_sent, entry.grade)
+            talk(f"  #{number} {entry.item.message.role}, {origin(entry)}: {tokens} tokens", "dim")
 
 
 def _name_the_model(project: Project, run_id: str) -> None:

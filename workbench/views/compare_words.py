@@ -11,7 +11,7 @@ from msgspec import Struct
 from workbench.analysis.compare import AssembledCall, CallPair, Comparison, ComparisonSide, Totals, cheaper
 from workbench.analysis.prediction import PredictedUsage
 from workbench.context.align import Change, ChangeKind
-from workbench.context.assembly import Action, Entry
+from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.cache import Price
 from workbench.context.reasons import name_of
 from workbench.dollars import money, told_apart
@@ -358,10 +358,10 @@ def reported_lines(side: ComparisonSide) -> Iterator[str]:
     if not calls:
         return
     reports = [one.reported for one in calls if one.reported is not None]
-    tokens = sum(one.call.expected for one in calls)
+    tokens, grade = sum(one.call.expected for one in calls), Grade.of_sum(one.call.grade for one in calls)
     yield (
         f"was sent in {plural(len(calls), 'call')}: the provider counted {count(sum(r.input for r in reports))} tokens "
-        f"({count(tokens)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)
+        f"({count(tokens, grade)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)
     )
 
 

@@ -12,6 +12,7 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, pricing, read_run, session_argument, stored_here
 from workbench.cli.printer import Printer, talk, write_json_list
 from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
+from workbench.context.assembly import Grade
 from workbench.context.place import Place, visit_named
 from workbench.context.wire import wire_bytes
 from workbench.dollars import money
@@ -141,10 +142,13 @@ def _at(state: RunState, at: str) -> list[CallState]:
 
 def _difference(before: Sequence[CallState], after: Sequence[CallState]) -> str:
     """Both sums in one line: tokens sent and the predicted cost of the input."""
-    sent = [sum(call.tokens_in for call in calls) for calls in (after, before)]
+    sent = [
+        count(sum(call.tokens_in for call in calls), Grade.of_sum(call.grade_in for call in calls))
+        for calls in (after, before)
+    ]
     costs = [_predicted(calls) for calls in (after, before)]
     return (
-        f"what-if over {plural(len(after), 'call')}: {count(sent[0])} tokens instead of {count(sent[1])}, "
+        f"what-if over {plural(len(after), 'call')}: {sent[0]} tokens instead of {sent[1]}, "
         f"{money(costs[0])} instead of {money(costs[1])} predicted for the input"
     )
 
