@@ -118,12 +118,13 @@ cascade_id: foreign
 validators: {judge: {instructions: "Is it good? {{ input.content }}"}}
 phases:
   - {name: plan, instructions: go, output_schema: {type: object}, wards: {post: [{validator: keyword_validator}]}}
+  - {name: note, instructions: note, output_extraction: {pattern: "<note>(.*?)</note>", store_as: n, required: true}}
   - {name: write, instructions: "write {{ outputs.plan }}", rules: {max_attempts: 2, loop_until: judge}}
 """)
     (workspace / "foreign.replies.yaml").write_text("replies: {write: A text.}\n")
     ended = cli("run", "foreign.yaml", "--session", "s", *PLACEHOLDERS)
     assert (ended.code, ended.out) == (0, "A text.\n")
-    for name in ("plan", "write"):
+    for name in ("plan", "note", "write"):
         assert f"checks of '{name}' are passed over: no reply is scripted for the answer that they need" in ended.err
     assert cli("show", "s", "--json").json["status"] == "success"
 

@@ -274,6 +274,9 @@ def test_marks_of_tools_and_of_a_whole_request_are_kept(tools: list[Any], whole:
         assert "cache_control" not in str(state.tool_schemas)
 
 
+LATER = {"name": "f" * 60, "input_schema": {"type": "object"}, "defer_loading": True}
+
+
 def test_a_tool_that_the_provider_runs_makes_the_request_one_that_is_not_known_whole() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     state, _ = imported(exchange({"messages": [{"role": "user", "content": "Well?"}]}, tools=[search])[0])
@@ -282,6 +285,8 @@ def test_a_tool_that_the_provider_runs_makes_the_request_one_that_is_not_known_w
     assert call.grade is Grade.ESTIMATE
     assert call.forecast is not None
     assert call.forecast.high is None
+    (call,) = imported(exchange({"messages": [{"role": "user", "content": "Well?"}]}, tools=[LATER])[0])[0].calls
+    assert call.unstated.endswith(f": {'f' * 40}, which it shows when it is searched for")
 
 
 def test_a_file_of_messages_states_no_requests_so_that_nothing_is_exact() -> None:

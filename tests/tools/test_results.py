@@ -61,6 +61,20 @@ def test_data_urls_of_images_become_images(workspace: Workspace) -> None:
         assert [(i.data, i.media_type, i.width) for i in result.images] == [(png(4, 3), "image/png", 4)]
 
 
+def test_what_a_command_or_a_document_holds_of_images_becomes_images(root: Path, workspace: Workspace) -> None:
+    """Ready results too: those of commands, and those with images beside, which are counted first."""
+    first, second = (f"data:image/png;base64,{base64.b64encode(png(w, 3)).decode()}" for w in (4, 5))
+    (root / "plot.png").write_bytes(png(4, 3))
+    beside = result_of({"content": f"see {first} and {second}", "images": ["plot.png"]}, workspace)
+    assert (beside.text, [one.width for one in beside.images]) == ("see [image 1] and [image 2]", [4, 5])
+    long = f"{'x' * 40} {second} {'y' * 40}"
+    printed = result_of(ToolResult(bounded(long, 90), sandbox="bwrap", whole=long), workspace)
+    assert (printed.text, printed.whole) == (f"{'x' * 40} [image 1] {'y' * 40}", "")
+    assert ([one.width for one in printed.images], printed.sandbox) == ([5], "bwrap")
+    none = ToolResult("data:image/png;base64,AAAA")
+    assert result_of(none, workspace) is none
+
+
 def test_images_without_text_still_have_a_text(root: Path, workspace: Workspace) -> None:
     (root / "plot.png").write_bytes(png(4, 3))
     assert result_of({"images": ["plot.png"]}, workspace).text == "1 image(s)"

@@ -70,6 +70,8 @@ _KEPT = ("conversation", "container", "mcp_servers")
 """Fields that refer to data stored at a provider: messages of a conversation, files, tools of servers."""
 _RUN = ("server_tool_use", "mcp_tool_use", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 _CALLERS = ("function_call", "custom_tool_call", "tool_call")
+_NAME = 40
+"""Characters of the name of a tool of the provider, in a sentence."""
 _ROLLOUT = "a rollout states what its agent was given, not the requests that it made"
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 _BY_RESPONSES = ("//openrouter.ai/", "//ai-gateway.vercel.sh/")
@@ -232,20 +234,20 @@ def marked_beside(request: Mapping[str, Any]) -> Beside:
 def served_by(tools: object) -> str:
     """That a request has tools of its provider's own, in words: what they add to the request, no record shows."""
     names = [_own_tool(mapping(one)) for one in array(tools)]
-    named = ", ".join(name[:40] for name in dict.fromkeys(names) if name)
+    named = ", ".join(name for name in dict.fromkeys(names) if name)
     return f"tools of the provider add to the request what the file does not show: {named}" if named else ""
 
 
 def _own_tool(tool: Mapping[str, Any]) -> str:
     """The name of a tool that a provider runs or defines itself (``web_search`` and its kind); empty for a function."""
     if tool.get("defer_loading"):
-        return f"{string(tool.get('name')) or 'a tool'}, which it shows when it is searched for"
+        return f"{string(tool.get('name'))[:_NAME] or 'a tool'}, which it shows when it is searched for"
     if any(tool.get(key) for key in ("function", "functionDeclarations", "function_declarations", "toolSpec")):
         return ""
     kind = string(tool.get("type"))
     if ":" not in kind and any(key in tool for key in ("input_schema", "parameters", "inputSchema", "cachePoint")):
         return ""
-    return kind or string(tool.get("name")) or next(iter(tool), "")
+    return (kind or string(tool.get("name")) or next(iter(tool), ""))[:_NAME]
 
 
 def _run_by_provider(body: object) -> str:

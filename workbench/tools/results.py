@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -75,28 +76,38 @@ def result_of(value: Any, workspace: Workspace) -> ToolResult:
     Images that cannot be read are named at the end of the text; they do not make the result an error.
     """
     if isinstance(value, ToolResult):
-        return value
+        return _seen(value)
     if value is None:
         return ToolResult(NOTHING)
     if isinstance(value, Mapping) and isinstance(value.get("images"), (list, tuple)):
-        return _with_images(value, workspace)
+        return _seen(_with_images(value, workspace))
     text, plain = _text(value)
     if text is None:
         return ToolResult(f"TypeError: a {type(value).__name__} was returned, which is neither text nor JSON", True)
-    if "data:image/" in text:
-        text, images = _taken_out(text)
-        return replace(cut(text, value=plain), images=images)
-    return cut(text, value=plain) if text.strip() else ToolResult(NOTHING, value=plain)
+    return _seen(cut(text, value=plain)) if text.strip() else ToolResult(NOTHING, value=plain)
 
 
-def _taken_out(text: str) -> tuple[str, tuple[ToolImage, ...]]:
-    """The text without the data URLs of images in it, and the images: as text, a model could not see them."""
-    images: list[ToolImage] = []
+def _seen(result: ToolResult) -> ToolResult:
+    """The result with images in the place of their data URLs in its text: as text, a model could not see them."""
+    given = result.whole or result.text
+    if "data:image/" not in given:
+        return result
+    images = list(result.images)
+    found = {image.digest: image for image in map(_named, images)}
 
     def keep(image: Image, data: bytes) -> None:
         images.append(ToolImage(data, image.media_type, image.width, image.height))
 
-    return marked(text, {}, keep), tuple(images)
+    text = marked(given, found, keep)
+    if text == given:
+        return result
+    shown = bounded(text, len(result.text))
+    return replace(result, text=shown, whole=text if shown != text else "", images=tuple(images))
+
+
+def _named(image: ToolImage) -> Image:
+    digest = hashlib.sha256(image.data).hexdigest()
+    return Image(digest, image.media_type, len(image.data), image.width, image.height)
 
 
 def cut(

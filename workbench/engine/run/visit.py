@@ -437,11 +437,14 @@ SEARCH_SECONDS = 2.0
 
 def extract(execution: Conversation) -> None:
     """Put the part of the output that the pattern finds into the state. Raises PhaseFailed for a required miss."""
-    rule = execution.phase.output_extraction
+    rule, output = execution.phase.output_extraction, execution.output
     if rule is None:
         return
+    can_fail = rule.required or rule.format == "json"
+    if can_fail and execution.validation.passes_over(output, execution.place()):
+        return
     try:
-        found = regex.search(rule.pattern, execution.output, regex.DOTALL | regex.IGNORECASE, timeout=SEARCH_SECONDS)
+        found = regex.search(rule.pattern, output, regex.DOTALL | regex.IGNORECASE, timeout=SEARCH_SECONDS)
     except TimeoutError:
         raise PhaseFailed(
             f"output_extraction: the pattern took over {SEARCH_SECONDS:g} s", "output_extraction"
