@@ -356,6 +356,7 @@ def test_a_port_that_is_taken_is_named(server: Server, cli: Cli) -> None:
 def test_a_server_opens_to_a_chosen_token_says_nothing_of_noise_and_a_signal_ends_it_and_its_apps(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
+    (tmp_path / "served.yaml").write_text(CASCADE)
     with served(tmp_path, token="of-base64/+and=more&%#") as it:
         status, _, headers = it.get("/" + it.printed)
         assert status == 303
@@ -365,7 +366,9 @@ def test_a_server_opens_to_a_chosen_token_says_nothing_of_noise_and_a_signal_end
                 connection.sendall(sent)
                 assert b" 400 " in connection.recv(4096)
         if number is not signal.SIGTERM:  # Which is handled as SIGINT is; an app takes a second to start.
-            _open_page(it)
+            page = _open_page(it)
+            _press(page, "n")
+            _read(page, b"PAUSED")
         apps = it.children()
         assert len(apps) == (number is not signal.SIGTERM)
         it.process.send_signal(number)
@@ -377,6 +380,9 @@ def test_a_server_opens_to_a_chosen_token_says_nothing_of_noise_and_a_signal_end
         assert said.splitlines() == [
             "Open this address in a browser of this machine. Ctrl+C ends the server and its apps."
         ]
+    store = Project.at(tmp_path).store
+    ended = [store.state(run_id) for run_id in store.run_ids()]
+    assert [(run.status, run.reason) for run in ended] == [("stopped", "the server was ended")] * len(apps)
 
 
 def test_a_run_whose_page_is_closed_says_so_and_not_that_a_person_stopped_it(server: Server, folder: Path) -> None:

@@ -300,6 +300,11 @@ async def test_leaving_while_a_run_is_going_asks_and_escape_stays(tmp_path: Path
 
 async def test_leaving_an_idle_app_asks_nothing(tmp_path: Path) -> None:
     async with bench(tmp_path, text=CASCADE) as it:
+        await it.press("e")
+        await it.until(lambda: it.app.screen is not it.screen)
+        await it.press("f6", "q")
+        assert it.app.screen is it.screen, "above the Bench the key leads back"
+        assert it.app.is_running
         await it.press("q")
         await it.until(lambda: it.app.return_code == 0)
 

@@ -347,7 +347,7 @@ async def leaving_and_quitting_ask_before_changes_are_lost(it: Desk, tmp_path: P
     assert "has changes that are not saved" in it.it.text()
     await it.answer("e")
     assert isinstance(it.it.app.screen, EditorScreen)
-    it.it.app.action_leave()
+    await it.it.app.run_command("app.quit")
     await it.it.pilot.pause()
     assert "Discard the changes and quit" in it.it.text()
     await it.answer("s")
@@ -663,6 +663,9 @@ async def test_a_definition_is_gone_to_and_one_comes_back(tmp_path: Path) -> Non
         assert screen.area.cursor_location[0] + 1 in (4, 5)
         await at.it.press("f12")
         assert "\n Definitions are known in cascades only.\n" in at.it.text()
+        await at.it.press("f8")
+        assert "being checked" not in at.it.text(), "no check will come"
+        assert at.it.text().count("not checked") > 1, "a low pane hides it"
         await at.it.press("escape")
         assert at.it.app.screen is at.screen
 

@@ -384,6 +384,39 @@ def test_the_help_of_the_bench_fits_one_screen_in_columns() -> None:
     assert all(key.help in listed for key in KEYS), "a filter looks through the keys of all screens"
 
 
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("definition", "editor.definition"),
+        ("declaration", "editor.definition"),
+        ("refactor", "editor.rename"),
+        ("uncomment", "editor.comment"),
+        ("substitute", "editor.replace"),
+        ("autocomplete", "editor.complete"),
+        ("golden", "run.freeze"),
+        ("clipboard", "view.copy"),
+    ],
+)
+def test_a_filter_of_the_help_finds_a_key_by_its_name_and_by_what_people_call_it(typed: str, wanted: str) -> None:
+    rows = HelpRows(KEYS, ("editor", "find", "text"))
+    rows.list_out(listed=True)
+    rows.lay_out(60)
+    key = next(key for key in KEYS if key.id == wanted)
+    shown = [rows.row(index, 60).text for index in rows.kept(typed)]
+    assert any(key.help.split()[0] in line for line in shown)
+    assert " ".join(" ".join(shown).split()).count(key.help) == 1, "a sentence in two lines is found in part"
+
+
+@pytest.mark.parametrize("here", [(), ("editor", "find", "text"), ("sql", "find", "text", "list"), ("batch", "find")])
+def test_the_columns_of_the_help_cut_no_name(here: tuple[str, ...]) -> None:
+    rows = HelpRows(KEYS, here)
+    for width in (79, 119, 199):
+        rows.lay_out(width)
+        shown = [rows.row(index, width).text for index in range(len(rows))]
+        assert not [line for line in shown if "…" in line]
+        assert max(map(len, shown)) <= width
+
+
 def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
     _, problems = resolve({"sheet.copy": "f2"})
     assert problems == ("keys.sheet.copy: 'f2' already means 'The next colour theme' (app.theme)",)

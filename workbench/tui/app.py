@@ -114,6 +114,7 @@ class WorkbenchApp(ThemedApp):
         self._cover: TooSmall | None = None
         self._left = threading.Event()
         self._is_left = False
+        self._is_signalled = False
         """Whether a key or a signal ended the app."""
         if keys:
             self.set_keymap({key.id: key.keys for key in self.keys if key.id in keys})
@@ -185,11 +186,15 @@ class WorkbenchApp(ThemedApp):
         take_keys(KEYS)
         terminal.off_signals(asyncio.get_running_loop())
         if self._navigation is not None:
-            # A page that is closed ends the app without a key or a signal.
+            # A page that is closed ends the app without a key or a signal; signals come from the server alone.
+            server_ended = self.is_web and self._is_signalled
             page_closed = self.is_web and not self._is_left
-            self._navigation.sessions.close(asked=not self.return_code, page_closed=page_closed)
+            self._navigation.sessions.close(
+                asked=not self.return_code, page_closed=page_closed, server_ended=server_ended
+            )
 
     def _signalled(self, number: int) -> None:
+        self._is_signalled = True
         self.exit(128 + number, return_code=128 + number)
 
     def exit(self, *arguments: Any, **options: Any) -> None:
@@ -348,6 +353,9 @@ class WorkbenchApp(ThemedApp):
         if command.startswith(CLOSE):
             self.sessions.close_tab(int(command.removeprefix(CLOSE)))
             return
+        if command == "app.quit":  # By its name it quits wherever it is asked for; its key leads back first.
+            self._leave()
+            return
         key = next(key for key in self.keys if key.id == command)
         await self.run_action(key.action, default_namespace=self if key.context == "app" else self._taker(command))
 
@@ -475,9 +483,17 @@ class WorkbenchApp(ThemedApp):
         elif self.session is not None and self.session.running and not self.session.stopping:
             self.session.stop()
         else:
-            self.action_leave()
+            self._leave()
 
-    def action_leave(self) -> None:
+    async def action_leave(self) -> None:
+        """Go back from what lies above the Bench, as every sheet does on this key; from the Bench, quit."""
+        above = self.screen is not self.bench and self.session is not None
+        if above and isinstance(self.screen, WorkbenchScreen):
+            await self.screen.run_action("close")
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
         """Quit; while a run is going, or a file is not saved, only after asking."""
         active = self._navigation.sessions.running if self._navigation is not None else ()
         running = [tab for tab in active if not tab.session.stopping]

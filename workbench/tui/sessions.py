@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
-from workbench.engine.journal.event import APP_ENDED, PAGE_CLOSED, STOPPED_BY_USER
+from workbench.engine.journal.event import APP_ENDED, PAGE_CLOSED, SERVER_ENDED, STOPPED_BY_USER
 from workbench.themes import load_themes
 from workbench.tui.bench.controllers import Controllers
 from workbench.tui.bench.opening import OpenedSession, opened_session, unfinished_run, watched_files
@@ -201,10 +201,11 @@ class Sessions:
         """The labels in the line of tabs."""
         return tuple(tab.label(current=tab is self.tab) for tab in self.tabs)
 
-    def close(self, *, asked: bool, page_closed: bool = False) -> None:
+    def close(self, *, asked: bool, page_closed: bool = False, server_ended: bool = False) -> None:
         """Stop watching, and close all sessions. ``asked``: whether a person has quit the app. ``page_closed``: whether
-        it ended because the page is gone that showed it."""
-        why = PAGE_CLOSED if page_closed else STOPPED_BY_USER if asked else APP_ENDED
+        it ended because the page is gone that showed it; ``server_ended``: because the server of that page is."""
+        why = STOPPED_BY_USER if asked else APP_ENDED
+        why = SERVER_ENDED if server_ended else PAGE_CLOSED if page_closed else why
         if self.watcher is not None:
             self.watcher.stop()
         for tab in self.tabs:

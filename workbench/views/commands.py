@@ -135,7 +135,20 @@ _NAMES: dict[str, tuple[str, str]] = {
     "runs.export": ("Export run", "write file messages spans"),
     "runs.copy": ("Copy session id", "clipboard yank"),
     "runs.delete": ("Delete run", "remove permanently"),
+    "runs.batches": ("Batches", "inputs variants table grid"),
     "runs.close": ("Back", "close escape"),
+    "batch.left": ("Variant to the left", "column"),
+    "batch.right": ("Variant to the right", "column"),
+    "batch.sort": ("Sort by variant", "order score cost time status"),
+    "batch.cell": ("Show cell whole", "open input output scores"),
+    "batch.mark": ("Mark cell", "select compare"),
+    "batch.diff": ("Compare cells", "diff"),
+    "batch.compare": ("Compare variants", "diff rows intervals confidence"),
+    "batch.next": ("Earlier batch", "previous before"),
+    "batch.previous": ("Later batch", "next after"),
+    "batch.typeset": ("Toggle Markdown or raw", "typeset rendered"),
+    "batch.copy": ("Copy output", "clipboard yank"),
+    "batch.close": ("Clear filter, or back", "close escape"),
     "home.next": ("Other list", "cascades runs"),
     "home.previous": ("Other list, backwards", "cascades runs"),
     "home.demo": ("Copy the examples", "demo tour"),
@@ -154,7 +167,13 @@ _NAMES: dict[str, tuple[str, str]] = {
     "compare.plot": ("Plot tokens and cost", "chart graph"),
     "compare.sweep": ("Sweep strategies", "try many grid"),
     "compare.export": ("Export comparison", "html json file"),
+    "compare.sides": ("Choose sides", "strategies runs pick other"),
+    "compare.ttl": ("Set cache time", "ttl prefix expires minutes"),
+    "sides.first": ("Make it side A", "strategy run first"),
+    "sides.write": ("Type a strategy", "spec write enter"),
+    "sides.sweep": ("Sweep strategies", "try many grid"),
     "candidates.choose": ("Choose candidate", "pick winner judge"),
+    "candidates.answer": ("Answer question", "human form reason"),
     "candidates.reject": ("Reject all candidates", "fail"),
     "candidates.outputs": ("Compare outputs", "diff"),
     "candidates.prompts": ("Compare prompts", "diff"),
@@ -167,6 +186,9 @@ _NAMES: dict[str, tuple[str, str]] = {
     "plot.export": ("Save plot", "export picture svg png chart"),
     "sweep.stop": ("Stop sweep", "cancel"),
     "sweep.plot": ("Plot tokens and cost", "chart graph"),
+    "sweep.mark": ("Mark strategy", "select live"),
+    "sweep.live": ("Run marked live", "call provider quality"),
+    "sweep.sort": ("Sort strategies", "order dollars tokens"),
     "request.next": ("Next difference", ""),
     "request.previous": ("Previous difference", ""),
     "request.edit": ("Open file at the line", "edit"),
@@ -179,6 +201,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "snapshots.accept_all": ("Accept all", ""),
     "snapshots.reject_all": ("Reject all", ""),
     "snapshots.skip_all": ("Skip all", ""),
+    "snapshots.undo": ("Undo decision", "back revert"),
     "snapshots.full": ("Full requests side by side", "diff"),
     "snapshots.edit": ("Open file at the line", "edit cascade"),
     "snapshots.previous": ("Previous snapshot", "open undecided"),
@@ -191,19 +214,28 @@ _NAMES: dict[str, tuple[str, str]] = {
     "snapshots.close": ("Back", "close escape"),
     # Editor, SQL, settings
     "editor.save": ("Save file", "write"),
-    "editor.complete": ("Complete", "suggest"),
+    "editor.complete": ("Complete", "suggest autocomplete"),
     "editor.next": ("Next problem", "error"),
     "editor.previous": ("Previous problem", "error"),
-    "editor.find": ("Find in file", "search"),
+    "editor.find": ("Find in file", "search text"),
     "editor.again": ("Find next", "search"),
     "editor.before": ("Find previous", "search"),
-    "editor.line": ("Go to line", "column"),
+    "editor.line": ("Go to line", "jump column phase"),
+    "editor.definition": ("Go to definition", "jump declaration symbol source phase tool file open"),
+    "editor.back": ("Back from a definition", "return jump previous place"),
+    "editor.rename": ("Rename phase", "refactor symbol name"),
+    "editor.replace": ("Replace in file", "substitute search change all"),
+    "editor.comment": ("Toggle comment", "uncomment lines"),
     "editor.pane": ("Text or problems", "focus pane"),
     "editor.external": ("Edit in $EDITOR", "vim emacs code"),
     "editor.close": ("Back", "close escape"),
-    "text.undo": ("Undo", ""),
-    "text.redo": ("Redo", ""),
+    "text.undo": ("Undo", "back revert"),
+    "text.redo": ("Redo", "again"),
+    "text.all": ("Select all", "whole text mark"),
+    "text.top": ("Top of the text", "beginning first line home"),
+    "text.bottom": ("Bottom of the text", "end last line"),
     "sql.copy": ("Copy row", "clipboard cells"),
+    "sql.copy_all": ("Copy all rows", "clipboard result csv tabs"),
     "sql.ask": ("Run query", "ask execute"),
     "sql.earlier": ("Earlier query", "history"),
     "sql.later": ("Later query", "history"),
@@ -295,13 +327,17 @@ class NamedCommand(Struct, frozen=True):
 
 
 def name_of(key: Key) -> str:
-    """The name of a command; the beginning of its sentence if it has none of its own."""
-    named = _NAMES.get(key.id)
-    return named[0] if named else key.help.partition(":")[0].partition(";")[0]
+    """The name of a command."""
+    return _NAMES[key.id][0]
+
+
+def found_by(key: Key) -> str:
+    """Its name and the words that people may search for it by, besides its sentence."""
+    return " ".join(_NAMES[key.id]).strip()
 
 
 def named(keys: Iterable[Key]) -> tuple[NamedCommand, ...]:
     """Keys of the table as commands."""
     return tuple(
-        NamedCommand(key.id, name_of(key), display(key.keys), key.help, _NAMES.get(key.id, ("", ""))[1]) for key in keys
+        NamedCommand(key.id, name_of(key), display(key.keys), key.help, _NAMES[key.id][1]) for key in keys
     )

@@ -40,6 +40,7 @@ SHOWN = {
     "asterisk": "*",
     "plus": "+",
     "minus": "-",
+    "underscore": "_",
     "question_mark": "?",
     "exclamation_mark": "!",
     "pagedown": "pgdn",
@@ -605,7 +606,7 @@ KEYS: tuple[Key, ...] = (
         ("home.inputs", "I", "inputs", "Show, change and save the inputs of the file", "inputs"),
         ("home.demo", "d", "demo", "Copy the examples to a new folder and open the tour", "demo"),
         ("home.look", "r", "look", "Reload the folder", "reload"),
-        ("home.close", "escape", "close", "Clear a filter or search; else back to the Bench, where a cascade is open"),
+        ("home.close", "escape", "close", "Clear a filter or search; else back to the Bench, if a file is open", "back"),
     ),
     *_keys(
         "form",
@@ -690,7 +691,7 @@ KEYS: tuple[Key, ...] = (
         ("app.theme", "f2", "next_theme", "The next colour theme"),
         ("app.interrupt", "ctrl+c", "interrupt", "Copy selected text; else stop the run; else quit"),
         ("app.suspend", "ctrl+z", "suspend_process", "Back to the shell; fg returns"),
-        ("app.quit", "q", "leave", "Quit; asks while a run is active", "quit"),
+        ("app.quit", "q", "leave", "Quit; asks while a run is active. On other screens than the Bench, back", "quit"),
     ),
 )
 """The order is that of the help; in the footer too, as far as there is room."""

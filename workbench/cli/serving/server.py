@@ -61,6 +61,12 @@ class App(AppService):
         self._stdin = process.stdin
         return process
 
+    def tell_end(self) -> None:
+        """Tell the app that the server ends: to lose its page alone would not say so."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGTERM)
+
     async def stop(self) -> None:
         """Ask the app to end, then end it and what it started."""
         process = self._process
@@ -277,6 +283,8 @@ class WebApplication:
         return socket
 
     async def _end(self, application: web.Application) -> None:
+        for app in self._apps:
+            app.tell_end()
         for connection in list(self._sockets):
             with suppress(ConnectionError):
                 await connection.close(code=1001, message=b"the server ends")

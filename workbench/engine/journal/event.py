@@ -154,11 +154,14 @@ APP_ENDED = "the app was ended"
 PAGE_CLOSED = "the browser page was closed"
 """The same where the page of ``serve`` that showed the app is gone."""
 
+SERVER_ENDED = "the server was ended"
+"""The same where ``serve`` itself was ended, and its apps with it."""
+
 
 def stop_reason(cancelled: CancelledError) -> str:
     """Returns why a run was stopped whose task was cancelled: the message of ``Task.cancel``, where that is one of the
     reasons; a library's own says nothing of a person."""
-    return next((why for why in (APP_ENDED, PAGE_CLOSED) if cancelled.args == (why,)), STOPPED_BY_USER)
+    return next((why for why in (APP_ENDED, PAGE_CLOSED, SERVER_ENDED) if cancelled.args == (why,)), STOPPED_BY_USER)
 
 
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)

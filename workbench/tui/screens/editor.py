@@ -97,6 +97,8 @@ class EditorScreen(WorkbenchScreen[None]):
         self.field: FieldHelp | None = None
         self.checked: str | None = None
         """The text that the problems are about; None before the first check."""
+        self._unchecked = ""
+        """Why the file is not checked at all; empty for one that is."""
         self.file: TextFile | None = None
         self.on_disk = ""
         """The change of the file on disk since it was read."""
@@ -235,13 +237,19 @@ class EditorScreen(WorkbenchScreen[None]):
         """Check the text as it is now; what an older check still says is dropped when it comes."""
         self._timer = None
         if not self.checks:
-            self.set_class(True, "-sound")
-            self.help_pane.show(
-                TextRows([], (("Field", "title"),), empty=("This file is not a cascade, so it is not checked.",))
-            )
+            self._show_unchecked("This file is not a cascade, so it is not checked.")
             self.keep_draft(self.area.text if self.unsaved else "")
         elif self.file is not None and not self.file.refusal:
             self._look(self.area.plain_text, self.area.text if self.unsaved else "")
+        elif self.file is not None:
+            self._show_unchecked("This file is read-only here, and is not checked.")
+
+    def _show_unchecked(self, why: str) -> None:
+        """Say that no check will come, and why."""
+        self._unchecked = why
+        self.set_class(True, "-sound")
+        self.help_pane.show(TextRows([], (("Field", "title"),), empty=(why,)))
+        self.problem_pane.show(TextRows([], (("Problems", "title"),), empty=(why,)))
 
     @work(thread=True, exclusive=True, group="check", exit_on_error=False)
     def _look(self, text: str, unsaved: str) -> None:
@@ -306,7 +314,8 @@ class EditorScreen(WorkbenchScreen[None]):
         """Go to the next line with a problem, or the one before."""
         line = self.area.next_problem(step)
         if line is None:
-            self.services.say("No problems." if self.checked is not None else "The file is being checked.")
+            waits = self._unchecked or "The file is being checked."
+            self.services.say("No problems." if self.checked is not None else waits)
             return
         found = self.area.problems_at(line)[0]
         self.area.go_to(line + 1, found.span.column)
@@ -673,6 +682,7 @@ class EditorScreen(WorkbenchScreen[None]):
 def _titled(rows: Rows, count: int) -> Rows:
     rows.title = (("Problems", "title"), (f"  {count:,}" if count else "", "faint"))
     rows.title_right = ()
+    rows.empty = ("The file has no problems.",)
     return rows
 
 

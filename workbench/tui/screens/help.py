@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from workbench.tui.screens.sheet import Sheet
 from workbench.views.cells import Row, Span, crop, fit, width_of
-from workbench.views.commands import name_of
+from workbench.views.commands import found_by, name_of
 from workbench.views.keys import Key, display, told
 from workbench.views.model import Rows
 from workbench.views.signs import SIGNS
@@ -31,7 +31,13 @@ COLUMN = 37
 """Cells that a column takes at least."""
 MOST_COLUMNS = 5
 
-Line = tuple[Span, ...]
+
+class Line(NamedTuple):
+    """A line as it is before a layout: the last span is what may go on below."""
+
+    spans: tuple[Span, ...] = ()
+    found_by: str = ""
+    """Words that a filter finds it by besides its own."""
 
 
 class HelpSheet(Sheet):
@@ -58,9 +64,11 @@ class HelpRows(Rows):
         own = [key for key in own if key.context != "app" or of_app is None or key.id in of_app]
         self._own, self._others = tuple(own), tuple(key for key in keys if key not in own)
         self._rows: tuple[Row, ...] = ()
+        self._searched: tuple[str, ...] = ()
+        """What a search looks at, by row: of a sentence in several lines the whole one."""
         self._width, self._listed = -1, False
         blocks = [*_key_blocks(self._own, whole=True), *_signs(whole=True), *_key_blocks(self._others, whole=True)]
-        self.copy = "\n".join(Row(spans).text.rstrip() for block in blocks for spans in block)
+        self.copy = "\n".join(Row(line.spans).text.rstrip() for block in blocks for line in block)
 
     def list_out(self, *, listed: bool) -> None:
         """One key a line with its sentence, however wide it is: for a filter."""
@@ -72,14 +80,18 @@ class HelpRows(Rows):
         self._width = width
         count = 1 if self._listed else max(1, min(MOST_COLUMNS, width // COLUMN))
         whole = count == 1
-        first = [*_key_blocks(self._own, whole=whole), *_signs(whole=whole)]
-        rows = _beside(first, count, width)
+        blocks = [*_key_blocks(self._own, whole=whole), *_signs(whole=whole)]
         if whole:
-            rows += [(), ((" On other screens", "title"),), *_beside(_key_blocks(self._others, whole=True), 1, width)]
-        if whole:
-            self._rows = tuple(row for spans in rows for row in _whole(spans, width))
+            others = [[Line(((" On other screens", "title"),))], *_key_blocks(self._others, whole=True)]
+            made = [
+                (row, f"{Row(line.spans).text} {line.found_by}".strip())
+                for block in (*blocks, *others)
+                for line in (*block, Line())
+                for row in _hung(line, width)
+            ]
         else:
-            self._rows = tuple(Row(crop(spans, width)) for spans in rows)
+            made = [(row, row.text.strip()) for row in _beside(blocks, count, width)]
+        self._rows, self._searched = tuple(row for row, _ in made), tuple(words for _, words in made)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -88,45 +100,36 @@ class HelpRows(Rows):
         return self._rows[index]
 
     def plain(self, index: int) -> str:
-        return self._rows[index].text.strip()
+        return self._searched[index]
 
 
-def _whole(line: Line, width: int) -> tuple[Row, ...]:
-    """A line of the one column: its sentence goes on below where it began."""
-    return hung(line[:-1], line[-1:], width) if len(line) > 1 else (Row(crop(line, width)),)
+def _hung(line: Line, width: int) -> tuple[Row, ...]:
+    """A line with nothing cut: its last part goes on below where it began."""
+    spans = line.spans
+    hangs = len(spans) > 1 and width_of(spans) > width
+    return (hangs and hung(spans[:-1], spans[-1:], width)) or (Row(crop(spans, width)),)
 
 
-def _beside(blocks: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:
+def _beside(blocks: Sequence[Sequence[Line]], count: int, width: int) -> list[Row]:
     """Blocks in columns of nearly one height, read from top to bottom; no heading stands last in its column."""
-    if count == 1:
-        return [spans for block in blocks for spans in (*block, ())]
-    lines = [(spans, at == 0) for block in blocks for at, spans in enumerate(block)]
-    height = -(-len(lines) // count)
-    columns: list[list[Line]] = []
+    room = width // count
+    lines = [(row, at == 0) for block in blocks for at, line in enumerate(block) for row in _hung(line, room - 1)]
+    every, height = [row for row, _ in lines], -(-len(lines) // count)
+    columns: list[list[Row]] = []
     while lines:
         taken, lines = lines[:height], lines[height:]
         if lines and taken[-1][1]:
             lines.insert(0, taken.pop())
-        columns.append([spans for spans, _ in taken])
+        columns.append([row for row, _ in taken])
     if len(columns) > count:  # The headings that moved on: the last lines join the column before.
-        return _beside_of(height + 1, blocks, count, width)
-    return _joined(columns, count, width)
-
-
-def _beside_of(height: int, blocks: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:
-    lines = [spans for block in blocks for spans in block]
-    return _joined([lines[at : at + height] for at in range(0, len(lines), height)], count, width)
-
-
-def _joined(columns: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:
-    room = width // count
-    rows: list[Line] = []
+        columns = [every[at : at + height + 1] for at in range(0, len(every), height + 1)]
+    rows: list[Row] = []
     for index in range(max(map(len, columns), default=0)):
-        row: list[Span] = []
+        spans: list[Span] = []
         for column in columns:
-            cell = crop(column[index], room - 1) if index < len(column) else ()
-            row += [*cell, (" " * (room - width_of(cell)), "plain")]
-        rows.append(tuple(row))
+            cell = column[index].spans if index < len(column) else ()
+            spans += [*cell, (" " * (room - width_of(cell)), "plain")]
+        rows.append(Row(crop(spans, width)))
     return rows
 
 
@@ -134,32 +137,34 @@ def _key_blocks(keys: Sequence[Key], *, whole: bool) -> list[list[Line]]:
     """The keys by subject, each with its name, or ``whole`` with all its keys and its sentence."""
     blocks: list[list[Line]] = []
     for group in dict.fromkeys(key.group for key in keys):
-        block: list[Line] = [((f" {group}", "title-focus"),)]
+        block = [Line(((f" {group}", "title-focus"),))]
         for key in keys:
             if key.group == group:
                 names = [display(name) for name in key.keys.split(",")]
                 two = " ".join(names[:2])
                 shown = " ".join(names) if whole else two if len(two) <= 11 else names[0]
-                block.append(((f"  {fit(shown, 11)} ", "key"), (key.help if whole else name_of(key), "plain")))
+                said = ((f"  {fit(shown, 11)} ", "key"), (key.help if whole else name_of(key), "plain"))
+                block.append(Line(said, found_by(key)))
         blocks.append(block)
     return blocks
 
 
 def _signs(*, whole: bool) -> list[list[Line]]:
     """Actions of the mouse, and the meaning of signs; in short two signs share a line."""
-    mouse: list[Line] = [((" Mouse", "title-focus"),)]
     said_of = MOUSE if whole else MOUSE_IN_SHORT
-    mouse += [(("  ", "plain"), (fit(name, 11), "key"), (f" {said}", "plain")) for name, said in said_of]
-    signs: list[Line] = [((" Signs", "title-focus"),)]
+    mouse = [Line(((" Mouse", "title-focus"),))]
+    for name, said in said_of:
+        mouse.append(Line((("  ", "plain"), (fit(name, 11), "key"), (" ", "plain"), (said, "plain"))))
+    signs = [Line(((" Signs", "title-focus"),))]
     if whole:
-        for glyph, token, meaning in SIGNS.values():
-            signs.append((("  ", "plain"), (fit(glyph, 11), token), (" ", "plain"), (meaning, "plain")))
-        signs.append((("  ", "plain"), (fit("1,812", 11), "plain"), (" exact: as the provider counts", "plain")))
+        meanings = [*SIGNS.values(), ("1,812", "plain", "exact: as the provider counts")]
+        for glyph, token, meaning in meanings:
+            signs.append(Line((("  ", "plain"), (fit(glyph, 11), token), (" ", "plain"), (meaning, "plain"))))
         return [mouse, signs]
     named = [(glyph, token, name) for name, (glyph, token, _) in SIGNS.items()]
     for at in range(0, len(named), 2):
-        line: list[Span] = [("  ", "plain")]
+        spans: list[Span] = [("  ", "plain")]
         for glyph, token, name in named[at : at + 2]:
-            line += [(glyph, token), (f" {fit(name, 13)} ", "plain")]
-        signs.append(tuple(line))
+            spans += [(glyph, token), (f" {fit(name, 13)} ", "plain")]
+        signs.append(Line(tuple(spans)))
     return [mouse, signs]

@@ -73,7 +73,8 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["home"], ALWAYS)
+        is_below = self.services.session is not None
+        self.offer(FOOTERS["home"], (*ALWAYS[:2], "home.close") if is_below else ALWAYS)
         self.cascades.focus()
         self.apply_sizes()
         self.poller.start()

@@ -486,7 +486,8 @@ class RowView(LineView, can_focus=True):
             tone, marker = self._cursor_tone(index, row, frame.focus)
             return ScreenLine(row, tone, marker, edge, needle=self.needle)
         words = explained(self._shown.empty, width - 3) if not len(self._shown) else ()
-        text = words[index - 1] if 0 < index <= len(words) else ""
+        above = min(1, max(0, self.page - len(words)))  # A free line, where there is one.
+        text = words[index - above] if above <= index < len(words) + above else ""
         return ScreenLine(Row(((f"  {text}", self._shown.empty_token),)), edge=edge)
 
     def number(self, y: int) -> int:
