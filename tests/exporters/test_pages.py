@@ -83,6 +83,9 @@ def test_hostile_text_stays_text_and_nothing_is_loaded_or_run() -> None:
 def test_the_page_holds_the_context_of_every_call_with_reasons_and_numbers() -> None:
     page = run_html(RunState.of(triage_story(finished=True).events), {})
     assert page.count('<h3 id="c') == 4
+    (tick,) = (attributes for tag, attributes in _Tags(page).tags if tag == "input")
+    assert tick == {"type": "checkbox", "id": "unfold"}
+    assert "#unfold:checked" in page, "nothing unfolds all that is folded"
     assert "age 2 &gt; 1 (line 22)" in page
     assert '<tr class="masked">' in page
     assert "$0.0074" in page

@@ -207,6 +207,8 @@ async def test_a_folder_without_snapshots_says_how_to_make_one(tmp_path: Path) -
             await it.pilot.pause()
             assert "No snapshots in snapshots/." in screen_text(it.app)
             assert "t on the Bench freezes a run as a test." in screen_text(it.app)
+            assert "c check  esc back" in screen_text(it.app)
+            assert "open file" not in screen_text(it.app), "there is none to open"
         await it.press("a")
         assert "No snapshots yet." in screen_text(it.app)
         await it.press("d", "o", "n", "x", "escape")

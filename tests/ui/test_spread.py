@@ -20,6 +20,11 @@ from workbench.views.problems import ProblemRows
 
 BESIDE_DIALOG = 8
 """Cells that a dialog leaves of a pane behind it at most."""
+TABLES = ("runs", "candidates", "delete", "export", "batch", "home")
+"""Beginnings of the names of stored screens with tables."""
+BAND = 5
+"""Cells that are free in all rows of a table, the head included, from which on one of its columns could be wider: the
+gap between two columns takes some, and what stands to the right in its own column."""
 BROKEN = """\
 cascade_id: broken
 phases:
@@ -145,3 +150,35 @@ def _cut_above_free_lines(text: str) -> Iterator[str]:
             free = next((number for number, part in enumerate(below) if part), len(below))
             if free and (free == len(below) or re.search("[─━]{3}", below[free])):
                 yield line.strip()
+
+
+def test_no_stored_table_cuts_a_cell_while_a_column_is_wider_than_all_that_stands_in_it() -> None:
+    cut = [
+        f"{file.stem}: {line}"
+        for file in sorted(FOLDER.glob("*.txt"))
+        if file.stem.startswith(TABLES)
+        for line in _cut_beside_free_cells(file.read_text("utf-8"))
+    ]
+    assert not cut, "\n".join(cut)
+
+
+def test_a_cell_that_is_cut_beside_free_cells_is_found() -> None:
+    table = " name       calls  output\n one            3  a long te…\n two            4  short\n\n footer\n"
+    assert list(_cut_beside_free_cells(table)) == ["one            3  a long te…"]
+    assert not list(_cut_beside_free_cells(table.replace("      ", "  ").replace("long te…", "long text")))
+
+
+def _cut_beside_free_cells(text: str) -> Iterator[str]:
+    """Rows of tables with a cell that ends in ``…`` while some cells beside each other are free in every row."""
+    lines = text.rstrip("\n").split("\n")[:-1]
+    width = max(map(len, lines))
+    table: list[str] = []
+    for line in (*(line.ljust(width) for line in lines), "───"):
+        inner = re.sub("[│┃▌▏]", " ", line)
+        if not re.search("[─━]{3}", inner):
+            table.append(inner)
+            continue
+        taken = "".join("x" if any(row[x] != " " for row in table) else " " for x in range(width)).strip()
+        if len(table) > 2 and " " * BAND in taken:
+            yield from (row.strip() for row in table if re.search(r"\S…(?=\s|$)", row))
+        table = []

@@ -51,6 +51,8 @@ def test_a_picture_of_the_screen_can_be_taken_while_a_query_is_written(seen: dic
 def test_a_fault_is_told_with_its_place_and_marked(seen: dict[str, Any]) -> None:
     assert "error: 2:" in seen["syntax"]
     assert "error: 2:3: there is no column 'session': did you mean session_id?" in seen["unknown"]
+    assert "error at 2:3" in seen["unknown"].splitlines()[0]
+    assert seen["unknown"].count("did you mean session_id?") == 1, "it is said twice"
     assert "2✗" in seen["unknown"]
     assert "error: 1:15: there is no table 'runz': did you mean runs?" in seen["unknown table"]
     assert "only SELECT, EXPLAIN, SHOW and DESCRIBE are allowed" in seen["refused"]

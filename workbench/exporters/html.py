@@ -61,6 +61,15 @@ summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: 
 ol.tree, ol.tree ol { list-style: none; padding-left: 1.2rem; } ol.tree { padding-left: 0; }
 ol.tree li { display: flow-root; } .took { float: right; color: var(--dim); font-variant-numeric: tabular-nums; }
 """
+UNFOLD_STYLE = """
+.unfold { display: none; }
+@supports selector(details::details-content) {
+.unfold { display: block; color: var(--dim); cursor: pointer; }
+body:has(#unfold:checked) details::details-content { content-visibility: visible; block-size: auto; }
+}
+"""
+"""A page runs no script, so a tick opens its folded parts; browsers that cannot do that do not show it."""
+UNFOLD = '<label class="unfold"><input type="checkbox" id="unfold"> unfold all</label>'
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -90,7 +99,7 @@ class _Page:
         yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         yield '<meta name="viewport" content="width=device-width">'
         yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        yield f"<title>{title}</title><style>{STYLE}{COLOURS}</style></head><body>"
+        yield f"<title>{title}</title><style>{STYLE}{UNFOLD_STYLE}{COLOURS}</style></head><body>"
         status = "waiting" if state.status == "running" and state.questions else state.status
         yield f'<h1>{title} <span class="{text(status)}">{text(status)}</span></h1>'
         yield f'<p class="dim">{text(" · ".join(self._facts()))}</p>'
@@ -99,6 +108,7 @@ class _Page:
         for asked in state.questions if status == "waiting" else ():
             words = f"{asked.place.phase} waits for the answer of a person: {asked.data.get('question', '')}"
             yield f'<p class="waiting">{text(words)}</p>'
+        yield UNFOLD
         yield from self._said(Place())
         yield from self._tree()
         yield from self._decided(Place())

@@ -3,6 +3,7 @@ calls of the run by their places."""
 
 from __future__ import annotations
 
+import textwrap
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 KEYS, NAMES, NARROW = 11, 32, 25
 """Cells of the columns of keys and of names, at most; of names below 100 columns, so that sentences can be read."""
+WIDTH, SHARE, FRAME = 110, 94, 5
+"""Cells of the palette at most, percent of the screen at most, and cells of its borders, padding and thumb."""
 SENTENCES = 60
 """Columns of the screen below which no sentences stand behind the names."""
 CONTEXTS = ("bench", "annotate", "app", "tree", "list")
@@ -94,12 +97,15 @@ class Commands(Provider):
                 yield Hit(BY_NAME + BY_WORD, shown, go, text=flat(place.words))
 
     def _row(self, entry: NamedCommand, matcher: Matcher | None = None) -> Content:
-        """One line: the key in a column of its own, the name, and what it does."""
+        """The key in a column of its own, the name, and what it does, in as many lines as that takes."""
         # Of sixteen colours none can be read on that of the cursor but its own.
         ansi = self.app.current_theme.ansi
         beside = self.app.size.width >= SENTENCES
         name = fit(entry.name, self._name_cells) if beside and not _is_long(entry) else entry.name
-        sentence = f"  {entry.sentence}" if beside else ""
+        before = self._key_cells + cell_len(name) + 2
+        room = min(WIDTH, self.app.size.width * SHARE // 100) - FRAME - before
+        sentence = f"\n{' ' * before}".join(textwrap.wrap(entry.sentence, max(16, room)))
+        sentence = f"  {sentence}" if beside else ""
         return Content.assemble(
             (fit(entry.key, self._key_cells), "bold" if ansi else "bold $primary"),
             plain(name) if matcher is None else matcher.highlight(name),

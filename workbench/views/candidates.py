@@ -21,13 +21,14 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
-from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.cells import Row, Span, crop, fit, flat, width_of
 from workbench.views.figure import scatter_picture
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, count, plural, seconds
 from workbench.views.plot import Drawn, Point, scatter
 from workbench.views.signs import sign, status_cell, status_sign
+from workbench.views.text import wrapped
 from workbench.views.tree import asking_runs, line_of
 from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, TextBlock, View
 
@@ -67,8 +68,12 @@ class Ref(Struct, frozen=True):
     token: str = "plain"
 
 
-FIXED = 32
-"""Cells of a row besides the columns that give way, the cost and the output."""
+FIXED = 18
+"""Cells of a row besides the columns that are as wide as their content, and the output."""
+
+
+ROOMY = 100
+"""Cells from which on the mutation stands beside the output."""
 
 
 class Needs(Struct, frozen=True):
@@ -78,6 +83,8 @@ class Needs(Struct, frozen=True):
     change: int
     checks: int
     output: int
+    score: int
+    tokens: int
     cost: int
 
 
@@ -93,11 +100,11 @@ class Widths(Struct, frozen=True):
     def of(cls, width: int, needs: Needs) -> Widths:
         """Each column as wide as its content, up to a limit; a mutation up to half of the room that it shares with the
         output, and more where the output leaves it."""
-        if width < 100:
+        if width < ROOMY:
             return cls(16, 0, 2, 0)  # The mutation stands below; two words of it took the room of the output.
-        model, checks, time = (23, 10, 0) if width < 160 else (30, 16, 8)
+        model, checks, time = (23, 14, 0) if width < 160 else (30, 20, 8)
         model, checks = min(model, needs.model), min(checks, needs.checks)
-        room = width - FIXED - needs.cost - model - checks - time
+        room = width - FIXED - needs.score - needs.tokens - needs.cost - model - checks - time
         return cls(model, min(needs.change, max(room // 2, room - needs.output)), checks, time)
 
 
@@ -137,6 +144,7 @@ class CandidateRows(Rows):
     """All rounds of one contest in one list."""
 
     empty = ("No candidate has run yet.",)
+    spreads = True
 
     def __init__(
         self,
@@ -243,7 +251,9 @@ class CandidateRows(Rows):
             max(change, len("mutation")) if change else 0,
             max(len("checks"), names + 2),
             max((cell_len(text) for texts in self.previews for text in texts.values()), default=0),
-            max([10, *(1 + cell_len(cost_words(row)) for row in rows)]),
+            max([len("score"), *(cell_len(score_words(row)) for row in rows)]),
+            max([len("tokens"), *(cell_len(_tokens(row)) for row in rows)]) + 2,
+            max([len("cost"), *(cell_len(cost_words(row)) for row in rows)]) + 2,
         )
 
     @property
@@ -254,13 +264,13 @@ class CandidateRows(Rows):
     # -- how they look -----------------------------------------------------------------------------------------------
 
     def heads(self, width: int) -> Sequence[Row]:
-        at = Widths.of(width, self._needs)
+        at, needs = Widths.of(width, self._needs), self._needs
         time = fit("time", at.time, "right") if at.time else ""
         checks = fit("checks" if at.checks > 5 else "", at.checks)
         text = (
-            f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
-            f"{fit('tokens', 8, 'right')}{fit('cost', self._needs.cost, 'right')}{time}"
-            f"  {checks}   {self._what_output_shows}"
+            f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   "
+            f"{fit('score', needs.score, 'right')}{fit('tokens', needs.tokens, 'right')}"
+            f"{fit('cost', needs.cost, 'right')}{time}  {checks}   {self._what_output_shows}"
         )
         return (Row(crop(((text, "head"),), width)),)
 
@@ -289,12 +299,40 @@ class CandidateRows(Rows):
             return sign("waiting")
         return status_sign(self.status(entrant), self.tick)
 
-    def _candidate(self, row: RankedCandidate, width: int, offered: Sequence[int], preview: str) -> Row:
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """A candidate with its whole mutation and preview, each in its column."""
+        ref, at = self.refs[index], Widths.of(width, self._needs)
+        if ref.kind != "candidate" or width < ROOMY:
+            return ()
+        row = self.rounds[ref.round][1][ref.candidate]
+        offered = self.offered if ref.round == len(self.rounds) - 1 else ()
+        preview = flat(self.previews[ref.round][row.entrant.index], UNLIMITED)
+        begins = 9 + at.model + 1
+        numbers = self._needs.score + self._needs.tokens + self._needs.cost + at.time
+        output = begins + at.change + 3 + numbers + 2 + at.checks + 3
+        changed = wrapped(((self._change(row), "dim"),), max(8, at.change)) if at.change else ()
+        said = wrapped(((preview, _said_token(row)),), max(8, width - output))
+        heads = ["".join(text for text, _ in lines[0]) if lines else "" for lines in (said, changed)]
+        first = self._candidate(row, width, offered, *heads)
+        rows = [first]
+        for number in range(1, min(LINES, max(len(changed), len(said)))):
+            left = changed[number] if number < len(changed) else ()
+            right = said[number] if number < len(said) else ()
+            gap = " " * (output - begins - width_of(left))
+            rows.append(Row(crop(((" " * begins, "plain"), *left, (gap, "plain"), *right), width), first.tone))
+        return tuple(rows) if len(rows) > 1 else ()
+
+    def _change(self, row: RankedCandidate) -> str:
+        return "" if "mutations" in self.shown.get("hidden", ()) else change_words(self.contest, row)
+
+    def _candidate(
+        self, row: RankedCandidate, width: int, offered: Sequence[int], preview: str, change: str | None = None
+    ) -> Row:
         at, entrant = Widths.of(width, self._needs), row.entrant
         dim = "dim" if entrant.status == "pending" else "plain"
         hidden = self.shown.get("hidden", ())
         bare = "metadata" in hidden
-        change = "" if "mutations" in hidden else change_words(self.contest, row)
+        change = self._change(row) if change is None else change
         name = f"{row.number}" + ("↑" if row.incumbent else "")
         is_offered = entrant.index in offered
         spans: list[Span] = [
@@ -307,10 +345,10 @@ class CandidateRows(Rows):
             sign("winner" if row.decided else "stands") if row.won else (" ", "plain"),
             (" ", "plain"),
             (
-                fit("" if bare else score_words(row), 6, "right"),
+                fit("" if bare else score_words(row), self._needs.score, "right"),
                 "masked" if row.assumed_score else "bold" if row.won else "plain",
             ),
-            (fit("" if bare else count(row.tokens, row.tokens_grade), 8, "right"), dim),
+            (fit("" if bare else _tokens(row), self._needs.tokens, "right"), dim),
             (
                 fit("" if bare else cost_words(row), self._needs.cost, "right"),
                 dim if row.assumed_cost is None else "masked",
@@ -655,6 +693,10 @@ def score_words(row: RankedCandidate) -> str:
     if row.score is None:
         return ""
     return f"~{row.score:g}" if row.assumed_score else f"{row.score:g}"
+
+
+def _tokens(row: RankedCandidate) -> str:
+    return count(row.tokens, row.tokens_grade)
 
 
 def cost_words(row: RankedCandidate) -> str:

@@ -338,6 +338,4 @@ def found_by(key: Key) -> str:
 
 def named(keys: Iterable[Key]) -> tuple[NamedCommand, ...]:
     """Keys of the table as commands."""
-    return tuple(
-        NamedCommand(key.id, name_of(key), display(key.keys), key.help, _NAMES[key.id][1]) for key in keys
-    )
+    return tuple(NamedCommand(key.id, name_of(key), display(key.keys), key.help, _NAMES[key.id][1]) for key in keys)

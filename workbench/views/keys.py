@@ -606,7 +606,7 @@ KEYS: tuple[Key, ...] = (
         ("home.inputs", "I", "inputs", "Show, change and save the inputs of the file", "inputs"),
         ("home.demo", "d", "demo", "Copy the examples to a new folder and open the tour", "demo"),
         ("home.look", "r", "look", "Reload the folder", "reload"),
-        ("home.close", "escape", "close", "Clear a filter or search; else back to the Bench, if a file is open", "back"),
+        ("home.close", "escape", "close", "Clear a filter or search; else back to the Bench, if one is open", "back"),
     ),
     *_keys(
         "form",

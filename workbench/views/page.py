@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 from msgspec import Struct
 
-from workbench.exporters.html import COLOURS
+from workbench.exporters.html import COLOURS, UNFOLD, UNFOLD_STYLE
 from workbench.language.clean import clean
 from workbench.views.figure import can_draw
 from workbench.views.picture import CannotDraw, scaled
@@ -102,7 +102,17 @@ def page(title: str, about: str, blocks: Iterable[Block], images: Mapping[str, T
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_finalized)
     environment.globals |= {"kind": _kind, "field": _field, "fields": _fields, "svg": _svg, "drawn": _drawn}
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
-    return template.render(title=title, about=about, blocks=blocks, images=images or {}, colours=Markup(COLOURS))
+    blocks = tuple(blocks)
+    folds = any(isinstance(row, FoldedMessages) for one in blocks if isinstance(one, SideBySide) for row in one.rows)
+    return template.render(
+        title=title,
+        about=about,
+        blocks=blocks,
+        images=images or {},
+        colours=Markup(COLOURS),
+        unfold=Markup(UNFOLD) if folds else "",
+        unfold_style=Markup(UNFOLD_STYLE) if folds else "",
+    )
 
 
 def _finalized(value: object) -> object:

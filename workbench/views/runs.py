@@ -59,16 +59,8 @@ class _Sizes(NamedTuple):
     who: int
     output: int
     took: int
-
-
-_SORTED: Mapping[str, _Column] = {
-    "tokens": _Column("tokens", 11, True),
-    "seconds": _Column("took", 10, True),
-    "calls": _Column("calls", 8, True),
-    "score": _Column("score", 8, True),
-    "cascade": _Column("cascade", 22),
-}
-"""The column that an order goes by is always there."""
+    calls: int
+    tokens: int
 
 
 @lru_cache(maxsize=64)
@@ -80,8 +72,20 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
     name = min(40, max(16, min(sizes.name, width * 24 // 100)))
     texts = 26 if width < ROOMY else 34 if width < WIDE else 60
     left = width - 4 - name
+    arrow = {_TITLE_OF.get(order, order): 1}
+    tokens, calls, took, score = (
+        _Column(title, max(longest, len(title) + arrow.get(title, 0)) + 2, True)
+        for title, longest in (
+            ("tokens", sizes.tokens),
+            ("calls", sizes.calls),
+            ("took", sizes.took),
+            ("score", sizes.score),
+        )
+    )
+    cascade = _sized("cascade", sizes.cascade, 22)
+    ordered = {"tokens": tokens, "seconds": took, "calls": calls, "score": score, "cascade": cascade}
     wanted = (
-        _SORTED.get(order, _Column("", 0)),
+        ordered.get(order, _Column("", 0)),  # The column that an order goes by is always there.
         _Column("started", 18 if width >= WIDE else 13),
         _Column("cost", min(max(sizes.cost, 4) + 2, 14), True),
         _Column("score", min(max(sizes.score, 5) + 2, 12), True) if sizes.score else _Column("", 0),
@@ -89,10 +93,10 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         _sized("tags", sizes.tags, 22),
         _sized("model", sizes.model, 26 if width >= WIDE else 19),
         _sized("model", sizes.model, 14),
-        _SORTED["tokens"],
-        _SORTED["seconds"] if sizes.took else _Column("", 0),
-        _SORTED["calls"],
-        _sized("cascade", sizes.cascade, 22),
+        tokens,
+        took if sizes.took else _Column("", 0),
+        calls,
+        cascade,
     )
     chosen: dict[str, _Column] = {}
     for column in wanted:
@@ -118,6 +122,7 @@ _ORDER_OF = {"started": "newest", "took": "seconds"} | {
     name: name for name in ("tokens", "calls", "cost", "score", "cascade")
 }
 """The order that a column's title stands for."""
+_TITLE_OF = {order: title for title, order in _ORDER_OF.items()}
 ORDER_WORDS: Mapping[str, tuple[str, str, str]] = {
     "newest": ("n", "newest first", "oldest first"),
     "cost": ("c", "by cost", "by cost, the least first"),
@@ -211,6 +216,10 @@ def _took(run: RunSummary) -> str:
     return "" if run.seconds is None else seconds(run.seconds)
 
 
+def _tokens(run: RunSummary) -> str:
+    return counted(run, run.tokens_in + run.tokens_out, run.grade_in)
+
+
 def cost_words(run: RunSummary) -> str:
     """Its cost in a cell: as billed, with ``~`` where a part is predicted, ``–`` if unknown."""
     return spent_cell(run.spent, run.missing) or UNKNOWN
@@ -272,6 +281,8 @@ class RunRows(Rows):
             max((cell_len(who_words(run)) for run in runs), default=0),
             max((width_of(_output(member)) for member in self.members), default=0),
             max((cell_len(_took(run)) for run in runs), default=0),
+            max((cell_len(counted(run, run.calls)) for run in runs), default=0),
+            max((cell_len(_tokens(run)) for run in runs), default=0),
         )
         self._order, self._turned = listing.wanted.order, listing.wanted.turned
         self._marked = marked
@@ -378,7 +389,7 @@ class RunRows(Rows):
             case "calls":
                 text, token = counted(run, run.calls), dim
             case "tokens":
-                text, token = counted(run, run.tokens_in + run.tokens_out, run.grade_in), dim
+                text, token = _tokens(run), dim
             case "cost":
                 text, token = cost_words(run), dim
             case "score":

@@ -172,7 +172,9 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     def _draw(self, cursor: int | None = None, *, below: bool = True) -> None:
         room = self.size.height - 1
         chosen = self.size_of("candidates.below")
-        wanted = min(len(self.rows) + 2, room - max(6, room * 2 // 5)) if chosen is None else room - chosen
+        width = self.view.inner_width
+        lines = sum(len(self.rows.whole(row, width)) or 1 for row in range(len(self.rows)))
+        wanted = min(lines + 2, room - max(6, room * 2 // 5)) if chosen is None else room - chosen
         self.view.styles.height = max(5, wanted)
         self._drawn_at = self.view.inner_width
         self.view.show(self.rows, cursor)

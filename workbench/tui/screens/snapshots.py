@@ -36,7 +36,8 @@ NOTHING_TO_REVIEW = (
     "messages that were added, masked or reworded, with the line of the file that decided.",
 )
 TO_DECIDE = ("snapshots.accept", "snapshots.reject", "snapshots.skip", "snapshots.full")
-TO_LOOK = ("snapshots.edit", "snapshots.next", "snapshots.check", "snapshots.close")
+TO_LOOK = ("snapshots.edit", "snapshots.next")
+ALWAYS_HERE = ("snapshots.check", "snapshots.close")
 
 
 class SnapshotsScreen(WorkbenchScreen[None]):
@@ -179,7 +180,8 @@ class SnapshotsScreen(WorkbenchScreen[None]):
 
     def _offer(self) -> None:
         item = self.item
-        offered = (*(TO_DECIDE if item is not None and item.is_open else ()), *TO_LOOK)
+        to_decide = TO_DECIDE if item is not None and item.is_open else ()
+        offered = (*to_decide, *(TO_LOOK if item is not None else ()), *ALWAYS_HERE)
         if self._done:
             offered = ("snapshots.undo", *offered)
         if self.board.busy:

@@ -287,7 +287,7 @@ class SqlScreen(WorkbenchScreen[None]):
             row, column = self._begins
             fault = replace(fault, line=fault.line + row, column=fault.column + (column if fault.line == 1 else 0))
         where = f"{fault.line}:{fault.column}: " if fault.line else ""
-        self._say(f"error: {where}{fault.message}", "error")
+        self._say(f"error at {fault.line}:{fault.column}" if fault.line else "error", "error")
         note = (f"error: {where}{fault.message}",)
         self.answer = None
         self._show_results(ResultRows(None, note, is_fault=True))
