@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from array import array
-from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
@@ -158,7 +157,7 @@ SERVER_ENDED = "the server was ended"
 """The same where ``serve`` itself was ended, and its apps with it."""
 
 
-def stop_reason(cancelled: CancelledError) -> str:
+def stop_reason(cancelled: BaseException) -> str:
     """Returns why a run was stopped whose task was cancelled: the message of ``Task.cancel``, where that is one of the
     reasons; a library's own says nothing of a person."""
     return next((why for why in (APP_ENDED, PAGE_CLOSED, SERVER_ENDED) if cancelled.args == (why,)), STOPPED_BY_USER)
