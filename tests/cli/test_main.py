@@ -115,10 +115,11 @@ def test_what_stands_before_the_first_frame_is_light(workspace: Path) -> None:
     assert not [name for name in heavy if name in modules]
 
 
-def test_a_journal_is_read_without_the_language(workspace: Path, cli: Cli) -> None:
+def test_a_journal_is_read_and_a_run_opened_without_the_language(workspace: Path, cli: Cli) -> None:
     cli("run", "greet.yaml", "--session", "s", "-q")
     commands = (("runs",), ("show", "s"), ("context", "s"), ("tree", "s"))
-    modules = modules_after("\n".join(call(*one) for one in commands), workspace)
-    assert "workbench.engine.journal.state" in modules
-    heavy = ("asyncio", "pydantic", "jinja2", "httpx", "workbench.language.model.cascade")
+    unused = 'assert "asyncio" not in sys.modules\nCliRunner().invoke(main, ["open", "s"])'
+    modules = modules_after("\n".join([*(call(*one) for one in commands), unused]), workspace)
+    assert {"workbench.engine.journal.state", "workbench.tui.app"} <= modules
+    heavy = ("pydantic", "jinja2", "httpx", "workbench.language.model.cascade", "workbench.engine.contracts")
     assert not [name for name in heavy if name in modules]

@@ -22,7 +22,8 @@ from workbench.engine.edits import Edit, SetAnswer, SetModel, SetResult, SetStat
 from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
 from workbench.engine.journal.event import Event, seconds_between
 from workbench.engine.journal.state import RunState
-from workbench.engine.past.fork import ForkGate, ForkPoint, NoSuchPlace, find_call, find_place, find_point
+from workbench.engine.past.fork import ForkGate, ForkPoint, find_place, find_point
+from workbench.engine.past.places import NoSuchPlace, find_call
 from workbench.engine.past.recording import Kind, Recording
 from workbench.engine.past.replay import FORKED, REUSED, Policy, Replay
 from workbench.engine.run.run import Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from workbench.context.place import Place
-from workbench.engine.past.fork import find_call
+from workbench.engine.past.places import find_call
 from workbench.store.faults import UnknownRun
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from workbench.cli.options import SessionName, as_json, find_run, plain, project
 from workbench.cli.printer import Printer, talk, write_json, write_json_list
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Change, check_score
-from workbench.engine.past.fork import NoSuchPlace
+from workbench.engine.past.places import NoSuchPlace
 from workbench.views.annotations import AnnotationsView
 from workbench.workspace.annotating import annotated, annotation_target
 

@@ -10,7 +10,7 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, read_run, session_argument, stored_here
 from workbench.cli.printer import talk, write_json, write_view
 from workbench.cli.shell_completion import PlaceOfRun
-from workbench.engine.past.fork import NoSuchPlace, find_call
+from workbench.engine.past.places import NoSuchPlace, find_call
 from workbench.views.workspace import LinksView
 from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of
 

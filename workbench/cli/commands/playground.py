@@ -10,7 +10,7 @@ from workbench.cli.errors import Exit
 from workbench.cli.options import SessionName, as_json, base_url_option, plain, project_here, unscripted_option
 from workbench.cli.printer import talk, write_view
 from workbench.cli.shell_completion import PlaceOfRun
-from workbench.engine.past.fork import find_call
+from workbench.engine.past.places import find_call
 from workbench.views.playground import PlaygroundView, plan_words
 from workbench.workspace.edit_text import read_edits
 from workbench.workspace.playground import Playground, Sample, subject_of

@@ -14,7 +14,7 @@ from workbench.analysis.react_flow import react_flow
 from workbench.analysis.tree import execution_tree
 from workbench.context.place import Place
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.past.fork import NoSuchPlace
+from workbench.engine.past.places import NoSuchPlace
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.views.run import run_json
 from workbench.views.runs import listed_json
