@@ -16,7 +16,8 @@ from workbench.store.faults import StoreError
 from workbench.store.index.catalogue import COLUMNS, TABLES
 from workbench.store.index.table import Column, ResultTable, plain_type, renamed_costs
 from workbench.store.sqltext import fault_of
-from workbench.views.result import CatalogueRows, FoundPlace, ResultRows, place_of_row, record, short
+from workbench.views.result import AnswerView, CatalogueRows, FoundPlace, ResultRows, place_of_row, record, short
+from workbench.views.value import Table
 from workbench.workspace.sql_completion import complete_sql, suggested
 from workbench.workspace.sql_queries import StatementHistory, StatementOutcome
 
@@ -319,6 +320,8 @@ def test_a_number_with_many_decimals_is_short_in_the_grid_and_whole_in_its_row(v
     [
         ("cost", "Nullable(Float64)", 0.0123, "$0.0123"),
         ("sum(cost)", "Float64", 1234.5, "$1,234.5000"),
+        ("predicted_cost", "Nullable(Float64)", 0.0075, "~$0.0075"),
+        ("sum(inside_predicted_cost)", "Float64", 0.0, "$0.0000"),
         ("cost", "String", "0.1", "0.1"),
         ("unknown_costs", "UInt32", 3, "3"),
         ("tokens_in", "UInt32", 25429, "25,429"),
@@ -330,6 +333,24 @@ def test_a_number_with_many_decimals_is_short_in_the_grid_and_whole_in_its_row(v
 )
 def test_a_value_is_shown_as_its_column_means_it(name: str, type: str, value: Any, cell: str) -> None:
     assert short(value, Column(name, type)) == cell
+
+
+@pytest.mark.parametrize(("cost", "cell"), [(None, "~$0.0075"), (0.0075, "$0.0075"), ("no such column", "$0.0075")])
+def test_what_was_spent_is_a_prediction_where_the_row_says_that_there_is_no_bill(cost: Any, cell: str) -> None:
+    """In the grid, in the table of the command line, and not in JSON."""
+    names = ("spent", "cost") if cost != "no such column" else ("spent", "model")
+    table = ResultTable(tuple(Column(name, "Nullable(Float64)") for name in names), ((0.0075, cost),))
+    assert ResultRows(table).row(0, 60).text.split()[0] == cell
+    printed = next(block for block in AnswerView(table).blocks() if isinstance(block, Table))
+    assert printed.rows[0][0] == cell
+    assert AnswerView(table).json()[0]["spent"] == 0.0075
+
+
+def test_a_sum_of_predictions_is_one_under_any_name() -> None:
+    query = "SELECT sum(predicted_cost) AS expected, sum(cost) AS total FROM runs"
+    columns = tuple(Column(name, "Float64") for name in ("expected", "total"))
+    table = ResultTable(columns, ((0.0075, 0.0031),)).with_costs(query)
+    assert ResultRows(table).row(0, 60).text.split() == ["~$0.0075", "$0.0031"]
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,9 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def short(value: Any, column: Field | None = None) -> str:
+def short(value: Any, column: Field | None = None, *, is_predicted: bool = False) -> str:
     """A value as a table shows it: thousands separated, at most six significant decimals, dollars if the column holds
-    them, times to the second. Numbers that are names stay unchanged.
+    them, with ``~`` where they are predicted, times to the second. Numbers that are names stay unchanged.
     """
     if isinstance(value, bool) or value is None:
         return shown(value)
@@ -70,13 +70,21 @@ def short(value: Any, column: Field | None = None) -> str:
         if isinstance(value, float) and not math.isfinite(value):
             return str(value)
         if column is not None and column.dollars:
-            return money(float(value), exact=True)
+            return money(float(value), exact=not value or not (is_predicted or column.is_predicted))
         if isinstance(value, int):
             return str(value) if _NAMING.search(name) else f"{value:,}"
         return _decimal(value, SECONDS if _SECONDS.search(name) else DECIMALS)
     if isinstance(value, str) and column is not None and column.plain == "time":
         return value.partition(".")[0]
     return shown(value)
+
+
+def _short_in(table: Answer, row: Sequence[Any], index: int) -> str:
+    """A value as a table shows it beside the others of its row: what was spent is predicted where ``cost``, the bill,
+    is unknown."""
+    column = table.columns[index]
+    unbilled = column.name == "spent" and "cost" in table.names and row[table.names.index("cost")] is None
+    return short(row[index], column, is_predicted=unbilled)
 
 
 def _decimal(value: float, decimals: int = DECIMALS) -> str:
@@ -105,10 +113,7 @@ class AnswerView(View):
             Column(clean_line(c.name, CELL), right=_is_number(c), flexible=not _is_number(c), least=LEAST, most=CELL)
             for c in self.table.columns
         ]
-        rows = [
-            [_cell(field, column) for field, column in zip(row, self.table.columns, strict=True)]
-            for row in self.table.rows
-        ]
+        rows = [[_cell(self.table, row, index) for index in range(len(self.table.columns))] for row in self.table.rows]
         yield Table(columns, rows, stacks=True)
         yield (Cell(summary_line(self.table), "dim"),)
 
@@ -116,8 +121,8 @@ class AnswerView(View):
         return list(self.table.dicts())
 
 
-def _cell(field: Any, column: Field) -> Piece:
-    return Cell(NULL, "faint") if field is None else clean_line(short(field, column), LONG)
+def _cell(table: Answer, row: Sequence[Any], index: int) -> Piece:
+    return Cell(NULL, "faint") if row[index] is None else clean_line(_short_in(table, row, index), LONG)
 
 
 class FoundPlace(Struct, frozen=True):
@@ -175,7 +180,7 @@ class ResultRows(Rows):
         assert self.table is not None
         widest = cell_len(flat(self._columns[index].name, WIDEST))
         for row in self.table.rows[:MEASURED]:
-            widest = max(widest, min(WIDEST, cell_len(flat(short(row[index], self._columns[index]), WIDEST * 2))))
+            widest = max(widest, min(WIDEST, cell_len(flat(_short_in(self.table, row, index), WIDEST * 2))))
             if widest >= WIDEST:
                 return WIDEST
         return max(3, widest)
@@ -219,7 +224,7 @@ class ResultRows(Rows):
             value = self.table.rows[index][column]
             align: Align = "right" if self._right[column] else "left"
             token = "faint" if value is None else "plain"
-            text = fit(short(value, self._columns[column]), self._widths[column], align)
+            text = fit(_short_in(self.table, self.table.rows[index], column), self._widths[column], align)
             cells += [(text, token), (" " * GAP, "plain")]
         return Row(crop(cells, width))
 

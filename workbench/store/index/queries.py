@@ -14,7 +14,7 @@ from workbench.context.place import Place, visit_named
 from workbench.store.faults import StoreError
 from workbench.store.index.database import READS, marked
 from workbench.store.index.row_values import json_text
-from workbench.store.index.table import ResultTable, renamed_costs
+from workbench.store.index.table import ResultTable
 from workbench.store.index.values import Value
 from workbench.store.sqltext import BadSql, one_statement
 
@@ -280,7 +280,7 @@ class Queries:
 
         table = attended(ask, cancel.cancel)
         cancel.check()
-        table = table.with_costs(renamed_costs(text))
+        table = table.with_costs(text)
         return table if limit is None else table.first(limit)
 
     def arrow(self, text: str, limit: int | None = None, params: Mapping[str, Value] | None = None) -> bytes:

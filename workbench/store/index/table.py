@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -103,9 +103,18 @@ _RENAMED = re.compile(
 ``sum(cost) / count() AS each``."""
 
 
+_PREDICTED = "predicted"
+"""The word in the names of columns that hold predictions."""
+
+
 def renamed_costs(sql: str) -> frozenset[str]:
     """The new names that a query gives to sums, means and other aggregates of columns that hold US dollars."""
-    return frozenset(found[2] for found in _RENAMED.finditer(sql) if _COST.search(found[1].casefold()))
+    return frozenset(_renamed_costs(sql))
+
+
+def _renamed_costs(sql: str) -> dict[str, str]:
+    """The columns of US dollars behind these names."""
+    return {found[2]: found[1] for found in _RENAMED.finditer(sql) if _COST.search(found[1].casefold())}
 
 
 class Column(NamedTuple):
@@ -114,13 +123,18 @@ class Column(NamedTuple):
     name: str
     type: str
     """As the engine names it: ``Nullable(Float64)``."""
-    renamed_cost: bool = False
-    """Whether the query made it from a column of US dollars under a name that does not say so."""
+    renamed_cost: str = ""
+    """The column of US dollars from which the query made it, perhaps under a name that does not say so."""
 
     @property
     def dollars(self) -> bool:
         """Whether it holds US dollars; a whole number of costs is a count."""
-        return self.plain == "number" and (self.renamed_cost or bool(_COST.search(self.name.casefold())))
+        return self.plain == "number" and bool(self.renamed_cost or _COST.search(self.name.casefold()))
+
+    @property
+    def is_predicted(self) -> bool:
+        """Whether it holds US dollars that are predicted."""
+        return self.dollars and _PREDICTED in (self.renamed_cost or self.name).casefold()
 
     @property
     def plain(self) -> str:
@@ -181,10 +195,11 @@ class ResultTable(Struct, frozen=True):
         """At most ``limit`` rows."""
         return ResultTable(self.columns, self.rows[:limit], True) if len(self.rows) > limit else self
 
-    def with_costs(self, names: Collection[str]) -> ResultTable:
-        """The same table, with these columns known to hold US dollars."""
-        columns = tuple(column._replace(renamed_cost=column.name in names) for column in self.columns)
-        return ResultTable(columns, self.rows, self.cut) if names else self
+    def with_costs(self, sql: str) -> ResultTable:
+        """The same table, with the columns known that the query made from US dollars under another name."""
+        made = _renamed_costs(sql)
+        columns = tuple(column._replace(renamed_cost=made.get(column.name, "")) for column in self.columns)
+        return ResultTable(columns, self.rows, self.cut) if made else self
 
     @classmethod
     def from_compact_json(cls, data: bytes) -> ResultTable:
