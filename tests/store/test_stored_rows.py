@@ -1,4 +1,4 @@
-"""All rows that runs make in the index, as they are stored: what a test about one column does not ask for shows here."""
+"""All rows that runs make in the index, as they are stored: what a test about one column leaves out shows here."""
 
 from __future__ import annotations
 
