@@ -20,7 +20,7 @@ from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.state import RunState
 from workbench.engine.texts import result_text
 from workbench.tui.bench.state import STREAM_KEPT, BenchState, HeldRun
-from workbench.views.log import LogRows, log_line, state_rows
+from workbench.views.log import KEPT_LINES, LogLine, LogRows, log_line, state_rows
 from workbench.views.numbers import clock
 from workbench.views.words import words_of
 
@@ -319,3 +319,16 @@ def test_a_line_of_the_log_keeps_its_text_in_a_narrow_terminal() -> None:
     assert all(clock(line.at)[:8] in row for line, row in zip(log.lines, shown, strict=True))
     spread = ["".join(part.text.strip() + " " for part in log.whole(index, 40)) for index in range(len(log))]
     assert all(text.split()[-1] in row for text, row in zip(texts, spread, strict=True)), "the end of a line is lost"
+
+
+def test_a_full_log_says_how_many_lines_it_left_out_and_where_they_are() -> None:
+    log, line = LogRows(), LogLine("2026-11-02T14:02:00Z", Place(), "note", "something")
+    for _ in range(KEPT_LINES):
+        log.add(line)
+    assert log.heads(80) == ()
+    for _ in range(1_234):
+        log.add(line)
+    assert len(log) == KEPT_LINES
+    (said,) = log.heads(80)
+    assert said.text == " 1,234 older lines left out; 5 shows every event"
+    assert log.heads(40)[0].text == " 1,234 older lines left out"

@@ -14,7 +14,7 @@ from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import clock
+from workbench.views.numbers import clock, plural
 from workbench.views.signs import sign
 from workbench.views.text import hung
 from workbench.views.words import brief, words_of
@@ -64,6 +64,8 @@ class LogRows(Rows):
 
     def __init__(self) -> None:
         self.lines: deque[LogLine] = deque(maxlen=KEPT_LINES)
+        self.left_out = 0
+        """How many lines went because there were too many."""
         self.can_run = True
         """Whether there is a cascade to run."""
         self._explained: tuple[str, ...] = ()
@@ -82,7 +84,17 @@ class LogRows(Rows):
 
     def add(self, line: LogLine) -> None:
         """Append a line; the oldest goes when there are too many."""
+        self.left_out += len(self.lines) == KEPT_LINES
         self.lines.append(line)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        """What is left out, above the oldest line that there is."""
+        if not self.left_out:
+            return ()
+        older = f" {plural(self.left_out, 'older line')} left out"
+        more = told("; {tab.events} shows every event")
+        said = older + more if len(older + more) <= width else older
+        return (Row(crop(((said, "faint"),), width)),)
 
     def __len__(self) -> int:
         return len(self.lines)
