@@ -94,6 +94,8 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self._here: tuple[int, int] | None = None
         self._drawn_at = 0
         """The width for which the cursor was put: at another one there may be more or fewer lines above its row."""
+        self._height = 5
+        """Lines of the list, as they were asked for: it has them a frame later."""
         super().__init__(self._made())
         self._answer, self._ask = answer, ask
         self.view.selecting = True
@@ -172,10 +174,11 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     def _draw(self, cursor: int | None = None, *, below: bool = True) -> None:
         room = self.size.height - 1
         chosen = self.size_of("candidates.below")
-        width = self.view.inner_width
+        width = max(1, self.size.width - 1)  # The list may not have it yet.
         lines = sum(len(self.rows.whole(row, width)) or 1 for row in range(len(self.rows)))
         wanted = min(lines + 2, room - max(6, room * 2 // 5)) if chosen is None else room - chosen
-        self.view.styles.height = max(5, wanted)
+        self._height = max(5, wanted)
+        self.view.styles.height = self._height
         self._drawn_at = self.view.inner_width
         self.view.show(self.rows, cursor)
         self.offer(self._offered(), (*ALWAYS[1:2], "sheet.close"))
@@ -219,7 +222,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         if "metadata" in self.rows.shown.get("hidden", ()):
             return []
         room = self.size.width - 4 if self.has_class("-narrow") else self._plot_width() - 3
-        height = max(9, self.size.height - 2 - int(self.view.size.height))
+        height = max(9, self.size.height - 2 - self._height)
         return self.rows.plot(room, height, self.rows.round_of(self.view.cursor))
 
     def _plot_width(self) -> int:
