@@ -274,6 +274,19 @@ def test_marks_of_tools_and_of_a_whole_request_are_kept(tools: list[Any], whole:
         assert "cache_control" not in str(state.tool_schemas)
 
 
+def test_an_answer_that_calls_a_tool_tells_that_its_request_had_more_than_the_file_shows() -> None:
+    """So its count is not exact, and has no upper bound."""
+    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Well?"}]}
+    called = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    for answer, known in (({"content": "Yes."}, True), ({"content": None, "tool_calls": [called]}, False)):
+        message = {"role": "assistant", **answer}
+        response = {"object": "chat.completion", "choices": [{"index": 0, "message": message}]}
+        (call,) = imported([{"request": asked, "response": response}])[0].calls
+        assert call.forecast is not None
+        assert (call.grade is Grade.EXACT, call.forecast.high is not None) == (known, known), call.unstated
+    assert call.unstated == "the model calls tools, and the file shows none in its request"
+
+
 LATER = {"name": "f" * 60, "input_schema": {"type": "object"}, "defer_loading": True}
 
 
@@ -522,7 +535,8 @@ def test_gemini_2_5_counts_again_what_it_thought_in_a_stream(model: str, how: st
     usage = {"promptTokenCount": 50, "candidatesTokenCount": 9, "thoughtsTokenCount": 300}
     said = {"candidates": [{"content": {"role": "model", "parts": [signed]}}], "usageMetadata": usage}
     later = [asked, {"role": "model", "parts": [signed]}, result]
-    recorded = cassette([({"contents": [asked]}, said), ({"contents": later}, said)])
+    tools = [{"functionDeclarations": [{"name": "ls"}]}]
+    recorded = cassette([({"contents": contents, "tools": tools}, said) for contents in ([asked], later)])
     for one in recorded["interactions"]:
         one["request"]["uri"] = f"https://a.test/v1beta/models/{model}:{how}"
     forecast = imported(recorded, encodings())[0].calls[1].forecast

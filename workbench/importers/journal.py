@@ -395,7 +395,7 @@ class _Writer:
 
     def _context(self, thread: Thread, number: int) -> str:
         """The events of one context; the text of its last answer."""
-        unstated = thread.unstated or UNSTATED.get(self.run.origin.format, "")
+        unstated = thread.unstated or UNSTATED.get(self.run.origin.format, "") or _without_tools(thread)
         parameters = {key: value for key, value in thread.parameters.items() if key != "tool_choice"}
         forced = is_forced(thread.parameters.get("tool_choice"))
         answers = sum(1 for one in thread.said if one.role == "assistant")
@@ -418,6 +418,12 @@ class _Writer:
             else:
                 written.answered(one, one.call)
         return written.end(self.conversation.status)
+
+
+def _without_tools(thread: Thread) -> str:
+    """That a record lost the tools of its requests, in words: an answer calls one, and none is declared."""
+    calls = any(one.calls for one in thread.said if one.call is not None)
+    return "the model calls tools, and the file shows none in its request" if calls and not thread.tools else ""
 
 
 class BegunContext(Struct, frozen=True):
