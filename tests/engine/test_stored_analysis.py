@@ -30,7 +30,21 @@ from workbench.engine.definition import Definition
 from workbench.workspace.mermaid import RunPath, mermaid
 
 STORED = Path(__file__).parent / "stored"
-LEFT_OUT = {"entries", "call", "prediction", "seen", "place", "a", "b", "run_id", "asked", "told", "old", "new"}
+LEFT_OUT = {
+    "entries",
+    "call",
+    "prediction",
+    "seen",
+    "place",
+    "a",
+    "b",
+    "run_id",
+    "asked",
+    "told",
+    "old",
+    "new",
+    "pauses",
+}
 """Fields that hold contexts and calls, which have tests of their own."""
 
 
@@ -41,7 +55,9 @@ def plain(value: Any) -> Any:
         return {name: one for name, one in held.items() if one not in ("", None, [], {}, False)}
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, float):
         return float(f"{value:.6g}")
