@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.stored import check_stored
 from workbench.engine.model_name import split_effort
 from workbench.models.destinations import located
-from workbench.models.names import NoKey, Resolved, answered_at, resolve
+from workbench.models.families import bare_name
+from workbench.models.names import ROUTER_KEY, NoKey, Resolved, answered_at, may_answer, may_need_a_key, resolve
+from workbench.models.providers import slug, split
 
 ROUTER = {"OPENROUTER_API_KEY": "router-key"}
 
@@ -159,3 +165,41 @@ def test_a_key_goes_along_to_an_address_of_ones_own() -> None:
 def test_a_bare_name_that_only_litellm_knows_goes_to_the_provider_that_litellm_finds(name: str, provider: str) -> None:
     found = resolve(name, "", {})
     assert (found.litellm_name, found.provider.id) == (f"{provider}/{name}", provider)
+
+
+NAMES = (
+    *("gpt-4o", "openai/gpt-4o", "claude-sonnet-4-5", "anthropic/claude-sonnet-4.5", "google/gemini-2.5-flash"),
+    *("gemini/gemini-2.5-flash", "openrouter/openai/gpt-4o", "openai/gpt-4o:free", "meta-llama/llama-4"),
+    *("ollama/llama3", "lm_studio/x", "hosted_vllm/x", "bedrock/x", "vertex_ai/x", "x-ai/grok-4", "grok-4"),
+    *("mistral/mistral-small", "mistralai/mistral-small", "deepseek/deepseek-chat", "gpt-5(high)", "offline", "a/b/c"),
+)
+ENVIRONMENTS: dict[str, dict[str, str]] = {
+    "nothing": {},
+    "router": {ROUTER_KEY: "r"},
+    "openai": {"OPENAI_API_KEY": "o"},
+    "both": {ROUTER_KEY: "r", "OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a"},
+    "addresses": {ROUTER_KEY: " ", "OPENAI_BASE_URL": "http://h", "AWS_REGION": "x", "VERTEXAI_PROJECT": "p"},
+}
+
+
+def test_every_name_finds_its_provider_like_this() -> None:
+    table: dict[str, Any] = {}
+    for name in NAMES:
+        provider, model = split(name)
+        said = f"{provider.id if provider else None} {model} {slug(provider, model) if provider else ''}".strip()
+        table[name] = {"split": said, "bare": bare_name(name), "may need a key": may_need_a_key(name)}
+        for where, env in ENVIRONMENTS.items():
+            asked = f"{_resolved(name, '', env)}; {may_answer(name, env)} {answered_at(name, '', env)}"
+            table[name][where] = asked
+    for url in ("http://user:pw@localhost:9/v1", "https://api.openai.com/v1", "https://openrouter.ai/api/v1"):
+        env = {"WORKBENCH_API_KEY": "w", "OPENAI_API_KEY": "o"}
+        table[url] = [_resolved("gpt-4o", url, each) for each in (env, env | {ROUTER_KEY: "r"}, {})]
+    check_stored(Path(__file__).parent / "stored" / "names.json", json.dumps(table, indent=1) + "\n")
+
+
+def _resolved(name: str, url: str, env: dict[str, str]) -> str:
+    try:
+        one = resolve(name, url, env)
+    except NoKey as fault:
+        return f"{fault.kind}: {fault}"
+    return f"{one.litellm_name} {one.provider.id} {one.key_variable} {one.sent_key} {one.router} at {one.where}"
