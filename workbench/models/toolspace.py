@@ -26,20 +26,20 @@ def notation_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
 
     Source: the namespace that OpenAI's models print when they are asked for their tools, and that the Harmony format of
     gpt-oss publishes ("Function calling" in OpenAI's cookbook; ``json_schema_to_typescript`` of openai/harmony, which
-    shows titles too); measured on recordings of OpenAI's API with 1 to 21 tools.
+    shows titles and descriptions of a schema too); measured on recordings of OpenAI's API with 1 to 21 tools.
     """
     lines = ["namespace functions {", ""]
     for tool in tools:
         function = _function(tool)
         parameters = _resolved(function.get("parameters"))
         named = _properties(parameters, "") if isinstance(parameters, Mapping) else []
-        titled = _title(parameters, "")[:1]
+        headed = [*_title(parameters, "")[:1], *_comment(_mapping(parameters).get("description"), "")]
         # Of a description with several lines only the first begins as a comment.
         if described := str(function.get("description") or ""):
             lines.append(f"// {described}")
         name = function.get("name", "")
-        begun = [f"type {name} = (_: ", *titled, "{"] if titled else [f"type {name} = (_: {{"]
-        lines += [*begun, *named, "}) => any;", ""] if named or titled else [f"type {name} = () => any;", ""]
+        begun = [f"type {name} = (_: ", *headed, "{"] if headed else [f"type {name} = (_: {{"]
+        lines += [*begun, *named, "}) => any;", ""] if named or headed else [f"type {name} = () => any;", ""]
     lines.append("} // namespace functions")
     return count("\n".join(lines)) + 1 - len(tools)
 
