@@ -46,7 +46,7 @@ class WordCounter(Counter):
     ) -> tuple[int, Grade]:
         return sum(len(json.dumps(tool).split()) for tool in tools), Grade.EXACT
 
-    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False, as_json: bool = False) -> int:
         return 3 + self.text(schema, model)
 
     def range(self, model: str) -> tuple[float, float]:

@@ -192,7 +192,7 @@ class Words(Counter):
     ) -> tuple[int, Grade]:
         return sum(len(canonical(tool).split()) for tool in tools), Grade.EXACT
 
-    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False, as_json: bool = False) -> int:
         return 3 + self.text(schema, model)
 
     def range(self, model: str) -> tuple[float, float]:

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.context.assembly import Grade
+from workbench.context.direct import direct_assembly
 from workbench.context.message import Image, Message, TextPart, ToolCall
+from workbench.context.place import Place
 from workbench.models.encodings import Encodings
 from workbench.models.families import FAMILIES, Again, Family, Patches, Tiles, anthropic_area, family, gemini_tiles
 
@@ -680,6 +682,13 @@ def test_mistral_small_has_no_settings_where_the_answer_follows_a_schema() -> No
     plain, bound = (COUNTER.overhead("mistral-small-latest", schema) for schema in ("", '{"type": "object"}'))
     assert (plain, bound) == (13, 1)
     assert COUNTER.overhead("mistral-large-latest", '{"type": "object"}') == 1
+
+
+@pytest.mark.parametrize(("form", "tokens"), [({}, 36), ({"response_format": {"type": "json_object"}}, 24)])
+def test_mistral_small_has_no_settings_in_json_mode_either(form: dict[str, Any], tokens: int) -> None:
+    """As Mistral counted this question in JSON mode: 24 tokens."""
+    asked = Message("user", "What is the square root of 64? Answer with a JSON object with the key `result`.")
+    assert direct_assembly([asked], "mistral-small-latest", form, Place(), COUNTER).tokens_sent == tokens
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ class Assembler:
         tools, forced, responses = scope.tools, scope.forced, scope.responses
         tools_tokens, self._tools_grade = counter.tools(tools, model, forced=forced, responses=responses)
         self._tools_tokens = tools_tokens
-        self._shapes: dict[tuple[str, bool], int] = {}
-        """Tokens beside messages and tools, by the schema of the answer, and whether the model has to think."""
+        self._shapes: dict[tuple[str, bool, bool], int] = {}
+        """Tokens beside messages and tools, by the schema of the answer, if the model has to think, and JSON mode."""
         self._choices: dict[str, int] = {}
         """Tokens of the tools, by the choice of tools."""
         self._overhead, shaped = self._beside(scope.parameters)
@@ -231,9 +231,10 @@ class Assembler:
 
     def _beside(self, parameters: Mapping[str, Any]) -> tuple[int, Grade]:
         """Tokens of a request beside its messages and tools, by its parameters, and their grade."""
-        shape = schema, thinking = answer_schema(parameters), has_to_think(parameters)
+        schema, thinking, as_json = answer_schema(parameters), has_to_think(parameters), has_to_be_json(parameters)
+        shape = schema, thinking, as_json
         if shape not in self._shapes:
-            self._shapes[shape] = self._counter.overhead(self._model, schema, thinking=thinking)
+            self._shapes[shape] = self._counter.overhead(self._model, schema, thinking=thinking, as_json=as_json)
         return self._shapes[shape], Grade.ESTIMATE if schema else Grade.EXACT
 
     def _shown_tools(self, choice: object) -> int:
@@ -486,6 +487,12 @@ def has_to_think(parameters: Mapping[str, Any]) -> bool:
     if isinstance(gateway, Mapping):
         effort = effort or gateway.get("effort") or gateway.get("max_tokens") or gateway.get("enabled") is True or None
     return (isinstance(asked, Mapping) and asked.get("type") == "enabled") or effort not in (None, "", "none")
+
+
+def has_to_be_json(parameters: Mapping[str, Any]) -> bool:
+    """Returns whether the answer has to be JSON, of any form (JSON mode)."""
+    asked = parameters.get("response_format")
+    return isinstance(asked, Mapping) and asked.get("type") == "json_object"
 
 
 _NOT_SHOWN = ("additionalProperties", "$schema")

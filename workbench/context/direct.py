@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.context.assembler import answer_schema, has_to_think
+from workbench.context.assembler import answer_schema, has_to_be_json, has_to_think
 from workbench.context.assembly import (
     SYSTEM_TEXT,
     Action,
@@ -43,7 +43,8 @@ def direct_assembly(
         entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
         prefix.append(next_digest(prefix[-1], message))
         lengths.append(lengths[-1] + tokens)
-    overhead = counter.overhead(model, answer_schema(parameters), thinking=has_to_think(parameters))
+    thinking, as_json = has_to_think(parameters), has_to_be_json(parameters)
+    overhead = counter.overhead(model, answer_schema(parameters), thinking=thinking, as_json=as_json)
     total = lengths[-1] + overhead
     grade = max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT)
     return Assembly(

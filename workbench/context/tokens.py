@@ -104,9 +104,10 @@ class Counter(Protocol):
         what is said of them, may depend on it."""
         return self.tools(tools, model, forced=forced, responses=responses)[0]
 
-    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False, as_json: bool = False) -> int:
         """Tokens per request beside its messages and tools. ``schema``: the JSON Schema of the answer as text, which
         providers show to the model; its tokens are included. ``thinking``: the request has a budget for reasoning.
+        ``as_json``: the answer has to be JSON, of any form (``json_object``).
         """
         ...
 

@@ -113,10 +113,10 @@ class Encodings:
         tokens = self.tools(shown, model, forced=forced, responses=responses)[0]
         return tokens + (kind.naming + self.text(_name(named[0]), model) if kind.naming and len(named) == 1 else 0)
 
-    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False, as_json: bool = False) -> int:
         kind = family(model)
         tokens = kind.request + (kind.thinking if thinking else 0)
-        if schema:
+        if schema or as_json:
             tokens -= kind.unset
         if not schema or kind.schema is None:
             return tokens

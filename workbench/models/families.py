@@ -302,7 +302,7 @@ class Family(Struct, frozen=True):
     written: float = 1.0
     """Tokens of such a schema for one of its text, as a provider may write it with more signs than we do."""
     unset: int = 0
-    """Tokens of ``request`` that one whose answer has to follow a schema does not have."""
+    """Tokens of ``request`` that one whose answer has to follow a schema, or to be JSON, does not have."""
     thinking: int = 0
     """Additional tokens of a request with a budget for reasoning."""
     tools: ToolPrompt | None = None
@@ -459,8 +459,8 @@ def _qwen(prefix: str, prompt: int, request: int) -> Family:
 
 def _mistral(prefix: str, request: int = 1) -> Family:
     """A model of Mistral. The template of Mistral Small 4, which ``mistral-small-latest`` names, has 12 tokens of
-    settings, but not where the answer has to follow a schema; what a model thought counts where it goes back. Measured
-    on recordings."""
+    settings, but not where the answer has to follow a schema or to be JSON; what a model thought counts where it goes
+    back. Measured on recordings."""
     numbers: dict[str, Any] = {"message": 2, "request": request, "system": 2, "schema": None, "unset": request - 1}
     numbers["image"] = Rows(16, 1024) if prefix == "pixtral" else Rows()
     numbers["digits"] = True  # The pattern of Tekken, in mistral-common.

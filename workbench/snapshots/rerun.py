@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.context.assembler import answer_schema, has_to_think
+from workbench.context.assembler import answer_schema, has_to_be_json, has_to_think
 from workbench.context.assembly import Entry, Grade
 from workbench.context.message import Message, canonical, sha256
 from workbench.context.tokens import Counter
@@ -49,12 +49,13 @@ class RecordedCounter(Counter):
         """The counts that the recording's requests do not hold: given beforehand, and counted since."""
         self._messages: dict[CountKey, tuple[int, Grade]] = {}
         self._tools: dict[CountKey, tuple[int, Grade]] = {}
-        self._overhead: dict[tuple[str, str, bool], int] = {}
-        """By model, the schema of the answer, and whether there is a budget for reasoning."""
+        self._overhead: dict[tuple[str, str, bool, bool], int] = {}
+        """By model, the schema of the answer, and whether there is a budget for reasoning, and JSON of any form."""
         for recording in recordings:
             known: set[int] = set()
             for call in recording.state.calls:
-                asked = answer_schema(call.parameters), has_to_think(call.parameters)
+                given = call.parameters
+                asked = answer_schema(given), has_to_think(given), has_to_be_json(given)
                 self._overhead[call.model, *asked] = call.overhead_tokens
                 self._tools[call.model, call.tools_hash] = (call.tools_tokens, Grade.ESTIMATE)
                 for entry in call.entries:
@@ -83,9 +84,9 @@ class RecordedCounter(Counter):
         known = self._tools.get((model, sha256(canonical(list(tools)))))
         return known or self._real.tools(tools, model, forced=forced, responses=responses)
 
-    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
-        known = self._overhead.get((model, schema, thinking))
-        return self._real.overhead(model, schema, thinking=thinking) if known is None else known
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False, as_json: bool = False) -> int:
+        known = self._overhead.get((model, schema, thinking, as_json))
+        return self._real.overhead(model, schema, thinking=thinking, as_json=as_json) if known is None else known
 
     def range(self, model: str) -> tuple[float, float]:
         return 1.0, 1.0  # A replay pays nothing: its forecasts are not used.
