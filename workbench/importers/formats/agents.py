@@ -267,8 +267,10 @@ def _opencode_steps(
             steps.append([])
         steps[-1].append(part)
     error = mapping(info.get("error"))
+    # The numbers of the answer are those of all its steps: a step that was cut off has none of its own.
+    whole = info if all(part.get("type") != "step-finish" for part in parts) else {}
     for step in steps:
-        ended = next((one for one in step if one.get("type") == "step-finish"), info)
+        ended = next((one for one in step if one.get("type") == "step-finish"), whole)
         by_kind = {kind: [one for one in step if one.get("type") == kind] for kind in ("text", "reasoning", "tool")}
         for one in step:
             if one.get("type") not in ("text", "reasoning", "tool", "step-start", "step-finish"):
@@ -355,6 +357,8 @@ def _shown(part: Mapping[str, Any], remarks: Remarks) -> str:
 
 def _texts(content: Any) -> str:
     """The texts of a content, at whatever depth VS Code rendered them."""
+    if isinstance(content, str):
+        return content
     if isinstance(content, list):
         return "".join(map(_texts, content))
     body = mapping(content)

@@ -56,9 +56,10 @@ def _result(result: Mapping[str, Any], at: str) -> Conversation | None:
     observed = ObservedCall(
         tuple(read_messages(bodies, remarks, "prompt")), ImportedMessage("assistant", (as_text(output),)), call, model
     )
-    case = f"case {as_text(result.get('testIdx'))} prompt {as_text(result.get('promptIdx'))}"
+    numbers = (("case", result.get("testIdx")), ("prompt", result.get("promptIdx")))
+    case = " ".join(f"{name} {as_text(number)}" for name, number in numbers if number is not None)
     kept = {key: result[key] for key in ("vars", "gradingResult", "score", "namedScores") if result.get(key)}
     failed = result.get("success") is False
     reason = as_text(mapping(result.get("gradingResult")).get("reason") or result.get("error"))[:500] if failed else ""
     status = "failed" if failed else "success"
-    return Conversation(threads_of([observed]), f"{model} {case}", status, reason, remarks.all, kept)
+    return Conversation(threads_of([observed]), f"{model} {case}".rstrip(), status, reason, remarks.all, kept)
