@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,12 @@ import pytest
 from tests.store.cases import opening as case
 from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, extend, plain_run, save
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, until
+from workbench.store.faults import StoreError
 from workbench.store.index.index import COPIES
 from workbench.store.store import Store
 from workbench.workspace.batch.inputs import query_inputs
-from workbench.workspace.sql_queries import open_index
+from workbench.workspace.sql_queries import Indexing, open_index
 
 COUNT = "SELECT count() FROM events\n"
 
@@ -52,6 +54,17 @@ def opening(*folders: Path) -> Observed:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True)
     found: Observed = json.loads(done.stdout)
     return found
+
+
+def test_the_app_loads_the_index_only_when_what_it_shows_first_is_made() -> None:
+    def store() -> Store:
+        raise StoreError("no store")
+
+    with Indexing(store, after=0) as indexing:
+        assert "indexing" not in {thread.name for thread in threading.enumerate()}
+        indexing.begin()
+        until(lambda: indexing.notice, "the word of the index")
+    assert indexing.notice == "runs are not indexed here: no store"
 
 
 @pytest.mark.fault("F10")

@@ -77,9 +77,15 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
     root = opening.root or workspace_root(os.environ)
     folders = Folders.of(os.environ)
     settings = load_settings(root, os.environ, folders.config)
-    with Indexing(opening.store):
+    with Indexing(opening.store) as indexing:
+
+        def make() -> Session | Workspace:
+            made = opening.make()
+            indexing.begin()
+            return made
+
         return run_app(
-            opening.make,
+            make,
             log=folders.state / "app.log",
             file=opening.file,
             theme=settings.theme,

@@ -33,29 +33,36 @@ if TYPE_CHECKING:
 # Keeps the database over the journals up to date while the app is open, in a thread of its own and after its start.
 
 START_AFTER = 6.0
-"""Seconds: chDB takes 0.2 s of CPU and 300 MB to load, which the first frames should not feel."""
+"""Seconds after what the app shows first was made: chDB takes 0.2 to 0.8 s of CPU and 300 MB to load, which the first
+frames should not feel. On a busy machine a long run is still being read so long after the start."""
 
 
 class Indexing:
     """Owns the index unless another process does. A context manager; ``notice`` says why it cannot."""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
-        """``store`` is called in the thread: neither it nor what it imports delays the first frame."""
+    def __init__(self, store: Callable[[], Store], after: float = START_AFTER) -> None:
+        """``store`` is called in the thread: neither it nor what it imports delays the first frame. ``after``: seconds
+        from ``begin`` on."""
         self.notice = ""
         self._store = store
+        self._after = after
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def __enter__(self) -> Indexing:
-        self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
-        self._thread.join(10.0)
+        if self._thread.ident is not None:
+            self._thread.join(10.0)
+
+    def begin(self) -> None:
+        """To be called once, when what the app shows first is made."""
+        self._thread.start()
 
     def _run(self) -> None:
-        if self._stop.wait(START_AFTER):
+        if self._stop.wait(self._after):
             return
 
         shared = ExitStack()
