@@ -257,6 +257,32 @@ def test_one_value_that_is_too_large_is_refused_with_advice(monkeypatch: pytest.
         found(json.dumps({"version": 2, "eval": {"task": "t"}, "samples": [body] * 9}))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[]\n" * 200, id="lines without anything"),
+        pytest.param("1 " * 200, id="numbers behind one another"),
+        pytest.param(f"[{'[], ' * 200}[]]", id="a list of empty lists"),
+        pytest.param(f"[{'{}, ' * 2000}{{}}]", id="a long list, read item by item"),
+        pytest.param(f'{{"runs": [{TEXT}, {"1, " * 200}1]}}', id="a list inside"),
+    ],
+)
+@pytest.mark.usefixtures("short")
+def test_more_values_than_can_be_held_together_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A packed file of three megabytes may hold a thousand million of them, each with its place and its room."""
+    monkeypatch.setattr("workbench.importers.source.MOST_TOGETHER", 100)
+    with pytest.raises(Unreadable, match="more than 100 values that would have to be held together"):
+        found(gzip.compress(text.encode()))
+
+
+def test_lines_that_belong_together_are_no_larger_than_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.importers.source.MAX_VALUE", 3_000)
+    spans = "".join(f"{json.dumps(one)}\n" for one in OPENAI * 20)
+    with pytest.raises(Unreadable, match=r"more than \d+ MB that would have to be held together"):
+        found(spans)
+    assert len(found(f"{json.dumps(OPENAI)}\n" * 20)) == 20, "those of one conversation each are read one at a time"
+
+
 def test_a_conversation_of_more_calls_than_can_be_looked_at_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.importers.reading.MOST_CALLS", 9)
     with pytest.raises(Unreadable, match=r"has \d+ calls in one conversation: .* \(split it\)"):

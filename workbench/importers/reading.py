@@ -32,9 +32,9 @@ from workbench.importers.source import (
     arrow,
     documents,
     first_lines,
+    refuse_too_many,
     rows,
     text_of,
-    too_large,
     unpacked,
 )
 from workbench.importers.values import loads, mapping, string
@@ -300,22 +300,24 @@ def _other_text(fault: NotJson) -> Document:
 def _found(values: Iterable[Document], wanted: str, *, alone: bool = False) -> Iterator[FoundConversation]:
     """The conversations of the documents of one file. Documents without one are skipped if others have some."""
     late: list[Remark] = []
-    refused: list[str] = []
+    first, refused = "", 0
 
     def each() -> Iterator[FoundConversation]:
+        nonlocal first, refused
         for document in values if alone else _as_conversations(iter(values), wanted, late):
             try:
                 yield from _read(document, wanted)
             except Unreadable as fault:
-                refused.append(f"{document.where} {fault}" if document.where else str(fault))
+                first = first or (f"{document.where} {fault}" if document.where else str(fault))
+                refused += 1
                 if not document.where:
                     raise
         if refused:
-            short = refused[0].partition("; expected")[0]
-            more = f", and {len(refused) - 1} like it" if len(refused) > 1 else ""
-            late.append(Remark(f"what cannot be read ({short}{more})", len(refused), left_out=True))
+            short = first.partition("; expected")[0]
+            more = f", and {refused - 1} like it" if refused > 1 else ""
+            late.append(Remark(f"what cannot be read ({short}{more})", refused, left_out=True))
 
-    yield from _noted(each(), late, lambda: refused[0] if refused else f"is empty; {_EXPECTED}")
+    yield from _noted(each(), late, lambda: first or f"is empty; {_EXPECTED}")
 
 
 def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark]) -> Iterator[Document]:
@@ -339,9 +341,8 @@ def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark
     rest, size = [first, second], first.size + second.size
     for one in values:
         size += one.size
-        if size > MAX_VALUE:
-            raise too_large()
         rest.append(one)
+        refuse_too_many(len(rest), size)
     late += [remark for one in rest[1:] for remark in one.remarks]
     bodies = [one.body for one in rest]
     if wanted or detect(bodies) is not None:
@@ -354,7 +355,7 @@ def _is_alone(first: Document, second: Document, wanted: str) -> bool:
     """Returns whether each document of a file that begins with these two is read by itself."""
     format = BY_NAME[wanted] if wanted else detect(first.body)
     pair = [first.body, second.body]
-    is_whole = first.size > 0 and (format.detect(pair) if wanted and format else detect(pair) is not None)
+    is_whole = first.listed and (format.detect(pair) if wanted and format else detect(pair) is not None)
     if format is None or is_whole or not format.detect(first.body):
         return False
     return not (format.detect(pair) if format.name == "vcr" else format.name in _TOGETHER)
@@ -427,6 +428,8 @@ def _inside(document: Document) -> Iterator[FoundConversation]:
         yield from _read(replace(document, body=encoded), "")
         return
     inner: list[Document] = []
+    if isinstance(body, list | dict):
+        refuse_too_many(len(body))
     if isinstance(body, list):
         inner = [Document(one, f"[{i}]") for i, one in enumerate(body)]
     elif isinstance(body, dict):

@@ -89,6 +89,8 @@ MAX_VALUE = 256 * 1024 * 1024
 """Of one JSON value, which takes some three times as much memory while it is read."""
 MAX_PARTS = 10_000_000
 """Commas and opening brackets of one JSON value: each empty list in it takes some 64 bytes."""
+MOST_TOGETHER = 1_000_000
+"""Values that are held at once beside one another: each takes some 200 bytes with its place, however short it is."""
 WHOLE = 32 * 1024 * 1024
 """Up to this size a list is read whole; the items of a longer one are read one at a time."""
 MAX_STREAM = 16 * MAX_BYTES
@@ -120,7 +122,9 @@ class Document(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     """The faults that had to be mended to read it."""
     size: int = 0
-    """Characters, of an item of a list that is read one at a time."""
+    """Its characters, or bytes, where it is read one at a time."""
+    listed: bool = False
+    """Whether it is an item of a list that is read one at a time."""
 
 
 class Source:
@@ -233,7 +237,7 @@ def documents(source: Source, first_line: int = 1) -> Iterator[Document]:
         start = source.stream.read(WHOLE + 1)
         if len(start) > WHOLE and not _is_lines(start):
             for number, (item, size) in enumerate(items_of(start, source.stream, MAX_VALUE)):
-                yield Document(item, f"[{number}]", size=size)
+                yield Document(item, f"[{number}]", size=size, listed=True)
             return
         source = Source(cast("IO[bytes]", _PrefixedStream(start, source.stream)))
         del start
@@ -247,8 +251,9 @@ def documents(source: Source, first_line: int = 1) -> Iterator[Document]:
     if value is None:
         yield from _values(text + text_of(source.stream.read(MAX_VALUE + 1)))
     else:
+        size = len(text)
         del text
-        yield from _lines(value, number, lines)
+        yield from _lines(value, number, size, lines)
 
 
 def first_lines(source: Source) -> list[Document]:
@@ -298,10 +303,10 @@ def _numbered(source: Source, first_line: int) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _lines(value: Any, number: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[Document]:
+def _lines(value: Any, number: int, size: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[Document]:
     """The values of lines; each is held back until it is known whether the last line behind it was cut off."""
     ahead = next(lines, None)
-    held = Document(value, f"line {number}" if ahead else "")
+    held = Document(value, f"line {number}" if ahead else "", size=size)
     while ahead is not None:
         (number, line), ahead = ahead, next(lines, None)
         try:
@@ -313,7 +318,7 @@ def _lines(value: Any, number: int, lines: Iterator[tuple[int, bytes]]) -> Itera
             yield replace(held, remarks=(lost,))
             return
         yield held
-        held = Document(value, f"line {number}")
+        held = Document(value, f"line {number}", size=len(line))
     yield held
 
 
@@ -347,6 +352,7 @@ def _behind_one_another(text: str) -> Iterator[Document]:
         except RecursionError:
             raise ValueError("nested too deep") from None
         values.append(value)
+        refuse_too_many(len(values))
         at = _after(text, at)
     for number, value in enumerate(values, 1):
         yield Document(value, f"value {number}" if len(values) > 1 else "")
@@ -376,6 +382,16 @@ class NotJson(Exception):
 def too_large(start: bytes = b"") -> Unreadable:
     """Returns why a value is not read that begins so, and what to do about it."""
     return Unreadable(_TOO_LARGE.format(advice=_INSPECT if b'"eval"' in start[:_HEAD] else _ADVICE))
+
+
+def refuse_too_many(values: int, size: int = 0) -> None:
+    """``size``: of all of them, in characters. Raises Unreadable for more than can be held together."""
+    most = f"{MOST_TOGETHER:,} values" if values > MOST_TOGETHER else f"{MAX_VALUE // 2**20} MB"
+    if values > MOST_TOGETHER or size > MAX_VALUE:
+        raise Unreadable(
+            f"holds more than {most} that would have to be held together, but only JSON lines and lists of "
+            f"conversations are read one at a time ({_ADVICE})"
+        )
 
 
 def text_of(data: bytes, encoding: str = "utf-8-sig") -> str:

@@ -95,7 +95,9 @@ BY_NAME = {format.name: format for format in FORMATS}
 
 
 def detect(body: Any) -> Format | None:
-    """The first format whose shape the JSON has."""
+    """The first format whose shape the JSON has: none has that of an empty value."""
+    if not body:
+        return None
     return next((format for format in FORMATS if format.detect(body)), None)
 
 
