@@ -126,3 +126,24 @@ def test_the_model_gets_it_by_a_call_with_json_text_as_points(workspace: Workspa
 def test_the_library_is_imported_by_the_first_call_only() -> None:
     code = "import sys, workbench.tools.toolbox; print({'matplotlib', 'numpy', 'PIL'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"set()\n"
+
+
+@pytest.mark.parametrize(
+    ("points", "across", "down"),
+    [
+        ([["Mon", 3], ["Tue", 5]], True, False),
+        ([["a name that is long", 3], ["Tue", 5]], False, True),
+        ([[f"n{number}", number] for number in range(9)], False, True),
+        ([[0, 1], [1, 3], [2, 2]], True, True),
+    ],
+    ids=["bars", "bars that lie for a label", "bars that lie for their number", "a line"],
+)
+def test_the_grid_helps_to_read_values_alone(points: list[Any], across: bool, down: bool) -> None:
+    (picture,) = create_chart("t", points).images
+    image = Image.open(io.BytesIO(picture.data)).convert("RGB")
+    grid, (width, height) = (0xE3, 0xE6, 0xEA), image.size
+    pixels = image.tobytes()
+    colours = [pixels[at : at + 3] == bytes(grid) for at in range(0, len(pixels), 3)]
+    is_grid = [colours[y * width : (y + 1) * width] for y in range(height)]
+    assert any(sum(row) > width * 0.3 for row in is_grid) == across
+    assert any(sum(column) > height * 0.5 for column in zip(*is_grid, strict=True)) == down

@@ -424,6 +424,31 @@ def test_validators_that_are_code_score_outputs_and_know_the_run(folder: Path) -
     assert body["results"][1]["reason_short"] == f"the zip broke in {body['results'][1]['session']}"
 
 
+@pytest.mark.parametrize(
+    ("scorer", "trusted", "said"),
+    [
+        ("validator:nope", True, "no validator is called 'nope'; there are short, asked, "),
+        ("python:nope", True, "no function 'nope' in the tools/ folders of the workspace"),
+        ("python:judge", False, "'judge' may not run: "),
+        ("cascade:nope.yaml", True, "nope.yaml"),
+        ("schema:nope.json", True, "nope.json: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_scorer_that_cannot_work_is_refused_before_anything_runs(
+    folder: Path, scorer: str, trusted: bool, said: str
+) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "judges.py").write_text('def judge(row: dict) -> float:\n    """One."""\n    return 1.0\n')
+    validators = '  short: {python: "result = True"}\n  asked: {instructions: Is it so?}\n'
+    (folder / "flow.yaml").write_text(FLOW + "validators:\n" + validators)
+    if trusted:
+        assert run_cli("trust", "--yes").code == 0
+    ended = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--score", scorer)
+    assert ended.code != 0
+    assert said in ended.err + ended.out
+    assert Project.at(folder).store.run_ids() == []
+
+
 def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> None:
     with Loopback([Reply("good")]) as provider:
         where = ("--base-url", provider.url, "-c", "1")
