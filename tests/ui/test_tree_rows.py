@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.support import call, play
+from tests.engine.support import Played, call, play
 from tests.engine.test_soundings import fleet, verdict
+from tests.support.stored import check_stored
 from tests.ui.support import Story, entry, triage_story
+from tests.ui.test_graphs import REVIEW
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
@@ -474,3 +479,62 @@ def test_a_quick_look_at_a_pipeline_finds_the_nodes_that_the_reader_finds() -> N
 def test_a_cost_in_a_narrow_column_is_rounded_and_never_without_the_sign_of_an_estimate(told: str, cell: str) -> None:
     cost = next(text for text, _ in fitted({"cost": (told, "plain")}, MEDIUM) if text.strip())
     assert cost.strip() == cell
+
+
+STORED = Path(__file__).parent / "stored"
+
+
+def family() -> tuple[RunState, dict[str, RunState]]:
+    """A run with a child that is known, one that is not, and one that goes on and asks."""
+    story = Story().start()
+    place = story.phase("triage")
+    for number, kind in enumerate(("sub", "map", "spawn")):
+        story.emit("child_started", place, run_id=f"child{number}", session_id=f"s-inner_{number}", kind=kind)
+    story.emit("child_finished", place, run_id="child0", session_id="s-inner_0", status="success", output="", state={})
+    asks = Story(run_id="child2").start()
+    turn = asks.phase("intake")._replace(attempt=1, turn=1, call=1)
+    asks.context(turn, [entry(Message("user", "ask"), Kind.TASK, turn, reason=("task",))])
+    asks.answer(turn, "I ask.", [ToolCall("c1", "ask_human", "{}")])
+    asks.emit("tool_started", turn, index=1, call_id="c1", tool="ask_human", arguments="{}", native=True)
+    asks.emit("human_asked", turn, index=1, question="Which?", context="", options=[])
+    done = RunState.of(triage_story(finished=True).events)
+    return RunState.of(story.events), {"child0": done, "child2": RunState.of(asks.events)}
+
+
+def walked() -> Played:
+    told = {"plan": ["a"] * 2, "code": ["b"] * 2, "docs": ["c"] * 2, "check": ["no\noutcome=fail", "outcome=success"]}
+    return play(REVIEW, told, answers=["a"])
+
+
+def test_trees_are_the_stored_ones() -> None:
+    """Of each row: what it is, its depth and sign, its cells with their tokens of colour, at two widths."""
+    story, (parent, children), pipeline = RunState.of(triage_story().events), family(), walked()
+    loaded = load(pipeline.state.cascade_text, "review.dot")
+    graph = outline(loaded.cascade, loaded.source, loaded.problems)
+    waves = tuple(PhaseOutline(name, wave=wave) for name, wave in (("one", 1), ("two", 1), ("three", 2)))
+    views: dict[str, tuple[RunState | None, TreeView]] = {
+        "a file": (None, TreeView(OUTLINE, broken=("triage", "tokens > 9"), changed=frozenset({"crash"}))),
+        "waves": (None, TreeView(waves)),
+        "paused": (story, TreeView(OUTLINE, held=story.calls[-1].place, selected=story.calls[-1].place)),
+        "all unfolded": (story, TreeView(OUTLINE, unfolded=True, shows_total=True, stopped_at=frozenset({"triage"}))),
+        "candidates": (RunState.of(candidate_story().events), TreeView(OUTLINE, unfolded=True)),
+        "children": (parent, TreeView(OUTLINE, children=children, unfolded=True)),
+        "a child that is paused": (
+            parent,
+            TreeView(OUTLINE, children=children, held=children["child0"].calls[0].place, held_run="child0"),
+        ),
+        "a pipeline": (pipeline.state, TreeView(graph, unfolded=True)),
+    }
+    found: dict[str, list[str]] = {}
+    for name, (run, view) in views.items():
+        rows = TreeRows(run, view)
+        found[f"{name}, nodes"] = [
+            f"{' '.join(node.id)} @{node.depth} {node.phase or '-'} {node.run or '-'} {node.place or '-'}"
+            for node in rows.nodes
+        ]
+        for width in (38, 90):
+            lines = [*rows.heads(width), *(rows.row(at, width) for at in range(len(rows)))]
+            found[f"{name}, {width} wide"] = [
+                "".join(f"{{{token}}}{text}" for text, token in line.spans).rstrip() for line in lines
+            ]
+    check_stored(STORED / "trees.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
