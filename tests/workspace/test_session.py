@@ -255,3 +255,36 @@ class StopsAtTheEnd(deque[Event]):
             asyncio.get_running_loop().call_soon(self._stop, turns - 1)
         else:
             self._session.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"instructions": "Say {{ outputs.look }}."}, "c.json:1: message 1 (the task) was reworded"),
+        ({"instructions": "Tell {{ outputs.look }}.", "model": "other"}, "c.json:1: the model was "),
+    ],
+)
+def test_a_run_that_is_run_again_pauses_at_the_first_changed_call_and_says_what_changed(
+    folder: Path, change: dict[str, Any], said: str
+) -> None:
+    phases = [{"name": "look", "instructions": "Look."}, {"name": "tell", "instructions": "Tell {{ outputs.look }}."}]
+    (folder / "c.json").write_text(json.dumps({"cascade_id": "c", "phases": phases}), "utf-8")
+    (folder / "c.replies.yaml").write_text("replies: {look: found, tell: told}\n", "utf-8")
+    first = make(folder)
+    first.start({}, Mode.CONTINUE)
+    run = finish(first).run_id
+    first.close()
+    phases[1] |= change
+    (folder / "c.json").write_text(json.dumps({"cascade_id": "c", "phases": phases}), "utf-8")
+    again = make(folder)
+    again.rerun(run, Mode.CONTINUE)
+    until(lambda: again.stepper.held, "the changed call")
+    held = next(one for one in again.notices if one.kind == "held")
+    assert held.place.phase == "tell"
+    assert said in held.data["why"]
+    assert again.changed is not None
+    assert again.changed.place == held.place
+    again.go(Mode.CONTINUE)
+    assert finish(again).status == "success"
+    assert again.changed is None
+    again.close()
