@@ -78,7 +78,7 @@ CASCADES: dict[str, Any] = {
     "every field": {"cascade_id": "every field", "context_default": "snowball", "phases": PHASES, "max_visits": 7},
     "by fidelity": {"cascade_id": "f", "default_fidelity": "summary:low", "phases": [PHASES[4], PHASES[0]]},
 }
-EVERY_NODE = """digraph every { goal="Do {% it %}" default_fidelity="full" retry_target=look vars="place=here"
+EVERY_NODE = """digraph every { goal="Do {% it %}" default_fidelity="full" retry_target=look vars="place=Köln"
   start [shape=Mdiamond] done [shape=Msquare]
   look [prompt="Look at $goal in $place at $context.when, ${no-name}", llm_model="openai/gpt-4o", max_retries=2,
         reasoning_effort=low, "workbench.tools"="list_files,grep", timeout="5s", allow_partial=true, max_visits=3]
