@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.exporters.checkpoint import checkpoint_files
 from workbench.exporters.html import run_html
+from workbench.exporters.live_otel import LiveRun
 from workbench.exporters.messages import conversations
 from workbench.exporters.otel import spans_of_run
 from workbench.exporters.translated import CannotTranslate, as_cascade, as_dot
@@ -191,8 +192,16 @@ def test_a_run_in_every_form(name: str) -> None:
         "for fine-tuning": list(conversations(state, {})) if name == "imported" else [],
         "checkpoint": {str(path): text.splitlines() for path, text in checkpoint_files(state, ".yaml")},
         "spans": [_plain(span) for span in _spans(spans)],
+        "while it runs": _live(events),
     }
     check_stored(STORED / f"{name}.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+def _live(events: Sequence[Event]) -> list[str]:
+    """The spans that are sent after each event, and again where the run is taken up after its end."""
+    live = LiveRun({})
+    sent = [(event.kind, span) for event in (*events, events[-1]) for span in live.take(event)]
+    return [f"{kind}: {span.name} {span.span_id} under {span.parent_id or '-'}" for kind, span in sent]
 
 
 def _spans(document: Any) -> Iterator[dict[str, Any]]:
