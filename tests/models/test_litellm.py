@@ -507,6 +507,25 @@ def test_a_stream_that_is_cut_keeps_its_text(start: Start) -> None:
     assert pieces == ["The first half", " of an"]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("usage", "told", "cost"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 20}, Usage(input=100, output=20), 100 * 2e-06 + 20 * 1e-05),
+        ({"prompt_tokens": 100}, Usage(input=100), 100 * 2e-06),
+        ({"completion_tokens": 20}, Usage(output=20), 20 * 1e-05),
+        (None, None, None),
+    ],
+)
+def test_an_answer_without_a_text_fails_with_what_may_be_billed_for_it(
+    start: Start, stream: bool, usage: dict[str, int] | None, told: Usage | None, cost: float | None
+) -> None:
+    fault = start(Reply("", usage=usage)).fault("gpt-4o", stream=stream)
+
+    assert fault.usage == told
+    assert fault.cost == (None if cost is None else pytest.approx(cost))
+
+
 def test_a_stream_without_a_finish_reason_is_marked(start: Start) -> None:
     answer = start().ask("snodone")
 
