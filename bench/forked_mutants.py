@@ -3,11 +3,13 @@
 Starting pytest and importing the program takes longer than most tests. Here both happen once. For each mutant the
 process forks; the fork exchanges the code of the changed function and runs the tests of the mutant until one fails. The
 changed module is written to the copy too, for the processes that tests start. What is made while a module is imported
-(constants, classes, defaults) is not made again in a fork: such a mutant is left to a process of its own.
+(constants, classes, defaults) is not made again in a fork: such a mutant, and one of a function that is called
+meanwhile, is left to a process of its own.
 """
 
 from __future__ import annotations
 
+import ast
 import gc
 import inspect
 import json
@@ -151,7 +153,27 @@ def exchanged(source: bytes, changed: bytes, file: str) -> Exchange | None:
         return None
     pairs = zip(_functions(before), _functions(after), strict=True)
     found = [pair for pair in pairs if _shape(pair[0]) != _shape(pair[1])]
-    return found[0] if len(found) == 1 else None
+    if len(found) != 1 or found[0][0].co_qualname in called_at_import(source):
+        return None
+    return found[0]
+
+
+def called_at_import(source: bytes) -> set[str]:
+    """The functions of a module that are called while it is imported: by a statement outside all functions, or by one
+    of these functions."""
+    tree = ast.parse(source)
+    bodies = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    waiting: list[ast.AST] = [tree]
+    found = set[str]()
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                waiting.append(node)
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if called in bodies and called not in found:
+                found.add(called)
+                waiting.append(bodies[called])
+    return found
 
 
 def live(code: CodeType) -> list[FunctionType]:

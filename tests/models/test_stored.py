@@ -33,6 +33,7 @@ MESSAGES = {
     "call": Message("assistant", "I look.", (CALL,)),
     "thought": Message("assistant", "", (CALL,), extra={"reasoning_content": "Which files? All of them."}),
     "result": Message("tool", '{"files": ["a.py", "b.py"]}', (), "c1", "find_files"),
+    "result with an id": Message("tool", "a.py", (), "tool_0_find_files", "find_files"),
     "image": Message("user", (TextPart("See."), Image("d" * 64, "image/png", 999, 640, 480))),
 }
 SIZES = ((64, 64), (1000, 700), (4000, 300), (3000, 3000))
