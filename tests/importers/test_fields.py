@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT
-from tests.importers.whole import read_file
+from tests.importers.whole import STORED, read_file, told
+from tests.support.stored import check_stored
+from workbench.importers.usage import usage_of
 
 AT = "2026-03-01T10:00:00.000Z"
 PIXEL = "iVBORw0KGgpyZXN0"
@@ -42,6 +44,12 @@ FILES: dict[str, Any] = {
         {"role": "assistant", "content": "C."},
         spoken({"$type": "ImageContent", "Data": PIXEL, "MimeType": "image/jpeg"}),
         {"role": "assistant", "content": "D."},
+        spoken({"type": "blob", "mime_type": "image/png", "content": PIXEL}),
+        {"role": "assistant", "content": "E."},
+        spoken({"inline_data": {"mime_type": "image/png", "data": PIXEL}}),
+        {"role": "assistant", "content": "F."},
+        spoken({"type": "image", "source": {"mimeType": "image/png", "data": PIXEL}}),
+        {"role": "assistant", "content": "G."},
     ],
     "items of semantic kernel": [
         {"Role": {"Label": "user"}, "Items": [{"$type": "TextContent", "Text": ASK}]},
@@ -171,3 +179,34 @@ FILES: dict[str, Any] = {
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_with_every_field_gives_what_is_stored(name: str) -> None:
     assert list(read_file(json.dumps(FILES[name]).encode()))
+
+
+USAGES: tuple[dict[str, Any], ...] = (
+    {},
+    {"prompt_tokens": 0, "completion_tokens": 0},
+    {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
+    {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}},
+    {"prompt_tokens": 9, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 1}},
+    {"prompt_tokens": 9, "completion_tokens": 2, "cache_read_input_tokens": 20},
+    {"input_tokens": 9, "output_tokens": 2},
+    {"input_tokens": 9, "output_tokens": 2, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 3},
+    {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}},
+    {"input_tokens": 9, "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 5}},
+    {"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 4},
+    {"inputTokens": 9, "outputTokens": 2, "cacheReadInputTokens": 4, "cacheWriteInputTokens": 3, "totalTokens": 18},
+    {"input": 9, "output": 2, "cacheRead": 4, "cacheWrite": 3, "total": 18},
+    {"input": 9, "output": 2, "cacheRead": 4, "cacheWrite": 3, "total": 11},
+    {"promptTokenCount": 9, "candidatesTokenCount": 2},
+    {"promptTokenCount": 9, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 16},
+    {"promptTokenCount": 9, "candidatesTokenCount": 2, "cachedContentTokenCount": 4, "toolUsePromptTokenCount": 3},
+    {"prompt_eval_count": 9, "eval_count": 2},
+    {"billed_units": {"input_tokens": 4, "output_tokens": 1}, "tokens": {"input_tokens": 9, "output_tokens": 2}},
+    {"input_tokens": 1, "iterations": [{"type": "compaction", "input_tokens": 9, "output_tokens": 2}]},
+    {"completion_tokens": 2},
+    {"prompt_tokens": 9},
+)
+
+
+def test_tokens_in_each_form_are_these() -> None:
+    found = {json.dumps(usage): told(usage_of(usage)) for usage in USAGES}
+    check_stored(STORED / "usages.json", json.dumps(found, indent=1) + "\n")

@@ -384,7 +384,6 @@ def _cohere(chunks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         delta = mapping(chunk.get("delta"))
         piece = mapping(delta.get("message"))
         body |= {key: delta[key] for key in ("finish_reason", "usage") if delta.get(key)}
-        body |= {"id": chunk["id"]} if chunk.get("id") else {}
         for key, found in (("content", mapping(piece.get("content")).get("text")), ("plan", piece.get("tool_plan"))):
             texts[key] = texts.get(key, "") + string(found)
         if call := mapping(piece.get("tool_calls")):
