@@ -399,6 +399,8 @@ def test_reasoning_that_a_provider_counts_beside_the_output_is_a_part_of_it(
         ("blank", "blank", 200, "is blank (finish reason stop)"),
         ("reset", "connection", None, "no connection to http://127.0.0.1"),
         ("short", "stream_cut", 200, "broke off"),
+        ("nohttp", "bad_answer", None, "does not answer in HTTP: illegal status line"),
+        ("endlesshead", "too_large", None, "begins with a line or headers longer than any that are read"),
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])

@@ -9,6 +9,7 @@ import socket
 import struct
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tests.support.dialects import USAGE, Reply
@@ -61,6 +62,18 @@ def _reset(handler: Handler, _: Received) -> None:
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.close_connection = True
     os.close(handler.connection.detach())
+
+
+def _before_http(sent: bytes) -> Fault:
+    """Send bytes in the place of a response, and close."""
+
+    def play(handler: Handler, _: Received) -> None:
+        with suppress(OSError):  # The client may go before it has all of it.
+            handler.wfile.write(sent)
+            handler.wfile.flush()
+        handler.hang_up()
+
+    return play
 
 
 def _short(handler: Handler, _: Received) -> None:
@@ -193,6 +206,8 @@ FAULTS: Mapping[str, Fault] = {
     "hang": _hang,
     "reset": _reset,
     "short": _short,
+    "nohttp": _before_http(b"220 mail.example ESMTP\r\n\r\n"),
+    "endlesshead": _before_http(b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 1_000_000),
     "scut": _cut,
     "sstall": _stall,
     "snodone": _no_done,
@@ -204,8 +219,9 @@ FAULTS: Mapping[str, Fault] = {
 }
 """What each name does. 3xx, 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
 ``error200`` unreadable with status 200; ``empty`` no choices; ``nullcontent`` ``blank`` no text; ``nousage`` no usage;
-``hang`` no answer; ``reset`` ``short`` connection lost; ``closes`` an answer that announces a connection kept alive,
-which is closed at once; ``closesunread`` the same, closed while the next request lies unread; ``scut`` ``sstall``
+``hang`` no answer; ``reset`` ``short`` connection lost; ``nohttp`` another protocol; ``endlesshead`` headers of 1 MB;
+``closes`` an answer that announces a connection kept alive, which is closed at once; ``closesunread`` the same, closed
+while the next request lies unread; ``scut`` ``sstall``
 ``snodone`` ``sgarbled`` a stream that is cut, stands still, ends without a finish reason, or holds an event that is no
 JSON (plain requests get the same bytes); ``length`` stopped by the token limit; ``big`` 10 MB, the first line 1 MB;
 ``hostile`` control characters and markup; ``toolbad`` malformed arguments;

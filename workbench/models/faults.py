@@ -56,6 +56,9 @@ _CONTEXT = re.compile(
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _DEEP = re.compile(r"maximum recursion depth exceeded.*", re.DOTALL)
 _CLOSED = re.compile(r"peer closed connection without sending complete message body")
+_NO_ANSWER = re.compile(r"disconnected without sending")
+_LONG_HEAD = re.compile(r"buffer too long")
+"""httpx has one class for these two and for what is no HTTP."""
 _QUOTA = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
 
 
@@ -77,6 +80,10 @@ def fault_of(error: BaseException, tape: Tape, resolved: Resolved, partial: str 
         )
     elif kind == "connection":
         message = f"no connection to {provider}{_at(tape, provider)}: {said}"
+    elif kind == "too_large":
+        message = f"the answer of {provider} begins with a line or headers longer than any that are read"
+    elif kind == "bad_answer" and tape.unreached is not None:
+        message = f"{provider} does not answer in HTTP: {said}"
     elif kind == "bad_answer":
         message = f"{unreadable(tape, resolved)}: {_DEEP.sub('it is nested too deep', said)}"
     elif status is not None and tape.status is not None:
@@ -167,6 +174,8 @@ def _kind(error: BaseException, tape: Tape, partial: str) -> tuple[str, int | No
     for link in _chain(tape.unreached or error):
         if isinstance(link, httpx.TimeoutException) and not isinstance(link, httpx.ConnectTimeout):
             return "timeout", None
+        if isinstance(link, httpx.RemoteProtocolError) and not _NO_ANSWER.search(str(link)):
+            return ("too_large" if _LONG_HEAD.search(str(link)) else "bad_answer"), None
         if isinstance(link, httpx.TransportError | NotSent):
             return "connection", None
     if "LLM Provider NOT provided" in str(error):
