@@ -14,6 +14,7 @@ from tests.importers.test_variants import read, said
 from tests.importers.whole import read_file
 from workbench.context.assembly import Grade
 from workbench.context.message import Message, TextPart
+from workbench.importers import reading
 from workbench.importers.conversation import ImportedMessage, Unreadable
 from workbench.importers.journal import CallIds
 from workbench.models.encodings import Encodings
@@ -276,3 +277,14 @@ def test_items_of_a_response_that_follow_each_other_are_one_answer() -> None:
     assert thread.calls == 2
     apart = read([asked, {"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}])
     assert [one.text for one in apart.threads[0].said] == [ASK, "a", "b"]
+
+
+def test_sub_agents_in_one_another_are_read_to_a_depth_and_the_rest_is_said() -> None:
+    def agent(depth: int) -> dict[str, Any]:
+        inner = [agent(depth + 1)] if depth < 23 else []
+        steps = [{"step_id": 1, "source": "user", "message": f"level {depth}"}, EXAMPLES["atif"]["steps"][-1]]
+        return {**EXAMPLES["atif"], "steps": steps, "subagent_trajectories": inner}
+
+    (found,) = reading.read_file(json.dumps(agent(0)).encode())
+    assert [one.said[0].text for one in found.conversation.threads] == [f"level {depth}" for depth in range(21)]
+    assert "a sub-agent below more than 20 others is left out" in found.conversation.notes

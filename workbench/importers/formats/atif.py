@@ -92,6 +92,8 @@ def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator
         for one in inner:
             remarks.unread(one, _INNER, "a sub-agent's trajectory")
             yield from _threads(one, remarks, depth + 1)
+    elif inner:
+        remarks.left_out(f"a sub-agent below more than {_DEEPEST} others", count=len(inner))
 
 
 def _summary(step: Mapping[str, Any], remarks: Remarks, known: Container[str]) -> list[ImportedMessage]:
