@@ -340,6 +340,23 @@ def test_an_empty_value_of_a_node_wins_over_that_of_the_graph() -> None:
     assert [hooks_of(loaded.graph, name)[0] for name in "ab"] == ["", "check.sh"]
 
 
+def test_what_other_programs_list_as_tools_is_read_as_what_does_the_same_here() -> None:
+    """A command that has a limit is not offered: it would be without its limit."""
+    text = graph(
+        'start -> a -> b -> done; a [prompt=x, allowed_tools="Read, Grep,shell,Bash(git:*),mcp__x__y,read_file,mine"]\n'
+        'b [prompt=y, workbench.tools="list_files", allowed_tools=Read]'
+    )
+    loaded = opened(text)
+    assert loaded.cascade is not None
+    assert {phase.name: tuple(phase.tools) for phase in loaded.cascade.phases if phase.name in "ab"} == {
+        "a": ("read_file", "search_files", "linux_shell", "mine"),
+        "b": ("list_files",),
+    }
+    found = [(p.severity, p.code, p.message) for p in check(loaded)]
+    assert (I, "alias", "'allowed_tools' is read as 'workbench.tools'") in found
+    assert (W, "tool_absent", "not here, and not offered: 'Bash(git:*)', 'mcp__x__y'") in found
+
+
 def test_a_place_inside_a_string_is_found_through_its_escapes() -> None:
     text = graph('start -> a -> done; a [prompt="say \\"hi\\"\\n\nto $nobody_known"]')
     assert (W, "variable_unknown", 3, 4) in told(text)

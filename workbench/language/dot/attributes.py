@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from workbench.language.graph import NodeKind
 from workbench.language.model.base import DURATION_UNITS, FIDELITIES
+from workbench.language.words import SHELL
 
 Scope = Literal["graph", "node", "edge"]
 ValueKind = Literal["text", "count", "number", "switch", "gate", "duration", "words"]
@@ -38,6 +39,31 @@ _MODEL = (
         "reasoning_effort", "text", "How long the model thinks.", choices=("low", "medium", "high", "none", "minimal")
     ),
 )
+_TOOLS = ("allowed_tools",)
+AGENT_TOOLS: Mapping[str, str] = MappingProxyType(
+    {
+        "Read": "read_file",
+        **dict.fromkeys(("Grep", "grep"), "search_files"),
+        **dict.fromkeys(("Glob", "glob", "LS", "ls"), "list_files"),
+        **dict.fromkeys(("Bash", "bash", "shell"), SHELL),
+    }
+)
+"""Tools of coding agents, which other programs list, with what does the same here."""
+_ABSENT = frozenset(("write_file", "edit_file", "apply_patch"))
+
+
+def agent_tools(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A list of another program's tools as those that do the same here, each once, and the names of those that nothing
+    here is like. Other names may be tools of the folder, and stay."""
+    here, absent = dict[str, None](), list[str]()
+    for name in words(text):
+        if name in AGENT_TOOLS or (name not in _ABSENT and re.fullmatch("(?!mcp__)[a-z][a-z0-9_]*", name)):
+            here[AGENT_TOOLS.get(name, name)] = None
+        else:
+            absent.append(name)
+    return tuple(here), tuple(absent)
+
+
 _CHILD = (
     AttributeRow(
         "stack.child_dotfile",
@@ -83,7 +109,7 @@ GRAPH = (
     *_MODEL,
     *_CHILD,
     *_HOOKS,
-    AttributeRow("workbench.tools", "words", "Tools of the model phases that name none."),
+    AttributeRow("workbench.tools", "words", "Tools of the model phases that name none.", dialects=_TOOLS),
     AttributeRow("workbench.strategy", "text", "Context strategy of all nodes; wins over fidelity."),
     AttributeRow("workbench.allow", "words", "Errors of the lint that count as warnings in this file."),
     AttributeRow("workbench.shapes", "words", "What shapes mean in this file: house=wait.human,tab=codergen."),
@@ -114,7 +140,7 @@ NODE = (
     AttributeRow("class", "words", "Classes for the stylesheet, with commas."),
     AttributeRow("timeout", "duration", "Time limit."),
     *_MODEL,
-    AttributeRow("workbench.tools", "words", "Tools that the model may call, with commas."),
+    AttributeRow("workbench.tools", "words", "Tools that the model may call, with commas.", dialects=_TOOLS),
     AttributeRow("workbench.strategy", "text", "Context strategy; wins over fidelity."),
     AttributeRow(
         "workbench.max_turns", "count", "Turns at most, where it has tools.", "30", dialects=("max_agent_turns",)

@@ -18,6 +18,7 @@ from workbench.language.dot.attributes import (
     TYPES,
     AttributeRow,
     Scope,
+    agent_tools,
     duration,
     expected,
     nearest,
@@ -319,11 +320,10 @@ class _Builder:
         for key in ("timeout", "fidelity", "thread_id"):
             if key in found.found:
                 self.origins["phases", index, key] = found.found[key]
-        tools = words(inherited("workbench.tools")) if type == "codergen" else ()
-        if tools:
-            self.origins["phases", index, "tackle"] = (
-                found.found.get("workbench.tools") or of_graph.found["workbench.tools"]
-            )
+        listed = found.found.get("workbench.tools") or of_graph.found.get("workbench.tools")
+        tools = self._tools(listed) if listed is not None and type == "codergen" else ()
+        if listed is not None and tools:
+            self.origins["phases", index, "tackle"] = listed
         return Node(
             read.id,
             kind,
@@ -341,6 +341,16 @@ class _Builder:
             rules=rules,
             raw=found.raw,
         )
+
+    def _tools(self, listed: Attribute) -> tuple[str, ...]:
+        """The tools that an attribute lists; those of other programs as what does the same here."""
+        if listed.key == "workbench.tools":
+            return words(listed.value)
+        tools, absent = agent_tools(listed.value)
+        if absent:
+            told = ", ".join(f"'{clean_line(name, 40)}'" for name in absent)
+            self._say(Severity.WARNING, "tool_absent", f"not here, and not offered: {told}", listed.start, listed.end)
+        return tools
 
     def _unknown_type(self, found: _Values, unknown: str) -> None:
         key = "type" if unknown.startswith("type") else "shape"

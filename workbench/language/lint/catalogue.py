@@ -499,6 +499,7 @@ _PIPELINE = (
         "its shape or type says that it runs one: add tool_command, or make it another node",
     ),
     Lint("tool_unknown", E, "tool '{name}' is not known", "workbench.tools"),
+    Lint("tool_absent", W, "not here, and not offered: {name}", "a tool of another program, in allowed_tools"),
     Lint("retry_target_exists", W, "'{key}' names '{name}', which is not a node", "a jump that cannot be made"),
     Lint(
         "goal_gate_has_retry",
