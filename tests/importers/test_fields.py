@@ -167,6 +167,21 @@ FILES: dict[str, Any] = {
             }
         ],
     },
+    "a result of openhands": {
+        "instance_id": "i",
+        "metadata": {"llm_config": {"model": "m"}},
+        "error": "out of turns",
+        "history": EXAMPLES["openhands"],
+        "metrics": {
+            "accumulated_cost": 0.5,
+            "accumulated_token_usage": {"prompt_tokens": 60, "completion_tokens": 10, "cache_read_tokens": 20},
+            "token_usages": [{"response_id": "r1", "prompt_tokens": 20, "completion_tokens": 5, "cache_read_tokens": 4}],
+            "response_latencies": [{"response_id": "r1", "latency": 1.5}],
+        },
+    },
+    "smolagents that call tools": [
+        {key: value for key, value in step.items() if key != "code_action"} for step in EXAMPLES["smolagents"]
+    ],
     "an answer beside its conversation": [
         {"model": "m", "input": [{"role": "user", "content": ASK}], "output": ANSWER,
          "metrics": {"prompt_tokens": 3, "completion_tokens": 2}},
