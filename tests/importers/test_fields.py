@@ -50,6 +50,10 @@ FILES: dict[str, Any] = {
         {"role": "assistant", "content": "F."},
         spoken({"type": "image", "source": {"mimeType": "image/png", "data": PIXEL}}),
         {"role": "assistant", "content": "G."},
+        spoken({"type": "blob", "mime_type": "image/bmp", "content": "Qk1hYmNkZWY="}),
+        {"role": "assistant", "content": "H."},
+        spoken({"type": "blob", "media_type": "text/plain", "content": "YWJjZGVm"}),
+        {"role": "assistant", "content": "I."},
     ],
     "items of semantic kernel": [
         {"Role": {"Label": "user"}, "Items": [{"$type": "TextContent", "Text": ASK}]},
@@ -175,7 +179,7 @@ FILES: dict[str, Any] = {
         "metrics": {
             "accumulated_cost": 0.5,
             "accumulated_token_usage": {"prompt_tokens": 60, "completion_tokens": 10, "cache_read_tokens": 20},
-            "token_usages": [{"response_id": "r1", "prompt_tokens": 20, "completion_tokens": 5, "cache_read_tokens": 4}],
+            "token_usages": [{"response_id": "r1", "prompt_tokens": 20, "cache_read_tokens": 4}],
             "response_latencies": [{"response_id": "r1", "latency": 1.5}],
         },
     },
@@ -211,6 +215,8 @@ USAGES: tuple[dict[str, Any], ...] = (
     {"inputTokens": 9, "outputTokens": 2, "cacheReadInputTokens": 4, "cacheWriteInputTokens": 3, "totalTokens": 18},
     {"input": 9, "output": 2, "cacheRead": 4, "cacheWrite": 3, "total": 18},
     {"input": 9, "output": 2, "cacheRead": 4, "cacheWrite": 3, "total": 11},
+    {"input": 9, "output": 0, "cacheRead": 4, "total": 13},
+    {"input": 9, "cacheRead": 4, "total": 13},
     {"promptTokenCount": 9, "candidatesTokenCount": 2},
     {"promptTokenCount": 9, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 16},
     {"promptTokenCount": 9, "candidatesTokenCount": 2, "cachedContentTokenCount": 4, "toolUsePromptTokenCount": 3},

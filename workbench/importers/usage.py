@@ -135,7 +135,8 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
     extra, total = (cached or 0) + (written or 0), _first(flat, _TOTAL)
     if beside is None:
         beside = any(name in outer for name in _BESIDE) and not any(name in outer for name in _INCLUDING)
-    beside = beside or (bool(extra) and None not in (given, output) and total == (given or 0) + (output or 0) + extra)
+    if extra and given is not None and output is not None:
+        beside = beside or total == given + output + extra
     including = any(name in outer for name in _INCLUDING)
     beside = beside or (given is not None and extra > given and not (including and (cached or 0) <= given))
     if not beside and given is not None and written is not None:
