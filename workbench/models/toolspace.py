@@ -33,7 +33,7 @@ def notation_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
         function = _function(tool)
         parameters = _resolved(function.get("parameters"))
         named = _properties(parameters, "") if isinstance(parameters, Mapping) else []
-        headed = [*_title(parameters, "")[:1], *_comment(_mapping(parameters).get("description"), "")]
+        headed = [*_title(parameters, ""), *_comment(_mapping(parameters).get("description"), "")]
         # Of a description with several lines only the first begins as a comment.
         if described := str(function.get("description") or ""):
             lines.append(f"// {described}")
@@ -141,7 +141,8 @@ def _properties(schema: Mapping[str, Any], indent: str) -> list[str]:
     required = listed if isinstance(listed, list | tuple) else ()
     for name, value in _named(schema).items():
         mark = "" if name in required else "?"
-        lines += [*_title(value, indent), *_comment(_describe(value), indent)]
+        titled, described = _title(value, indent), _comment(_describe(value), indent)
+        lines += [*titled, f"{indent}//", *described] if titled and described else [*titled, *described]
         lines.append(f"{indent}{name}{mark}: {_type(value, indent)},")
     return lines
 
@@ -153,9 +154,9 @@ def _named(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _title(schema: object, indent: str) -> list[str]:
-    """Comments for the title that frameworks give to a schema and to each of its properties."""
+    """The comment for the title that frameworks give to a schema and to each of its properties."""
     title = _mapping(schema).get("title")
-    return [f"{indent}// {title}", f"{indent}//"] if isinstance(title, str) and title else []
+    return [f"{indent}// {title}"] if isinstance(title, str) and title else []
 
 
 def _describe(schema: object) -> str:
