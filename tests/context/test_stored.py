@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from tests.context.support import Conversation, alone, assembled, cascade, image, scope
 from tests.context.test_cache import ANTHROPIC, EVERY, OPENAI, calls
@@ -16,6 +16,8 @@ from tests.support.stored import check_stored
 from workbench.context.assembly import Assembly
 from workbench.context.cache import CacheRule, PrefixCache, Price
 from workbench.context.edits import difference
+from workbench.context.injection import flattened
+from workbench.context.message import Message, TextPart, ToolCall
 from workbench.context.scope import PhaseScope
 from workbench.context.wording import MOST_WORDS, paired_lines, passages
 
@@ -190,3 +192,34 @@ def test_long_texts_are_compared_by_lines(words: int, by_word: bool) -> None:
     old = "a\n" * (words // 2) + "a" * (words % 2)
     found = passages(old, f"b{old[1:]}")
     assert [one.old for one in found][:1] == (["a"] if by_word else ["a\n"])
+
+
+CALL = ToolCall("c1", "look", "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Message("user", "Hi."), Message("user", "Hi.")),
+        (Message("user", "Hi.", name="Ada"), Message("user", "Hi.")),
+        (Message("assistant", "A.", extra={"reasoning_content": "Hm."}), Message("assistant", "A.")),
+        (Message("assistant", "", (CALL,)), Message("assistant", "[Called look with {}]")),
+        (
+            Message("assistant", "A. ", (CALL, CALL)),
+            Message("assistant", "A.\n" + "\n".join(["[Called look with {}]"] * 2)),
+        ),
+        (
+            Message("assistant", (TextPart("A."),), (CALL,)),
+            Message("assistant", (TextPart("A."), TextPart("[Called look with {}]"))),
+        ),
+        (Message("tool", "a wall", (), "c1", "look"), Message("user", "[Tool result: look]\na wall")),
+        (Message("tool", "a wall", (), "c1"), Message("user", "[Tool result: tool]\na wall")),
+        (
+            Message("tool", (TextPart("a wall"), image("a")), (), "c1", "look"),
+            Message("user", (TextPart("[Tool result: look]"), TextPart("a wall"), image("a"))),
+        ),
+    ],
+)
+def test_what_enters_another_phase_holds_nothing_of_its_provider(before: Message, after: Message) -> None:
+    item = Conversation().task().items[0]
+    assert flattened(replace(item, message=before)) == after
