@@ -12,6 +12,15 @@ def recorded_words(value: float, *, exact: bool) -> str:
     return f"{money(value, exact=exact)} recorded, not billed again" if value else ""
 
 
+def recorded_answers(number: int, tokens: str, value: float, *, exact: bool) -> str:
+    """``3 answers recorded (in 2,048, out 96, $0.0031), not billed again``: what a recording answered, and what that
+    took when it was asked for; the money alone without an answer, and empty for nothing."""
+    if not number:
+        return recorded_words(value, exact=exact)
+    took = f"{tokens}, {money(value, exact=exact)}" if value else tokens
+    return f"{number:,} answer{'' if number == 1 else 's'} recorded ({took}), not billed again"
+
+
 def money(value: float | None, *, exact: bool = False) -> str:
     """Four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before what no provider
     and no price list of one states; what has no price is ``unpriced``."""

@@ -41,7 +41,7 @@ def test_a_fork_is_a_new_run_that_names_its_parent_and_leaves_it_as_it_was(store
     told = stored("show", "b", "--plain").out
     assert "fork of a at look:2\n" in told
     assert "edited   look:2   change message 4\n" in told
-    assert "(1 from the recording)" in told
+    assert "   1 answer recorded (in " in told
     statuses = [line.split()[2] for line in told.replace("(edited)", "").splitlines() if line.startswith("  turn")]
     assert statuses == ["recorded", *["done"] * 3]
     assert "  turn 2 (edited)  done" in told

@@ -28,7 +28,7 @@ from workbench.store.store import Store
 from workbench.views.cells import Row
 from workbench.views.header import totals
 from workbench.views.log import log_line
-from workbench.views.numbers import count, spent_cell, spent_in_full, spent_words, took_words
+from workbench.views.numbers import count, figures_in_full, recorded_in_full, spent_cell, spent_words, took_words
 from workbench.views.run import figures_words, totals_line
 from workbench.views.timeline import Timeline
 from workbench.views.tree import TreeRows, TreeView
@@ -206,9 +206,11 @@ def states(stored: Path) -> dict[str, RunState]:
 @pytest.fixture(scope="module")
 def tables(stored: Path) -> list[Table]:
     """The rows of the runs, and the sums and tokens of their answers, as SQL gives them, by run id."""
-    summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost, "
-    summed += "sum(spent) AS spent, sum(recorded_cost) AS recorded_cost, "
-    summed += "groupArray(all_data.tokens_in) AS each_tokens_in"
+    summed = "countIf(NOT recorded) AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, "
+    summed += "sum(cost) AS cost, sum(spent) AS spent, sum(recorded_cost) AS recorded_cost, "
+    summed += "groupArray(coalesce(all_data.recorded_tokens_in, all_data.tokens_in)) AS each_tokens_in, "
+    summed += "countIf(recorded) AS recorded_calls, sum(recorded_tokens_in) AS recorded_tokens_in, "
+    summed += "sum(recorded_tokens_out) AS recorded_tokens_out"
     asked = [
         "SELECT * FROM runs FINAL",
         f"SELECT run_id, {summed} FROM all_data WHERE response_hash != '' GROUP BY run_id",
@@ -266,8 +268,7 @@ def test_screens_and_commands_say_the_same_of_a_run(
     assert f"calls    {figures_words(took)}" in text
     assert f"took {took_words(state.seconds, state.paused)}" in text
     line = totals_line(summary)
-    assert spent_in_full(took.spent) in line
-    assert count(took.tokens_in, took.grade_in) in line
+    assert "   ".join(figures_in_full(took)) in line
     head = Row(totals(state)).text
     assert f"  {count(took.tokens, took.grade_in)} tok  {spent_cell(took.spent)}" in head
 
@@ -278,7 +279,7 @@ def test_screens_and_commands_say_the_same_of_a_run(
         summed += row
     assert brief(summed.brief()) == want, "the rows of the tree add up to its total"
     assert [brief(node.sums.brief()) for node in nodes if node.total is not None and node.sums] == [want]
-    beside = [call | {"tokens_out": call["usage"]["output"]} for call in shown["beside_phases"]]
+    beside = [call | {"tokens_out": call["usage"]["output"]} for call in shown["beside_phases"] if not call["recorded"]]
     visits = [brief(visit | {"calls": 0}) for visit in (*shown["phases"], *beside)]
     assert sum(visit[1] for visit in visits) == want[1]
     assert isclose(sum(visit[3] for visit in visits), want[3], abs_tol=1e-12)
@@ -292,6 +293,7 @@ def test_tables_and_exports_say_the_same_of_a_run(
     own, whole = brief(state.own.brief()), brief(state.figures().brief())
     row, sums = (table[state.run_id] for table in tables)
     assert brief(row) == own
+    assert [row["recorded_calls"], *recorded_tokens(row)] == [state.own.recorded, *recorded_tokens(state.own.brief())]
     assert [(row[n] or 0) + (row[f"inside_{n}"] or 0) for n in ("calls", "tokens_in", "tokens_out")] == whole[:3]
     assert isclose((row["cost"] or 0) + (row["inside_cost"] or 0), whole[3], abs_tol=1e-12)
     assert isclose(row["spent"] or 0, whole[3] + whole[4], abs_tol=1e-12), "what lists show"
@@ -304,6 +306,7 @@ def test_tables_and_exports_say_the_same_of_a_run(
     file = tmp_path / "run.parquet"
     assert cli("export", kind, "--as", "parquet", "-o", file).code == 0
     answers = [one for one in pyarrow.parquet.read_table(file).to_pylist() if one["response_hash"]]
+    answers = [one for one in answers if not one["recorded"]]
     assert [len(answers), sum(one["tokens_in"] or 0 for one in answers)] == own[:2]
 
     spans = json.loads(cli("export", kind, "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -323,6 +326,11 @@ def test_tables_and_exports_say_the_same_of_a_run(
         before = recorded_words(one.recorded, exact=one.recorded_exact)
         said = " · ".join(filter(None, ("cost unpriced" if cost == "unpriced" else cost, before)))
         assert f" · {said}</p>" in page
+
+
+def recorded_tokens(of: dict[str, Any]) -> list[int]:
+    """Tokens in and out of recorded answers, from an object that names them."""
+    return [of[f"recorded_{name}"] or 0 for name in ("tokens_in", "tokens_out")]
 
 
 def pairs(lines: list[Any], state: RunState) -> Iterator[tuple[Any, Any]]:
@@ -429,7 +437,7 @@ def test_time_never_runs_backwards(work: Path, states: dict[str, RunState], kind
     assert live == sorted(live), "what came from a recording says so, and keeps its own clock"
     assert any(line.recorded for line in lines) == (kind in RECORDED and kind not in ("replayed", "reused"))
     bars = [bar.call for bar in Timeline.of(state).bars if bar.kind == "call" and bar.call is not None]
-    assert sum(call.tokens_in for call in bars if call.answer) == state.own.tokens_in
+    assert sum(call.tokens_in for call in bars if call.answer) == state.own.worth.tokens_in
     assert (state.paused > 0) == (kind in ("paused", "stopped", "nested"))
 
 
@@ -449,6 +457,11 @@ def test_what_a_recording_answered_is_not_spent_again(
     assert isclose(own.spent.billed, sum(call.cost or 0.0 for call in answered if not call.recorded), abs_tol=1e-12)
     before = whole.spent.recorded
     assert before > 0
+    made = [call for call in answered if not call.recorded]
+    assert [own.calls, own.tokens_in] == [len(made), sum(call.tokens_in for call in made)], "calls, tokens: of the same"
+    assert own.recorded_tokens_in == sum(call.tokens_in for call in told)
+    assert own.tokens_out == sum(call.usage.output or 0 for call in made)
+    assert own.recorded_tokens_out == sum(call.usage.output or 0 for call in told)
 
     shown, tree = cli("show", kind, "--json").json, cli("tree", kind, "--json").json
     (listed,) = cli("runs", f"session:{kind}", "--json").json
@@ -457,6 +470,11 @@ def test_what_a_recording_answered_is_not_spent_again(
     named = [{one["key"]: next(iter(one["value"].values())) for one in span["attributes"]} for span in spans]
     for place in (shown["totals"], tree["totals"], listed, row):
         assert isclose(place["recorded_cost"], before)
+    for place in (shown["totals"], tree["totals"], listed):
+        assert recorded_tokens(place) == recorded_tokens(whole.brief())
+    assert recorded_tokens(row) == recorded_tokens(sums) == recorded_tokens(own.brief())
+    assert sums["recorded_calls"] == own.recorded
+    assert f" ⟲{whole.recorded}  " in Row(totals(state)).text
     assert isclose(float(named[0]["workbench.recorded_cost"]), before)
     calls = [call for visit in (*shown["phases"], {"calls": shown["beside_phases"]}) for call in visit["calls"]]
     for paid in (calls, [one for one in named[1:] if "workbench.place" in one]):
@@ -467,7 +485,7 @@ def test_what_a_recording_answered_is_not_spent_again(
         assert isclose(sum(costs[0]), own.spent.billed, abs_tol=1e-12)
         assert isclose(sum(costs[1]), own.spent.recorded, abs_tol=1e-12)
     assert isclose(sums["recorded_cost"] or 0.0, own.spent.recorded, abs_tol=1e-12)
-    words = recorded_words(before, exact=whole.spent.recorded_exact)
+    words = recorded_in_full(whole)
     for text in (cli("show", kind, "--plain").out, cli("export", kind, "--as", "html").out):
         assert words in text
 

@@ -15,6 +15,7 @@ from tests.ui.test_candidates import contested
 from tests.ui.test_graphs import REVIEW
 from workbench.context.place import Place
 from workbench.dollars import money
+from workbench.durations import duration_words
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.engine.texts import result_text
@@ -146,14 +147,18 @@ def test_a_tool_that_failed_is_told_with_its_error_and_leads_to_its_call(native:
 def test_the_time_of_a_recorded_answer_is_told_apart_from_that_of_the_run() -> None:
     run = RunState.of(triage_story(finished=True).events)
     assert not any("recorded" in line for line in lines(SummaryRows(run, {})))
-    run.calls[0].recorded, run.calls[0].duration_s = True, 64.2
-    (said,) = (line for line in lines(SummaryRows(run, {}), 160) if "recorded" in line)
-    assert said.endswith("⟲ 1 answer was recorded: the run that asked for it counts its 1m 04s, this one does not")
-    other = RunState.of(triage_story(finished=True).events)
-    for call in other.calls[:2]:
-        call.recorded, call.duration_s, call.cost = True, 2.1, 0.0015
-    said = next(line for line in lines(SummaryRows(other, {}), 200) if "recorded" in line)
-    assert said.endswith("the run that asked for them counts their 4.2s and $0.0030, this one does not")
+    for number, took, words in ((1, 64.2, "it counts its"), (2, 2.1, "them counts their")):
+        run = RunState.of(triage_story(finished=True).events)
+        for call in run.calls[:number]:
+            call.recorded, call.duration_s, call.cost = True, took, 0.0015
+        (said,) = (line for line in lines(SummaryRows(run, {}), 200) if "recorded: " in line)
+        tokens = (
+            sum(call.tokens_in for call in run.calls[:number]),
+            sum(c.usage.output or 0 for c in run.calls[:number]),
+        )
+        money = f"{duration_words(number * took)} and ${number * 0.0015:.4f}, this one does not"
+        assert said.endswith(f"the run that asked for {words} {tokens[0]:,} tokens in, {tokens[1]} out, {money}")
+    run.calls[0].duration_s = 64.2
     tree = TreeRows(run, TreeView(unfolded=True))
     shown = [tree.row(index, 100).text for index in range(len(tree))]
     assert sum("⟲1m 04s" in line for line in shown) == 1

@@ -60,7 +60,7 @@ class RankedCandidate(Struct, frozen=True):
     @property
     def tokens_grade(self) -> Grade:
         """How far ``tokens`` can be trusted."""
-        return Figures.of(self.calls).grade_in
+        return Figures.of(self.calls).worth.grade_in
 
     @property
     def number(self) -> str:
@@ -178,7 +178,8 @@ def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, fl
     """Tokens and US dollars: as journaled at its end, else of the calls so far, else what the forecasts said of those
     without a bill, with what the others cost."""
     answered = [call for call in calls if call.answer is not None]
-    tokens = Figures.of(calls).tokens
+    worth = Figures.of(calls).worth
+    tokens = worth.tokens
     if entrant.cost is not None:
         return (entrant.tokens if entrant.tokens is not None else tokens), entrant.cost, "billed"
     known = [call.cost for call in answered if call.cost is not None]
@@ -186,7 +187,7 @@ def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, fl
     if answered and len(known) == len(answered):
         return tokens, sum(known), "billed" if ended else "so far"
     total = entrant.tokens if entrant.tokens is not None else tokens if answered else None
-    spent = Figures.of(calls).spent.worth
+    spent = worth.spent
     if answered and not spent.unknown:
         return total, spent.total, "predicted"
     return total, None, "unknown"

@@ -14,7 +14,7 @@ from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
-from workbench.dollars import money, recorded_words
+from workbench.dollars import money, recorded_answers, recorded_words
 from workbench.durations import took_with_pauses
 from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
@@ -133,9 +133,8 @@ class _Page:
         if (took := state.seconds) is not None:
             yield took_with_pauses(took, state.paused)
         sums = state.figures()
-        kept = f" ({sums.recorded:,} from the recording)" if sums.recorded else ""
         inside = f" with {_counted(sums.runs, 'run')} inside" if sums.runs else ""
-        yield f"{_counted(sums.calls, 'call')}{kept}{inside}"
+        yield f"{_counted(sums.calls, 'call')}{inside}"
         yield _tokens_and_cost(sums)
 
     def _said(self, place: Place) -> Iterator[str]:
@@ -241,7 +240,8 @@ class _Page:
             facts.append(f"{_about(took.cached_grade) if took.cached else ''}{took.cached:,} cached")
         if call.usage.output is not None:
             facts.append(f"{call.usage.output:,} out")
-        facts.append(_cost(self.state.figures_of_calls([call]).spent))
+        spent = self.state.figures_of_calls([call]).spent
+        facts += [_cost(spent), recorded_words(spent.recorded, exact=spent.recorded_exact)]
         yield f'<h3 id="c{self.numbers[id(call)]}"><a id="{text(str(call.place))}">{text(name)}</a></h3>'
         yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
         yield from self._said(call.place)
@@ -358,20 +358,25 @@ def _cost(spent: CostSum) -> str:
     """Returns the cost of answered calls, ``~`` where a part is predicted; empty without one."""
     if spent.total is None:
         return "cost unpriced" if spent.calls + spent.embedded else ""
-    known = money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
-    return " · ".join(filter(None, (known, recorded_words(spent.recorded, exact=spent.recorded_exact))))
+    return money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
 
 
 def _tokens_and_cost(sums: Figures) -> str:
-    """``~515 tokens in, 46 out · $0.0002``."""
-    out = "–" if (told := sums.told_out) is None else f"{told:,}"
-    tokens = f"{_about(sums.grade_in)}{sums.tokens_in:,} tokens in, {out} out"
-    return " · ".join(filter(None, (tokens, _cost(sums.spent))))
+    """``~515 tokens in, 46 out · $0.0002``, and what a recording answered besides."""
+    spent = sums.spent
+    tokens = f"{_about(sums.grade_in)}{sums.tokens_in:,} tokens in, {_known(sums.told_out)} out"
+    kept = f"in {_about(sums.recorded_grade_in)}{sums.recorded_tokens_in:,}, out {_known(sums.recorded_told_out)}"
+    recorded = recorded_answers(sums.recorded, kept, spent.recorded, exact=spent.recorded_exact)
+    return " · ".join(filter(None, (tokens, _cost(spent), recorded)))
+
+
+def _known(number: int | None) -> str:
+    return "–" if number is None else f"{number:,}"
 
 
 def _took(sums: Figures, seconds: float | None) -> str:
     """What a phase or call took, at the right end of its line in the tree; empty without an answer."""
-    facts = [_tokens_and_cost(sums)] if sums.calls or sums.recorded else []
+    facts = [_tokens_and_cost(sums)] if sums.answers else []
     facts += [took_with_pauses(seconds, 0.0)] if facts and seconds is not None else []
     return f' <span class="took">{text(" · ".join(facts))}</span>' if facts else ""
 

@@ -26,7 +26,7 @@ from workbench.json_text import as_text
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import ROOM, SUMMARY, Health, read_summary, segments, summary_checksum, written
 
-_FORMAT = 13
+_FORMAT = 14
 
 EXCERPT = 2000
 """Characters of an input and of an output that a summary holds."""
@@ -84,8 +84,13 @@ class RunSummary(Struct, frozen=True):
     missing: int = 0
     """Child runs that are not included, because their figures are unknown."""
     calls: int = 0
+    """That a provider answered: tokens and money below are theirs."""
     recorded: int = 0
-    """Of the calls, answered from a recording."""
+    """Answered from a recording, and no part of ``calls``."""
+    recorded_tokens_in: int = 0
+    """Of the recorded answers, as are the next two."""
+    recorded_grade_in: str = "exact"
+    recorded_tokens_out: int = 0
     tools: int = 0
     tokens_in: int = 0
     grade_in: str = "exact"
@@ -157,7 +162,7 @@ class RunSummary(Struct, frozen=True):
             self.exact,
             self.unpredicted,
             self.unknown_costs,
-            self.calls - self.recorded,
+            self.calls,
             self.embedded,
             self.recorded_cost,
             self.recorded_exact,
@@ -168,6 +173,11 @@ class RunSummary(Struct, frozen=True):
     def told_out(self) -> int | None:
         """Tokens of the answers; None if no provider stated them, as in imported files without usage."""
         return self.tokens_out if self.tokens_out or not self.calls else None
+
+    @property
+    def recorded_told_out(self) -> int | None:
+        """Likewise of the recorded answers."""
+        return self.recorded_tokens_out if self.recorded_tokens_out or not self.recorded else None
 
     @property
     def all_labels(self) -> tuple[Labels, ...]:
@@ -307,6 +317,9 @@ class Summarizer(Struct):
             missing=took.missing,
             calls=took.calls,
             recorded=took.recorded,
+            recorded_tokens_in=took.recorded_tokens_in,
+            recorded_grade_in=str(took.recorded_grade_in),
+            recorded_tokens_out=took.recorded_tokens_out,
             tools=took.tools,
             tokens_in=took.tokens_in,
             grade_in=str(took.grade_in),

@@ -254,7 +254,7 @@ class FlowDrawing(Rows):
             return ""
         took = self._run.figures_of(self._together[name]) if self._run is not None else None
         parts = [f"×{len(visits)}" if len(visits) > 1 else ""]
-        if took is not None and took.calls:
+        if took is not None and took.answers:
             parts += [f"{count(took.tokens_in, took.grade_in)} tok", spent_cell(took.spent, took.missing)]
         words = ""
         for part in filter(None, parts):

@@ -224,15 +224,16 @@ def run_label(run: RunState) -> str:
 
 
 def totals(run: RunState | None, known: Mapping[str, Figures] | None = None) -> tuple[Span, ...]:
-    """``3 calls  9,204 tok  ~$0.0131``, with the runs inside it (``known``: what those took that have not ended); a
-    call counts when it is answered, its cost as billed or else as predicted, and embeddings cost what they did. Costs
-    that are neither are said to be missing."""
+    """``3 calls  9,204 tok  ~$0.0131``, ``1 call ⟲2  …`` if a recording answered two more; with the runs inside it
+    (``known``: what those took that have not ended). A call counts when it is answered, its cost as billed or else as
+    predicted, and embeddings cost what they did. Costs that are neither are said to be missing."""
     if run is None:
         return ()
     took = run.figures(known)
-    if not took.calls:
+    if not took.answers:
         return ()
-    calls: Span = (Target(plural(took.calls, "call"), "app.runs"), "dim")
+    kept = f" {sign('recorded')[0]}{took.recorded:,}" if took.recorded else ""
+    calls: Span = (Target(f"{plural(took.calls, 'call')}{kept}", "app.runs"), "dim")
     cost = Target(f"  {spent_cell(took.spent, took.missing)}", "app.runs")
     tokens = Target(f"  {count(took.tokens, took.grade_in)} tok", "app.runs")
     return (calls, (tokens, "dim"), (cost, "plain"))

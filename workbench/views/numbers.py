@@ -6,13 +6,15 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.dollars import UNPRICED, money, recorded_words
+from workbench.dollars import UNPRICED, money, recorded_answers, recorded_words
 from workbench.durations import duration_words, took_with_pauses
 from workbench.views.signs import sign
 
 if TYPE_CHECKING:
     from workbench.engine.journal.costs import CallCost, CostSum
+    from workbench.engine.journal.figures import Figures
     from workbench.engine.journal.state import RunState
+    from workbench.store.summary import RunSummary
 
 
 UNKNOWN = "–"
@@ -68,11 +70,26 @@ def call_cost(spent: CostSum) -> str:
 def spent_in_full(spent: CostSum) -> str:
     """The same with billed, predicted and recorded parts apart: ``$0.0123 billed + ~$0.0039 predicted in, out
     unpriced``, ``$0.0062 · $0.0031 recorded, not billed again``."""
-    parts = (_made_in_full(spent), recorded_words(spent.recorded, exact=spent.recorded_exact))
+    parts = (made_in_full(spent), recorded_words(spent.recorded, exact=spent.recorded_exact))
     return " · ".join(part for part in parts if part)
 
 
-def _made_in_full(spent: CostSum) -> str:
+def figures_in_full(took: Figures | RunSummary) -> tuple[str, ...]:
+    """``in 5,116``, ``out 230``, ``cost $0.0038``, and what a recording answered besides: ``3 answers recorded (in
+    2,048, out 96, $0.0031), not billed again``."""
+    parts = [f"in {count(took.tokens_in, took.grade_in)}", f"out {count(took.told_out)}"]
+    return (*parts, f"cost {made_in_full(took.spent) or UNKNOWN}", *filter(None, (recorded_in_full(took),)))
+
+
+def recorded_in_full(took: Figures | RunSummary) -> str:
+    """``3 answers recorded (in 2,048, out 96, $0.0031), not billed again``; empty without one."""
+    spent = took.spent
+    tokens = f"in {count(took.recorded_tokens_in, took.recorded_grade_in)}, out {count(took.recorded_told_out)}"
+    return recorded_answers(took.recorded, tokens, spent.recorded, exact=spent.recorded_exact)
+
+
+def made_in_full(spent: CostSum) -> str:
+    """What the calls that were made cost, billed and predicted parts apart."""
     if spent.total is None or not spent.predicted:
         return spent_words(spent)
     predicted = f"{money(spent.predicted)} predicted in, out {UNPRICED}"
@@ -111,6 +128,11 @@ LEAST_OVERHEAD = 0.05
 def seconds(value: float | None) -> str:
     """``1.9s``; below a tenth of a second ``38 ms``; from one minute on ``2m 05s``."""
     return UNKNOWN if value is None else duration_words(value)
+
+
+def call_tokens(value: int | None, grade: str = "exact", *, recorded: bool) -> str:
+    """The tokens of a call in a column: ``⟲1,812`` if a recording answered, and no part of what the run took."""
+    return (sign("recorded")[0] if recorded and value is not None else "") + count(value, grade)
 
 
 def call_time(value: float | None, *, recorded: bool) -> str:

@@ -27,12 +27,13 @@ from workbench.views.numbers import (
     UNKNOWN,
     call_cost,
     call_time,
+    call_tokens,
     count,
+    figures_in_full,
     overhead_of,
     plural,
     seconds,
     spent_cell,
-    spent_in_full,
     took_words,
 )
 from workbench.views.signs import status_cell, status_sign
@@ -81,6 +82,7 @@ def note_of(run: RunSummary, *, named: bool = True) -> str:
         f"damaged: {run.fault}" if run.fault else "",
         origin_words(run, named=named),
         "another text of the cascade" if run.redefined else "",
+        f"{plural(run.recorded, 'answer')} recorded" if run.recorded else "",
         plural(run.edited, "edit") if run.edited else "",
         ("active here" if run.pid == getpid() else f"active in process {run.pid}") if run.pid else "",
         f"after {run.at}" if run.resumable and run.at else "",
@@ -158,13 +160,11 @@ def local_time(at: str) -> str:
 
 
 def totals_line(run: RunSummary) -> str:
-    """``8 calls   in 5,116   out 230   cost ~$0.0038   4.2s``; empty for a run without a call."""
-    if not run.calls:
+    """``8 calls   in 5,116   out 230   cost ~$0.0038   4.2s``; empty for a run without an answer."""
+    if not run.calls + run.recorded:
         return ""
-    tokens = f"in {count(run.tokens_in, run.grade_in)}"
-    cost = spent_in_full(run.spent) or UNKNOWN
-    parts = (plural(run.calls, "call"), tokens, f"out {count(run.told_out)}", f"cost {cost}")
-    return "   ".join(filter(None, (*parts, took_words(run.seconds, run.paused))))
+    parts = (plural(run.calls, "call"), *figures_in_full(run), took_words(run.seconds, run.paused))
+    return "   ".join(filter(None, parts))
 
 
 Input = tuple[int, float | None]
@@ -248,10 +248,8 @@ def _head(state: RunState) -> Iterator[Line]:
 
 
 def figures_words(took: Figures) -> str:
-    """``8 (3 from the recording)   in 5,116   out 230   cost $0.0038``."""
-    kept = f" ({took.recorded:,} from the recording)" if took.recorded else ""
-    tokens = f"in {count(took.tokens_in, took.grade_in)}   out {count(took.told_out)}"
-    return f"{took.calls:,}{kept}   {tokens}   cost {spent_in_full(took.spent) or UNKNOWN}"
+    """``8   in 5,116   out 230   cost $0.0038   3 answers recorded (in 2,048, out 96, $0.0031), not billed again``."""
+    return "   ".join((f"{took.calls:,}", *figures_in_full(took)))
 
 
 def _parent(state: RunState) -> str:
@@ -336,10 +334,10 @@ def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
     return [
         Cell(visit_name(visit), "name"),
         status_cell(visit_status(state, visit)),
-        count(took.tokens_in, took.grade_in) if took.calls else "",
+        count(took.tokens_in, took.grade_in) if took.answers else "",
         "",
         "",
-        count(took.told_out) if took.calls else "",
+        count(took.told_out) if took.answers else "",
         spent_cell(took.spent, took.missing),
         seconds(visit.seconds),
         visit.reason or (Cell(f"→ {way}", "", f"then {way}") if way else ""),
@@ -354,10 +352,10 @@ def _call_row(call: CallState, said: str, *, edited: bool, over: bool) -> list[P
     return [
         Cell(f"  {call.name} ✎", "changed", f"  {call.name} (edited)") if edited else f"  {call.name}",
         status_cell("recorded" if call.recorded and call.status == "done" else ended(call.status, over=over)),
-        count(call.tokens_in, call.grade_in),
+        call_tokens(call.tokens_in, call.grade_in, recorded=call.recorded),
         off_by(found.share) if found is not None and not call.beside else "",
         _cached(call),
-        count(call.usage.output),
+        call_tokens(call.usage.output, recorded=call.recorded),
         call_cost(Figures.of([call]).spent),
         call_time(call.duration_s, recorded=call.recorded),
         "   ".join(filter(None, (said, failure or tools))),
@@ -432,6 +430,8 @@ def figures_json(took: Figures) -> dict[str, Any]:
     return {
         "calls": took.calls,
         "recorded_calls": took.recorded,
+        "recorded_tokens_in": took.recorded_tokens_in,
+        "recorded_tokens_out": took.recorded_told_out,
         "tools": took.tools,
         "tokens_in": took.tokens_in,
         "tokens_in_grade": str(took.grade_in),
@@ -476,6 +476,8 @@ def visit_json(visit: VisitState, state: RunState) -> dict[str, Any]:
         "tokens_out": took.told_out,
         "cost": took.cost,
         "predicted_cost": took.spent.predicted or None,
+        "recorded_tokens_in": took.recorded_tokens_in,
+        "recorded_tokens_out": took.recorded_told_out,
         "recorded_cost": took.spent.recorded or None,
         "started": visit.started,
         "finished": visit.finished or None,

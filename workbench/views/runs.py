@@ -18,7 +18,16 @@ from workbench.views.cells import Row, Span, Target, crop, fit, fit_ends, flat, 
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_cell, spent_in_full, took_words
+from workbench.views.numbers import (
+    UNKNOWN,
+    day_and_time,
+    made_in_full,
+    plural,
+    recorded_in_full,
+    seconds,
+    spent_cell,
+    took_words,
+)
 from workbench.views.run import counted, local_time, note_of, origin_words
 from workbench.views.signs import sign, status_cell, status_sign
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines, wrapped
@@ -242,6 +251,7 @@ def listed_json(run: RunSummary) -> dict[str, Any]:
         "recorded_cost": before,
         "seconds": run.seconds,
         "tokens_out": run.told_out,
+        "recorded_tokens_out": run.recorded_told_out,
     }
     body["waiting"] = run.waiting
     if run.fault:  # What no record tells is not nothing.
@@ -613,7 +623,7 @@ def _head(run: RunSummary) -> list[tuple[str, str]]:
     numbers = [counts(run, run.calls, "call"), counts(run, run.tools, "tool call")]
     tokens_out = UNKNOWN if run.told_out is None else counted(run, run.told_out)
     numbers += [f"{counted(run, run.tokens_in, run.grade_in)} tokens in", f"{tokens_out} out"]
-    numbers += [spent_in_full(run.spent) or UNKNOWN]
+    numbers += [made_in_full(run.spent) or UNKNOWN, *filter(None, (recorded_in_full(run),))]
     numbers += [f"with {plural(run.inside, 'run')} inside"] if run.inside else []
     numbers += [f"without {plural(run.missing, 'run')} inside, unknown"] if run.missing else []
     numbers += [plural(run.warnings, "warning")] if run.warnings else []

@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.dollars import money
-from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
@@ -236,7 +235,7 @@ class SummaryRows(Rows):
         waited = run.waited
         if run.seconds is not None and (run.paused or recorded or waited >= LONG_WAIT):
             told_time: Span = (took_words(run.seconds, run.paused, waited), "plain")
-            yield "time", (told_time, *_replayed(recorded, run.own.spent)), None
+            yield "time", (told_time, *_replayed(recorded, run.own)), None
         if overhead_of(run) is not None:
             yield OVERHEAD, ((overhead_words(run), "dim"),), None
 
@@ -282,14 +281,15 @@ def _lines_of(spans: Sequence[Span], room: int) -> Sequence[tuple[Span, ...]]:
     return whole if len(whole) <= len(anyhow) else anyhow
 
 
-def _replayed(recorded: Sequence[float], spent: CostSum) -> Iterator[Span]:
-    """Says what the rows of recorded answers show: the time (seconds) and the money that they took when they were
-    recorded."""
+def _replayed(recorded: Sequence[float], own: Figures) -> Iterator[Span]:
+    """Says what the rows of recorded answers show: the tokens, the time (seconds) and the money that they took when
+    they were recorded."""
     if recorded:
         were, them, their = ("were", "them", "their") if len(recorded) > 1 else ("was", "it", "its")
-        took = seconds(sum(recorded))
-        if spent.recorded:
-            took += f" and {money(spent.recorded, exact=spent.recorded_exact)}"
+        tokens_in, out = count(own.recorded_tokens_in, own.recorded_grade_in), count(own.recorded_told_out)
+        parts = [f"{tokens_in} tokens in", f"{out} out", seconds(sum(recorded))]
+        parts += [money(own.spent.recorded, exact=own.spent.recorded_exact)] if own.spent.recorded else []
+        took = f"{', '.join(parts[:-1])} and {parts[-1]}"
         yield "   ", "plain"
         yield sign("recorded")
         asked = f"the run that asked for {them} counts {their} {took}, this one does not"

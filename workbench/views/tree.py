@@ -17,7 +17,7 @@ from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import OVERHEAD, call_cost, call_time, count, overhead_of, plural, seconds, spent_cell
+from workbench.views.numbers import OVERHEAD, call_cost, count, overhead_of, plural, seconds, spent_cell
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import hung
 
@@ -184,8 +184,7 @@ def _time(passed: float | None, token: str, width: int, *, recorded: bool) -> Sp
     text = seconds(passed) if passed is not None else ""
     if not recorded or not text:
         return text, token
-    told = call_time(passed, recorded=True)
-    return (told if len(told) < _columns(width)["time"] else text), "faint"
+    return _recorded(text, _columns(width)["time"])
 
 
 def sum_cells(
@@ -204,14 +203,24 @@ def sum_cells(
     texts = {"time": _time(passed, token, width, recorded=recorded)}
     if took is not None:
         cached = [call.usage.cached for call in calls if call.answered]
-        texts["calls"] = (f"{took.calls:,}" if several and took.calls else "", "dim")
-        texts["in"] = (count(took.tokens_in, took.grade_in) if took.calls else "", token)
+        texts["calls"] = (f"{took.calls:,}" if several and took.answers else "", "dim")
+        texts["in"] = (count(took.tokens_in, took.grade_in) if took.answers else "", token)
         texts["cached"] = (_known(cached), "cached")
         texts["out"] = (count(took.tokens_out) if took.tokens_out else "", token)
         told = call_cost(took.spent) if recorded else ""
         fits = told and len(told.replace("$0.", "$.")) < _columns(width)["cost"] + wider
         texts["cost"] = (told, "faint") if fits else (spent_cell(took.spent, took.missing), token)
+        if recorded:
+            sizes, out = _columns(width), took.recorded_tokens_out
+            texts["in"] = _recorded(count(took.recorded_tokens_in, took.recorded_grade_in), sizes["in"])
+            texts["out"] = _recorded(count(out), sizes.get("out", 0)) if out else ("", "faint")
     return fitted(texts, width, without, wider)
+
+
+def _recorded(text: str, width: int) -> Span:
+    """A number of a recorded answer, which is no part of what the run took; without its sign where that has no room."""
+    told = sign("recorded")[0] + text
+    return (told if len(told) < width else text), "faint"
 
 
 def _known(values: Sequence[int | None]) -> str:
@@ -508,7 +517,7 @@ class Nodes:
                 sums = run.figures_of_calls(calls)
                 tokens = (count(sums.tokens_in, sums.grade_in), "dim")
                 left = (self._mark(status), (words, "plain"))
-                yield Node(("walks", contest.place.branch), 0, left, (tokens,) if sums.calls else (), sums=sums)
+                yield Node(("walks", contest.place.branch), 0, left, (tokens,) if sums.answers else (), sums=sums)
                 yield from (self._call("", call, 1, many=False) for call in calls)
 
     def _rest(self) -> Iterator[Node]:
@@ -625,7 +634,7 @@ class Nodes:
             id,
             depth,
             (state, (f" {flat(label)}", "plain"), *won),
-            ((count(sums.tokens_in, sums.grade_in) if sums is not None and sums.calls else "", "dim"),),
+            ((count(sums.tokens_in, sums.grade_in) if sums is not None and sums.answers else "", "dim"),),
             below,
             unfolded,
             visit.calls[-1].place if visit.calls else None,

@@ -428,7 +428,7 @@ class SavedQueries:
 EXAMPLES: tuple[tuple[str, str], ...] = (
     (
         "cost and tokens by phase",
-        "SELECT phase_name, count() AS calls, sum(tokens_in) AS tokens_in,\n"
+        "SELECT phase_name, countIf(NOT recorded) AS calls, sum(tokens_in) AS tokens_in,\n"
         "       sum(tokens_out) AS tokens_out, sum(spent) AS spent\n"
         "FROM all_data\nWHERE response_hash != ''\nGROUP BY phase_name\nORDER BY tokens_in DESC",
     ),
@@ -444,8 +444,8 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ),
     (
         "what masking saved, by call",
-        "SELECT session_id, phase_name, turn_number, max(tokens_in) AS sent, max(tokens_masked) AS saved,\n"
-        "       branch, visit, attempt_number, call\n"
+        "SELECT session_id, phase_name, turn_number, max(coalesce(recorded_tokens_in, tokens_in)) AS sent,\n"
+        "       max(tokens_masked) AS saved, branch, visit, attempt_number, call\n"
         "FROM all_data\nWHERE node_type = 'context_selection' OR response_hash != ''\n"
         "GROUP BY ALL\nHAVING saved > 0\nORDER BY saved DESC\nLIMIT 100",
     ),

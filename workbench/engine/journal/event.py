@@ -112,7 +112,8 @@ KINDS: dict[str, str] = {
     "child_started": "run_id, session_id, kind, key, cascade_id",
     "child_finished": "run_id, session_id, kind, key, status, output, outputs, state, reason, "
     "took {calls, recorded, tools, tokens_in, grade_in, tokens_out, spent, runs, missing} (with the runs inside it; "
-    "what recorded answers cost is said apart in spent.recorded)",
+    "recorded answers are no part of calls, tokens and cost: recorded, recorded_tokens_in, recorded_grade_in, "
+    "recorded_tokens_out and spent.recorded say theirs)",
     "blob": "hash, kind (message | tools | wire | image | text), body, size, media_type; "
     "images and texts lie in files so named",
     "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",

@@ -30,12 +30,16 @@ def ended_tools(calls: Iterable[CallState]) -> int:
 
 
 class Figures(Struct, frozen=True):
-    """Tokens, money and calls of a part of a run, of a run, or of several. ``+`` adds two."""
+    """Tokens, money and calls of a part of a run, of a run, or of several. ``+`` adds two.
+
+    What a recording answered counts in the run that asked for it. Here it is said apart, in the numbers that begin with
+    ``recorded``, so that calls, tokens and money are always of the same calls.
+    """
 
     calls: int = 0
-    """That were answered."""
+    """That a provider answered."""
     recorded: int = 0
-    """Of these, answered from a recording."""
+    """Answered from a recording, and no part of ``calls``."""
     tools: int = 0
     """Calls of tools that have ended."""
     tokens_in: int = 0
@@ -47,6 +51,9 @@ class Figures(Struct, frozen=True):
     """Runs inside others that are in these numbers."""
     missing: int = 0
     """Runs inside others that are not included, because their figures are unknown."""
+    recorded_tokens_in: int = 0
+    recorded_grade_in: Grade = Grade.EXACT
+    recorded_tokens_out: int = 0
 
     @classmethod
     def sum(
@@ -60,16 +67,22 @@ class Figures(Struct, frozen=True):
         """Of answered calls and of ``embedded`` data. If no call states a number that the file of an imported run
         states of the whole run, the file's number counts.
         """
-        calls, stated = list(calls), stated or StatedUsage()
-        measured = [call.tokens_in for call in calls if call.measured]
+        calls = list(calls)
+        made = [call for call in calls if not call.cost.recorded]
+        kept = [call for call in calls if call.cost.recorded]
+        stated = stated if stated is not None and not kept else StatedUsage()
+        measured = [call.tokens_in for call in made if call.measured]
         return cls(
-            len(calls),
-            sum(call.cost.recorded for call in calls),
+            len(made),
+            len(kept),
             tools,
-            stated.tokens_in(measured, sum(call.tokens_in for call in calls)),
-            Grade.EXACT if stated.covers(measured) else Grade.of_sum(call.grade_in for call in calls),
-            stated.tokens_out(call.tokens_out for call in calls),
+            stated.tokens_in(measured, sum(call.tokens_in for call in made)),
+            Grade.EXACT if stated.covers(measured) else Grade.of_sum(call.grade_in for call in made),
+            stated.tokens_out(call.tokens_out for call in made),
             CostSum.sum((call.cost for call in calls), Embeddings.of(embedded)).as_stated(stated.cost),
+            recorded_tokens_in=sum(call.tokens_in for call in kept),
+            recorded_grade_in=Grade.of_sum(call.grade_in for call in kept),
+            recorded_tokens_out=sum(call.tokens_out or 0 for call in kept),
         )
 
     @classmethod
@@ -82,28 +95,42 @@ class Figures(Struct, frozen=True):
     def from_json(cls, body: object) -> Figures | None:
         """The inverse of ``to_json``; None for invalid data, which a journal may hold.
 
-        Journals of before added the cost of recorded answers to what was spent. Where all calls were recorded, that
-        was all of it; where some were, the parts are unknown, and so is the whole: None.
+        Journals of before counted recorded answers among the calls and tokens, and older ones among the cost. Where all
+        calls were recorded, that was all of it; where some were, the parts are unknown, and so is the whole: None.
         """
         try:
             read = msgspec.convert(body, cls)
         except msgspec.ValidationError:
             return None
         spent = read.spent
-        if not read.recorded or _says_recorded(body):
+        if not read.recorded or (isinstance(body, Mapping) and "recorded_tokens_in" in body):
             return read
-        if read.recorded < read.calls or spent.embedded:
+        if read.recorded < read.calls or (spent.embedded and not _says_recorded(body)):
             return None
-        exact, calls = spent.exact and not spent.unknown, spent.calls
-        before = CostSum(recorded=spent.total or 0.0, recorded_exact=exact, recorded_calls=calls)
-        return replace(read, spent=before)
+        if not _says_recorded(body):
+            exact, calls = spent.exact and not spent.unknown, spent.calls
+            spent = CostSum(recorded=spent.total or 0.0, recorded_exact=exact, recorded_calls=calls)
+        return replace(
+            read,
+            calls=0,
+            tokens_in=0,
+            grade_in=Grade.EXACT,
+            tokens_out=0,
+            spent=spent,
+            recorded_tokens_in=read.tokens_in,
+            recorded_grade_in=read.grade_in,
+            recorded_tokens_out=read.tokens_out,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """By name; money in US dollars. What a recording answered is named where it answered anything."""
         found: dict[str, Any] = msgspec.to_builtins(self)
-        if not self.recorded and not self.spent.recorded:
-            for name in ("recorded", "recorded_exact", "recorded_calls"):
-                del found["spent"][name]
+        if not self.recorded:
+            for name in ("recorded_tokens_in", "recorded_grade_in", "recorded_tokens_out"):
+                del found[name]
+            if not self.spent.recorded:
+                for name in ("recorded", "recorded_exact", "recorded_calls"):
+                    del found["spent"][name]
         return found
 
     def brief(self) -> dict[str, Any]:
@@ -114,8 +141,37 @@ class Figures(Struct, frozen=True):
             "tokens_out": self.told_out,
             "cost": self.cost,
             "predicted_cost": self.spent.predicted or None,
+            "recorded_calls": self.recorded or None,
+            "recorded_tokens_in": self.recorded_tokens_in or None,
+            "recorded_tokens_out": self.recorded_tokens_out or None,
             "recorded_cost": self.spent.recorded or None,
         }
+
+    @property
+    def worth(self) -> Figures:
+        """The same as if the recorded answers had been asked for: what this work takes, whoever was billed."""
+        return replace(
+            self,
+            calls=self.answers,
+            recorded=0,
+            tokens_in=self.tokens_in + self.recorded_tokens_in,
+            grade_in=Grade.of_sum((self.grade_in, self.recorded_grade_in)),
+            tokens_out=self.tokens_out + self.recorded_tokens_out,
+            spent=self.spent.worth,
+            recorded_tokens_in=0,
+            recorded_grade_in=Grade.EXACT,
+            recorded_tokens_out=0,
+        )
+
+    @property
+    def answers(self) -> int:
+        """Calls that were answered, by a provider or a recording."""
+        return self.calls + self.recorded
+
+    @property
+    def recorded_told_out(self) -> int | None:
+        """Tokens of the recorded answers; None if there are some and none states its tokens."""
+        return self.recorded_tokens_out or (None if self.recorded else 0)
 
     @property
     def told_out(self) -> int | None:
@@ -144,6 +200,9 @@ class Figures(Struct, frozen=True):
             self.spent + other.spent,
             self.runs + other.runs,
             self.missing + other.missing,
+            self.recorded_tokens_in + other.recorded_tokens_in,
+            Grade.of_sum((self.recorded_grade_in, other.recorded_grade_in)),
+            self.recorded_tokens_out + other.recorded_tokens_out,
         )
 
 

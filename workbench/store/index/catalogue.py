@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, str] = {
     "cached": "Predicted tokens of the request that the provider reads from its cache.",
     "call": "Model call within a turn, from 1.",
     "callout_name": "Name of the callout.",
-    "calls": "Number of model calls.",
+    "calls": "Number of model calls that a provider answered; recorded_calls are besides.",
     "cascade_file": "Path of the cascade file, relative to the workspace.",
     "cascade_hash": "Hash of the cascade's text.",
     "cascade_id": "cascade_id of the file.",
@@ -163,10 +163,12 @@ COLUMNS: Mapping[str, str] = {
     "token_grade": "How exact tokens_in is: reported by the provider, or predicted: exact, calibrated or estimate.",
     "tokens_cached": "Tokens of the call that the provider read from its cache.",
     "tokens_full": "Tokens of each of the messages that changed, in full.",
-    "tokens_in": "Tokens that the provider took in, by this call or all of the run; predicted where it does not say.",
+    "tokens_in": "Tokens that the provider took in, by this call or all of the run; predicted where it does not say; "
+    "0 for a recorded answer.",
     "tokens_masked": "Of tokens_saved, those of messages that were sent masked, truncated or summarized; the rest was "
     "dropped.",
-    "tokens_out": "Tokens that the provider gave out: by this call, or by all calls of the run.",
+    "tokens_out": "Tokens that the provider gave out: by this call, or by all calls of the run; 0 for a recorded "
+    "answer.",
     "tokens_reasoning": "Tokens of tokens_out that were spent on reasoning.",
     "tokens_saved": "Tokens that masking and dropping saved in this call; in rows with node_type 'context_selection'.",
     "tokens_sent": "Tokens of each of the messages that changed, as sent; 0 for one that was dropped.",
@@ -180,7 +182,10 @@ COLUMNS: Mapping[str, str] = {
     "predicted_cost": "Predicted US dollars for the input of calls without a bill.",
     "recorded_cost": "US dollars that recorded answers cost when they were asked for, in an earlier run: no part of "
     "cost and spent. Of a run with the runs inside it.",
-    "recorded_calls": "Number of calls that were answered from a recording.",
+    "recorded": "Whether a recording answered the call: it took no tokens and no money in this run.",
+    "recorded_calls": "Number of calls that were answered from a recording: no part of calls.",
+    "recorded_tokens_in": "Tokens that recorded answers took in when they were asked for: no part of tokens_in.",
+    "recorded_tokens_out": "Tokens of recorded answers: no part of tokens_out.",
     "inside_runs": "Number of runs inside this one, at any depth.",
     "inside_calls": "Number of their calls.",
     "inside_tokens_in": "Tokens that their calls took in.",

@@ -171,7 +171,8 @@ SECONDS = 30
 
 _BODIES = "full_request_json, full_response_json, cascade_json, phase_json"
 _COSTS = """
-SELECT m.phase_name AS phase_name, count() AS calls, sum(m.tokens_in) AS tokens_in, sum(m.tokens_out) AS tokens_out,
+SELECT m.phase_name AS phase_name, countIf(NOT m.recorded) AS calls,
+  sum(m.tokens_in) AS tokens_in, sum(m.tokens_out) AS tokens_out,
   sum(m.tokens_cached) AS tokens_cached, sum(m.cost) AS cost, countIf(m.cost IS NULL) AS unknown_costs
 FROM messages AS m WHERE m.cascade_id = {cascade:String} AND m.response_hash != ''
 GROUP BY m.phase_name ORDER BY cost DESC, phase_name"""
@@ -179,7 +180,8 @@ _SOUNDINGS = """
 SELECT m.run_id AS run_id, m.branch AS branch, m.visit AS visit, m.sounding_index AS sounding_index,
   m.reforge_step AS reforge_step, any(m.is_winner) AS is_winner,
   any(m.mutation_type) AS mutation_type, any(m.mutation_applied) AS mutation_applied,
-  groupUniqArrayIf(m.model, m.response_hash != '') AS models, countIf(m.response_hash != '') AS calls,
+  groupUniqArrayIf(m.model, m.response_hash != '') AS models,
+  countIf(m.response_hash != '' AND NOT m.recorded) AS calls,
   sum(m.tokens_in) AS tokens_in, sum(m.tokens_out) AS tokens_out, sum(m.cost) AS cost,
   countIf(m.response_hash != '' AND m.cost IS NULL) AS unknown_costs,
   argMaxIf(m.content_json, m.seq, m.node_type = 'agent') AS last_answer_json,

@@ -133,6 +133,8 @@ class RowMaker:
             tools=own.tools,
             tokens_in=own.tokens_in,
             tokens_out=own.told_out,
+            recorded_tokens_in=own.recorded_tokens_in,
+            recorded_tokens_out=own.recorded_told_out,
             cost=own.cost,
             predicted_cost=own.spent.predicted,
             unknown_costs=own.spent.unbilled,
@@ -556,16 +558,22 @@ def _cascade_bodies(text: str, file: str) -> tuple[str, tuple[tuple[str, str], .
 
 
 def _taken(call: CallState) -> dict[str, Any]:
-    """The columns of the tokens and the money that an answered call took, as known now."""
+    """The columns of the tokens and the money that an answered call took, as known now. A recorded answer took nothing
+    in this run."""
     usage, paid = call.usage, call.paid
-    tokens_in, tokens_out = count(call.tokens_in), count(usage.output)
+    told_in, told_out = count(call.tokens_in), count(usage.output)
+    counts = (told_in, told_out, usage.cached, usage.written, usage.reasoning)
+    tokens_in, tokens_out, cached, written, reasoning = (0,) * len(counts) if call.recorded else map(count, counts)
     return {
         "tokens_in": tokens_in,
         "tokens_out": tokens_out,
         "total_tokens": None if tokens_in is None or tokens_out is None else tokens_in + tokens_out,
-        "tokens_cached": count(usage.cached),
-        "tokens_written": count(usage.written),
-        "tokens_reasoning": count(usage.reasoning),
+        "tokens_cached": cached,
+        "tokens_written": written,
+        "tokens_reasoning": reasoning,
+        "recorded": call.recorded,
+        "recorded_tokens_in": told_in if call.recorded else None,
+        "recorded_tokens_out": told_out if call.recorded else None,
         "cost": paid.own,
         "spent": paid.spent,
         "recorded_cost": paid.before,

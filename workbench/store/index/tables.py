@@ -145,6 +145,9 @@ class MessageRow(TableRow, kw_only=True):
     total_tokens: Count | None = None
     cost: float | None = None
     spent: float | None = None
+    recorded: bool = False
+    recorded_tokens_in: Count | None = None
+    recorded_tokens_out: Count | None = None
     recorded_cost: float | None = None
     content_json: Long = ""
     tool_calls_json: Long = ""
@@ -278,6 +281,8 @@ class RunRow(TableRow, kw_only=True):
     tools: Count
     tokens_in: Large
     tokens_out: Large | None
+    recorded_tokens_in: Large
+    recorded_tokens_out: Large | None
     cost: float | None
     predicted_cost: float
     unknown_costs: Count
