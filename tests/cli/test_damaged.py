@@ -62,6 +62,16 @@ def test_a_damaged_run_is_shown_as_far_as_it_goes_and_what_it_lacks_is_said(
     assert "s is damaged, and shown as far as it can be read: 000001.jsonl damaged at byte" in ended.err
 
 
+@pytest.mark.parametrize("lost", [1, 2])
+def test_sums_over_all_runs_say_which_of_them_lack_records(cli: Cli, journal: Path, lost: int) -> None:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[: -2 - lost], *lines[-2:]]))
+    ended = cli("sql", "SELECT sum(tokens_in) FROM runs")
+    lack = "1 record of it is" if lost == 1 else "2 records of it are"
+    assert f"run {journal.parent.name} is damaged: {lack} not in the tables, nor in what they sum up" in ended.err
+    assert cli("sql", "SELECT 1").err == ended.err, "it is said whenever they are asked"
+
+
 @pytest.mark.parametrize("lost", [1, 5])
 def test_lines_that_a_finished_run_has_lost_at_its_end_are_said(cli: Cli, journal: Path, lost: int) -> None:
     assert cli("runs").code == 0  # A summary is made.

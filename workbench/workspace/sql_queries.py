@@ -144,13 +144,17 @@ def shared_index(
 
 
 def index_notes(index: Index | ServerIndex) -> list[str]:
-    """Returns remarks for a reader of answers: that the index is only read, stands still, or lacks runs."""
+    """Returns remarks for a reader of answers: that the index is only read, stands still, or lacks
+    runs or parts of them."""
     progress = index.progress
     notes = [index.notice] if index.notice else []
     if progress.fault:
         notes.append(f"the index stands still: {progress.fault}")
     for run_id, reason in sorted(progress.refused.items()):
         notes.append(f"run {run_id} is not in the tables: {' '.join(reason.split())[:200]}")
+    for run_id, number in sorted(progress.lacking.items()):
+        lack = "1 record of it is" if number == 1 else f"{number:,} records of it are"
+        notes.append(f"run {run_id} is damaged: {lack} not in the tables, nor in what they sum up")
     return notes
 
 

@@ -87,6 +87,8 @@ class Progress(Struct, frozen=True):
     """Why nothing is sent at the moment; sending is retried."""
     refused: dict[str, str] = field(default_factory=dict)
     """Runs that cannot become rows, and why; their journals stay unchanged."""
+    lacking: dict[str, int] = field(default_factory=dict)
+    """Runs whose journals lack records before the last one that was read, and how many."""
 
 
 class Shipment(Struct, frozen=True):
@@ -160,7 +162,7 @@ class Ingester:
     @property
     def progress(self) -> Progress:
         follower = self._follower
-        return Progress(follower.sent, follower.waiting, self._fault, follower.refused)
+        return Progress(follower.sent, follower.waiting, self._fault, follower.refused, follower.lacking)
 
     # -- the thread --------------------------------------------------------------------------------------------------
 
@@ -259,6 +261,12 @@ class Follower:
     def refused(self) -> dict[str, str]:
         """Runs that make no sense as rows, and why."""
         return {run_id: one.refused for run_id, one in list((self._ledger or {}).items()) if one.refused}
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """Runs of which fewer records were read than their numbers say, and by how many."""
+        lacked = ((run_id, one.seq - one.records) for run_id, one in list((self._ledger or {}).items()))
+        return {run_id: number for run_id, number in lacked if number > 0}
 
     def follow(self, database: Database, *, flush: bool = False) -> None:
         """Read what is new in all runs, and send it when it is due, or with ``flush``. A failed send is repeated by the
