@@ -29,7 +29,7 @@ def told(assembly: Assembly) -> list[str]:
     lines = []
     for entry in assembly.entries:
         why = " ".join(map(str, (entry.reason.code, *entry.reason.args)))
-        text = "-" if entry.sent is None else json.dumps(entry.sent.text[:400], ensure_ascii=False)
+        text = "-" if entry.sent is None else json.dumps(entry.sent.text[:900], ensure_ascii=False)
         shown = f" +{len(entry.sent.images)}" if entry.sent is not None and entry.sent.images else ""
         facts = f"{entry.item.kind} {entry.item.source} {entry.action} ({why}) {entry.rule.path}:{entry.rule.line}"
         lines.append(f"{facts} {entry.tokens_full}>{entry.tokens_sent} {text}{shown}")
@@ -85,6 +85,7 @@ ENTERING: tuple[dict[str, Any], ...] = (
     {"file": {"context_default": "snowball"}, "gather": {"context_retention": "output_only"}},
     {"file": {"context_default": "snowball"}, "gather": {"context_ttl": {"tool_results": 1}}},
     {"file": {"context_default": "snowball"}, "fix": {"context_ttl": {"messages": 1}}, "inject_from": ["gather"]},
+    {"fidelity": "summary:high", "gather": {"tool": "linux_shell", "inputs": {"command": "ls"}}},
     *(
         {"fidelity": level, **({"thread_id": "main"} if level == "full" else {})}
         for level in ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")

@@ -14,9 +14,11 @@ from tests.exporters.test_translated import CASCADE, PIPELINE
 from tests.importers.examples import EXAMPLES
 from tests.importers.test_journal import imported
 from tests.support.stored import check_stored
-from tests.ui.support import triage_story
+from tests.ui.support import Story, entry, triage_story
 from tests.ui.test_candidates import contested
 from tests.ui.test_graphs import REVIEW
+from workbench.context.assembly import Kind
+from workbench.context.message import Message, ToolCall
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.exporters.checkpoint import checkpoint_files
@@ -172,7 +174,25 @@ def story() -> tuple[RunState, list[Event]]:
     return RunState.of(events), events
 
 
+def failed() -> tuple[RunState, list[Event]]:
+    """A tool that failed, and then the provider."""
+    made = Story().start()
+    phase = made.phase("intake", tools=["look"])
+    first, second = (phase._replace(attempt=1, turn=turn, call=1) for turn in (1, 2))
+    made.context(first, [entry(Message("user", "Look."), Kind.TASK, first)])
+    made.answer(first, "I look.", [ToolCall("c1", "look", '{"at": 1}')])
+    made.tool(first, "look", '{"at": 1}', "no such place", error=True)
+    made.context(second, [entry(Message("user", "Look."), Kind.TASK, second)])
+    error = {"kind": "rate_limit", "message": "Too many requests", "status": 429}
+    made.emit("call_failed", second, **{"try": 3}, error=error, retry_in=None)
+    made.emit("warning", second, code="x", message="It is slow.")
+    made.end_phase(phase, "", status="failed", reason="the provider refused")
+    made.finish("", status="failed", reason="intake failed: Too many requests")
+    return RunState.of(made.events), made.events
+
+
 RUNS: dict[str, Callable[[], Any]] = {
+    "failed": failed,
     "story": story,
     "candidates": contested,
     "pipeline": walked,

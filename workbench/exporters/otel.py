@@ -225,7 +225,6 @@ class RunSpans(Struct):
         began, ended = self.times.began.get(key, call.at), self.times.ended.get(key, "")
         error = call.failures[-1].get("error", {}) if call.failures and call.answer is None else {}
         failure = f"{error.get('kind', '')}: {error.get('message', '')}" if error else ""
-        attributes["error.type"] = str(error.get("kind", "")) if error else None
         name = f"chat {call.model}".strip()
         parent = self._above(call.place)
         return self._span(name, f"call {call.place}", parent, began, ended, attributes, client=True, failure=failure)
