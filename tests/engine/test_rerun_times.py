@@ -231,12 +231,12 @@ def repeated(*live: tuple[float, str, Place, dict[str, Any]]) -> RunState:
 
 
 @pytest.mark.parametrize(
-    ("live", "phases", "overhead", "spent"),
+    ("live", "phases", "beside", "spent"),
     [
         pytest.param(
             [(3.0, "phase_finished", Place("", "a", 1), {})],
             ["<1 ms"],
-            "8.0s",
+            {"overhead": "8.0s"},
             "2.0s recorded, then 8.0s idle",
             id="whole",
         ),
@@ -248,7 +248,7 @@ def repeated(*live: tuple[float, str, Place, dict[str, Any]]) -> RunState:
                 (107.5, "phase_finished", Place("", "a", 1), {}),
             ],
             ["5.0s"],
-            "3.0s",
+            {"overhead": "3.0s"},
             "2.0s recorded, then 4.7s busy + 3.3s idle",
             id="goes live",
         ),
@@ -260,25 +260,39 @@ def repeated(*live: tuple[float, str, Place, dict[str, Any]]) -> RunState:
                 (106.0, "call_finished", Place("", "", 0, 0, 0, 1), {"duration_s": 4.0}),
             ],
             ["<1 ms"],
-            "4.0s",
+            {"overhead": "4.0s"},
             "2.0s recorded, then 4.0s busy + 4.0s idle",
             id="a call beside the phases",
+        ),
+        pytest.param(
+            [
+                (101.0, "child_started", Place("", "a", 1), {"run_id": "slow", "session_id": "slow"}),
+                (102.0, "phase_finished", Place("", "a", 1), {}),
+                (107.0, "child_finished", Place("", "a", 1), {"run_id": "slow", "session_id": "slow"}),
+            ],
+            ["1.0s"],
+            {"runs inside": "5.0s", "overhead": "2.0s"},
+            "2.0s recorded, then ",
+            id="a run that goes on after the phases",
         ),
     ],
 )
 def test_the_rows_of_a_rerun_add_up_to_its_time(
-    live: list[tuple[float, str, Place, dict[str, Any]]], phases: list[str], overhead: str, spent: str
+    live: list[tuple[float, str, Place, dict[str, Any]]], phases: list[str], beside: dict[str, str], spent: str
 ) -> None:
-    """The start and going through what is recorded are no time of a phase, and have a row of their own."""
+    """The start, going through what is recorded, and the wait for asynchronous runs are no time of a phase, and have
+    rows of their own."""
     state = repeated(*live)
     assert state.seconds == 8.0
     (table,) = (block for block in RunView(state).blocks() if isinstance(block, Table))
     times = {row[0].text if isinstance(row[0], Cell) else str(row[0]): str(row[-2]) for row in table.rows}
-    assert [time for name, time in times.items() if name in ("a", "overhead")] == [*phases, overhead]
+    names = ("a", "runs inside", "overhead")
+    assert [(name, time) for name, time in times.items() if name in names] == [("a", *phases), *beside.items()]
     summary, tree = SummaryRows(state, {}), TreeRows(state, TreeView())
     summary.lay_out(100)
     told = [rows.row(index, 100).text.split() for rows in (summary, tree) for index in range(len(rows))]
-    assert [words[1:] for words in told if words[:1] == ["overhead"] and len(words) == 2] == [[overhead], [overhead]]
+    rows_beside = [" ".join(words) for words in told if " ".join(words[:-1]) in names[1:]]
+    assert rows_beside == [f"{name} {time}" for name, time in beside.items()] * 2
     assert [words[-1] for words in told if "total" in words] == ["8.0s", "8.0s"]
     timeline = Timeline.of(state)
     assert spent in TimelineRows(timeline).heads(120)[0].text

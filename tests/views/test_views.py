@@ -376,7 +376,7 @@ CHANGING = (
     (r"\b[0-9a-f]{32,64}\b", "<hash>"),
     (r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?)?", "<time>"),
     (r"(<1|\b\d+) ms\b|\b\d+(\.\d+)?s\b", "<a moment>"),
-    (r"(duration_s|overhead_s|seconds|\w+_at|took)\": [\d.e-]+", r'\1": <seconds>'),
+    (r"(duration_s|overhead_s|inside_s|seconds|\w+_at|took)\": [\d.e-]+", r'\1": <seconds>'),
     (r" {2,}", "  "),
     (r"\noverhead  <a moment>[^\n]*", ""),
     (r"─+", "─"),

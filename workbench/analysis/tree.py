@@ -26,7 +26,12 @@ def execution_tree(state: RunState) -> dict[str, Any]:
         "cascade_id": state.cascade_id,
         "status": state.status,
         "totals": state.figures().brief()
-        | {"seconds": state.seconds, "paused_s": state.paused, "overhead_s": state.overhead},
+        | {
+            "seconds": state.seconds,
+            "paused_s": state.paused,
+            "overhead_s": state.overhead,
+            "inside_s": state.joining,
+        },
         "phases": _phases(state, ""),
     }
     if state.annotations:

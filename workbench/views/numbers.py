@@ -112,14 +112,16 @@ def took_words(took: float | None, paused: float = 0.0, waited: float = 0.0) -> 
 
 
 OVERHEAD = "overhead"
-"""Names the row of the time that no phase took."""
+"""Names the row of the time that nothing of a run took."""
+JOINING = "runs inside"
+"""Names the row of the time for which only runs inside it went on."""
 
 
-def overhead_of(run: RunState) -> float | None:
-    """Seconds of a run in a row of their own, so that its rows add up to its time; None if that shows as nothing beside
-    them."""
-    spent = run.overhead
-    return spent if spent is not None and spent >= LEAST_OVERHEAD else None
+def times_beside(run: RunState) -> dict[str, float]:
+    """Seconds of a run that no phase took, by the name of their row, so that its rows add up to its time; without those
+    that show as nothing beside them."""
+    times = {JOINING: run.joining, OVERHEAD: run.overhead}
+    return {name: spent for name, spent in times.items() if spent is not None and spent >= LEAST_OVERHEAD}
 
 
 LEAST_OVERHEAD = 0.05

@@ -23,17 +23,17 @@ from workbench.store.summary import RunSummary
 from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.cells import flat
 from workbench.views.numbers import (
-    OVERHEAD,
+    JOINING,
     UNKNOWN,
     call_cost,
     call_time,
     call_tokens,
     count,
     figures_in_full,
-    overhead_of,
     plural,
     seconds,
     spent_cell,
+    times_beside,
     took_words,
 )
 from workbench.views.signs import status_cell, status_sign
@@ -286,10 +286,9 @@ def steps(state: RunState) -> Iterator[Table]:
     if beside := [call for call in state.calls if state.visit_of(call.place) is None]:
         rows.append(_beside_row(beside, state))
         rows += [call_row(call, edited=False) for call in beside]
-    if rows and (spent := overhead_of(state)) is not None:
-        rows.append(
-            [Cell(OVERHEAD, "name"), "", "", "", "", "", "", seconds(spent), Cell(overhead_words(state), "dim")]
-        )
+    for name, spent in times_beside(state).items() if rows else ():
+        about = Cell(beside_words(name, state), "dim")
+        rows.append([Cell(name, "name"), "", "", "", "", "", "", seconds(spent), about])
     if not rows:
         return
     residuals = any(Residual.of(call) is not None for call in state.calls)
@@ -309,8 +308,10 @@ def steps(state: RunState) -> Iterator[Table]:
     )
 
 
-def overhead_words(state: RunState) -> str:
-    """Says what a run did in the time that no phase took."""
+def beside_words(name: str, state: RunState) -> str:
+    """Says what a run did in the time that no phase took; ``name`` is of ``times_beside``."""
+    if name == JOINING:
+        return "went on after the phases"
     return f"start, {'recorded answers, ' if state.own.recorded else ''}work between phases"
 
 
@@ -401,6 +402,7 @@ def run_json(state: RunState) -> dict[str, Any]:
         "seconds": state.seconds,
         "paused_s": state.paused,
         "overhead_s": state.overhead,
+        "inside_s": state.joining,
         "model": state.ports.get("model", ""),
         "models": list(dict.fromkeys(call.model for call in state.calls if call.model)),
         "parent": dict(state.parent) or None,

@@ -20,16 +20,15 @@ from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import (
     LONG_WAIT,
-    OVERHEAD,
     count,
-    overhead_of,
     plural,
     saved_words,
     seconds,
     spent_in_full,
+    times_beside,
     took_words,
 )
-from workbench.views.run import overhead_words, visit_name, what_if_words
+from workbench.views.run import beside_words, visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 from workbench.views.timeline import place_words
@@ -131,9 +130,9 @@ class SummaryRows(Rows):
                     yield from self._asides(visit, room, width)
             elif key not in own:  # Whole walks of the cascade: no visit stands above them.
                 yield from self._visit(visit, [visit], visit_name(visit), room, width)
-        if (spent := overhead_of(self.run)) is not None:
+        for name, spent in times_beside(self.run).items():
             numbers = self._numbers(None, (), spent, width)
-            yield ((" " + fit(f"  {OVERHEAD}", room - 1), "dim"), *numbers), None, ""
+            yield ((" " + fit(f"  {name}", room - 1), "dim"), *numbers), None, ""
         yield ((" " + fit("total", room - 1), "bold"), *self._total(self.run, width)), None, ""
 
     @cached_property
@@ -236,8 +235,8 @@ class SummaryRows(Rows):
         if run.seconds is not None and (run.paused or recorded or waited >= LONG_WAIT):
             told_time: Span = (took_words(run.seconds, run.paused, waited), "plain")
             yield "time", (told_time, *_replayed(recorded, run.own)), None
-        if overhead_of(run) is not None:
-            yield OVERHEAD, ((overhead_words(run), "dim"),), None
+        for name in times_beside(run):
+            yield name, ((beside_words(name, run), "dim"),), None
 
     @cached_property
     def known(self) -> Mapping[str, Figures]:

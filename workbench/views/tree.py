@@ -17,7 +17,7 @@ from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import OVERHEAD, call_cost, count, overhead_of, plural, seconds, spent_cell
+from workbench.views.numbers import call_cost, count, plural, seconds, spent_cell, times_beside
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import hung
 
@@ -441,10 +441,8 @@ class Nodes:
             tone = "selected" if self.view.shows_total else ""
             sums = self.run.figures(self._inside_it)
             tokens = (count(sums.tokens_in, sums.grade_in), "dim")
-            if (spent := overhead_of(self.run)) is not None:
-                yield Node(
-                    (OVERHEAD,), 0, (("  ", "plain"), (OVERHEAD, "dim")), ((seconds(spent), "faint"),), took=spent
-                )
+            for beside, spent in times_beside(self.run).items():
+                yield Node((beside,), 0, (("  ", "plain"), (beside, "dim")), ((seconds(spent), "faint"),), took=spent)
             left, took = (("Σ", "dim"), (" total", "bold")), self.run.seconds
             yield Node(("total",), 0, left, (tokens,), total=self.run, tone=tone, sums=sums, took=took)
         if self.view.broken:

@@ -322,15 +322,26 @@ class RunState:
         """
         if self.seconds is None or "imported" in self.ports:
             return None
-        ran, away = Stretches(), self._away
+        return max(self.seconds - self._ran(inside=True), 0.0)
+
+    @property
+    def joining(self) -> float | None:
+        """Seconds of ``seconds`` in which only runs inside it ran, no phase and no call beside the phases: those that
+        were started beside it are waited for at its end. None where ``overhead`` is.
+        """
+        return None if self.overhead is None else self._ran(inside=True) - self._ran(inside=False)
+
+    def _ran(self, *, inside: bool) -> float:
+        """Seconds in which a phase or a call beside the phases ran, or, with ``inside``, a run inside it."""
+        ran = Stretches()
         for visit in self.visits:
             ran.between(visit.since, visit.finished or self.last_at)
-            for begun, ended in visit.child_times.values():
+            for begun, ended in visit.child_times.values() if inside else ():
                 ran.between(self._time_since(begun), ended or self.last_at)
         for call in self.calls:
             if self.visit_of(call.place) is None:
                 ran.between(self._time_since(call.started), call.finished)
-        return max(self.seconds - ran.outside(away), 0.0)
+        return ran.outside(self._away)
 
     @property
     def waited(self) -> float:
