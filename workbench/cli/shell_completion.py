@@ -68,7 +68,7 @@ class PlaceOfRun(click.ParamType[Any]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         project = stored_here()
         run = _run(project, ctx)
-        if run is None or run.calls > _MOST_CALLS:
+        if run is None or run.answers > _MOST_CALLS:
             return []
         places = (call.place for call in project.store.state(run.run_id).calls)
         return _fitting((f"{at.phase}:{at.turn}" for at in places if at.turn and not at.branch), incomplete)

@@ -170,6 +170,11 @@ class RunSummary(Struct, frozen=True):
         )
 
     @property
+    def answers(self) -> int:
+        """Its calls that were answered, by a provider or a recording: how long it is."""
+        return self.calls + self.recorded
+
+    @property
     def told_out(self) -> int | None:
         """Tokens of the answers; None if no provider stated them, as in imported files without usage."""
         return self.tokens_out if self.tokens_out or not self.calls else None

@@ -161,7 +161,7 @@ def local_time(at: str) -> str:
 
 def totals_line(run: RunSummary) -> str:
     """``8 calls   in 5,116   out 230   cost ~$0.0038   4.2s``; empty for a run without an answer."""
-    if not run.calls + run.recorded:
+    if not run.answers:
         return ""
     parts = (plural(run.calls, "call"), *figures_in_full(run), took_words(run.seconds, run.paused))
     return "   ".join(filter(None, parts))

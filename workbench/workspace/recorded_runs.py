@@ -74,7 +74,7 @@ def newest_children_in(store: Store) -> Callable[[str], Recording | None]:
         found: dict[str, tuple[int, str]] = {}
         for run in store.each_run():
             if run.parent_run and run.session_id:
-                found[run.session_id] = max(found.get(run.session_id, (0, "")), (run.calls, run.run_id))
+                found[run.session_id] = max(found.get(run.session_id, (0, "")), (run.answers, run.run_id))
         return {session: run_id for session, (_, run_id) in found.items()}
 
     def child(run_id: str) -> Recording | None:

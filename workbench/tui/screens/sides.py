@@ -100,7 +100,7 @@ class SidePicker(ListSheet):
 
     def _is_short(self, pair: tuple[ComparedRun, ComparedRun]) -> bool:
         runs = [self._runs.get(side.run) for side in pair]
-        return all(run is not None and run.calls <= WEIGHED for run in runs)
+        return all(run is not None and run.answers <= WEIGHED for run in runs)
 
     @work(thread=True, exclusive=True, group="weigh", exit_on_error=False)
     def _weigh(self, pair: tuple[ComparedRun, ComparedRun]) -> None:
