@@ -103,6 +103,25 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
         setting_of(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "values"),
+    [
+        ("model=x/a", "model", ["x/a"]),
+        (" input.n = 3 ", "input.n", [3]),
+        ("input.s=", "input.s", [""]),
+        ("a=b=c", "a", ["b=c"]),
+        ("a=[1,2]", "a", [1, 2]),
+        ("a=[x, 'y', \"z\", true, null]", "a", ["x", "y", "z", True, None]),
+        ("a=[,1,,2,]", "a", [1, 2]),
+        ("a=['x, y', \"[,\"]", "a", ["x, y", "[,"]),
+        ('a=[{"k": [1, 2]}, [3, [4, 5]], (6, 7)]', "a", [{"k": [1, 2]}, [3, [4, 5]], "(6, 7)"]),
+        ('a={"k": 1}', "a", [{"k": 1}]),
+    ],
+)
+def test_a_setting_is_a_value_or_a_list_of_them(text: str, key: str, values: list[Any]) -> None:
+    assert setting_of(text) == (key, values)
+
+
 def test_a_list_in_a_setting_may_hold_lists_and_objects() -> None:
     assert setting_of('p.stop=[["a", "b"], {"x": [1, 2]}, plain]') == ("p.stop", [["a", "b"], {"x": [1, 2]}, "plain"])
 
