@@ -148,6 +148,12 @@ def test_what_is_not_known_is_null_and_never_zero() -> None:
         ({}, LAST, {"cost": 0.5, "cost_grade": "exact"}, {"cost": 0.5, "spent": 0.5, "cost_grade": "exact"}),
         ({"recorded": True}, LAST, {"cost": 0.5}, {"recorded_cost": 0.5, "cost_grade": "billed"}),
         (
+            {"recorded": True},
+            LAST,
+            {"usage": {"input": 7, "output": 2, "cached": 3}},
+            {"recorded_tokens_in": 7, "recorded_tokens_out": 2, "token_grade": "reported"},
+        ),
+        (
             {"cost": 0.25, "cost_grade": "exact"},
             LAST,
             {"usage": {"input": 7, "output": 2, "cached": 3, "written": 4, "reasoning": 1}},
