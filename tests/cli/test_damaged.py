@@ -72,6 +72,16 @@ def test_sums_over_all_runs_say_which_of_them_lack_records(cli: Cli, journal: Pa
     assert cli("sql", "SELECT 1").err == ended.err, "it is said whenever they are asked"
 
 
+@pytest.mark.parametrize("lost", [1, 2])
+def test_sums_over_all_runs_say_which_of_them_end_in_damage(cli: Cli, journal: Path, lost: int) -> None:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:-lost], *(line.replace(b":", b";") for line in lines[-lost:])]))
+    lack = "1 record of it is" if lost == 1 else "2 records of it are"
+    said = f"run {journal.parent.name} is damaged: {lack} not in the tables, nor in what they sum up"
+    assert said in cli("sql", "SELECT sum(tokens_in) FROM runs").err
+    assert said in cli("sql", "SELECT 1").err
+
+
 @pytest.mark.parametrize("lost", [1, 5])
 def test_lines_that_a_finished_run_has_lost_at_its_end_are_said(cli: Cli, journal: Path, lost: int) -> None:
     assert cli("runs").code == 0  # A summary is made.

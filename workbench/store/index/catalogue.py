@@ -193,6 +193,7 @@ COLUMNS: Mapping[str, str] = {
     "inside_cost": "US dollars of their calls, as far as known.",
     "inside_predicted_cost": "Predicted US dollars for the input of those of their calls without a bill.",
     "unknown_costs": "Number of calls without a bill.",
+    "unread": "Damaged lines at the end of the journal, behind the last record that is in the tables.",
     "verdict": "What decided the round; of a validator: valid or invalid.",
     "version": "Number of the version.",
     "visit": "Visit of the phase, from 1.",

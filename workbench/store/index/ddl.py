@@ -11,7 +11,7 @@ batch, are a third of the work of an insert into ``messages``."""
 INGESTED = """
 CREATE TABLE IF NOT EXISTS {name} (
   run_id String, segment String, bytes UInt64, seq UInt32, crc String, records UInt32, changed Int64, refused String,
-  annotated UInt64, row_version UInt64
+  annotated UInt64, unread UInt32, row_version UInt64
 ) ENGINE=ReplacingMergeTree(row_version) ORDER BY run_id"""
 
 TABLES: dict[str, str] = {row.table: row.create_statement() for row in INDEX_ROWS} | {"ingested": INGESTED}

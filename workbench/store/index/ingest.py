@@ -88,7 +88,7 @@ class Progress(Struct, frozen=True):
     refused: dict[str, str] = field(default_factory=dict)
     """Runs that cannot become rows, and why; their journals stay unchanged."""
     lacking: dict[str, int] = field(default_factory=dict)
-    """Runs whose journals lack records before the last one that was read, and how many."""
+    """Runs whose journals lack records, and how many."""
 
 
 class Shipment(Struct, frozen=True):
@@ -264,9 +264,8 @@ class Follower:
 
     @property
     def lacking(self) -> dict[str, int]:
-        """Runs of which fewer records were read than their numbers say, and by how many."""
-        lacked = ((run_id, one.seq - one.records) for run_id, one in list((self._ledger or {}).items()))
-        return {run_id: number for run_id, number in lacked if number > 0}
+        """Runs of which fewer records were read than their journals hold, and by how many."""
+        return {run_id: one.lacking for run_id, one in list((self._ledger or {}).items()) if one.lacking > 0}
 
     def follow(self, database: Database, *, flush: bool = False) -> None:
         """Read what is new in all runs, and send it when it is due, or with ``flush``. A failed send is repeated by the

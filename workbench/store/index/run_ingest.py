@@ -46,9 +46,17 @@ class IngestedRun(Struct, frozen=True):
     """Why the rest makes no rows."""
     annotated: int = 0
     """Bytes of the annotations that the tables hold."""
+    unread: int = 0
+    """Damaged lines behind the last record."""
+
+    @property
+    def lacking(self) -> int:
+        """Records that the journal should hold, by the number of the last one and the lines behind it, and that could
+        not be read."""
+        return self.seq - self.records + self.unread
 
 
-_READ = """SELECT run_id, segment, bytes, seq, crc, records, changed, refused, annotated FROM ingested FINAL
+_READ = """SELECT run_id, segment, bytes, seq, crc, records, changed, refused, annotated, unread FROM ingested FINAL
 WHERE run_id BETWEEN {first:String} AND {last:String}"""
 
 
@@ -161,6 +169,7 @@ class RunIngest:
                 crc=crc_of(last.raw),
                 records=self.ingested.records + count,
             )
+        self.ingested = replace(self.ingested, unread=0 if more else self._tail.unread)
         if refused:
             self.ingested = replace(self.ingested, refused=refused)
         if self._behind is not None:

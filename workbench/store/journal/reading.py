@@ -103,6 +103,8 @@ class Tail:
         self._damaged: list[Fault] = []
         self._missing: list[tuple[int, int]] = []
         self._lost: list[str] = []
+        self.unread = 0
+        """Damaged lines behind the last record read."""
         self._last_kind = ""
         self.last_crc = ""
         """Of the last record read, whatever is wrong with it; empty before the first."""
@@ -195,6 +197,7 @@ class Tail:
                 record.check(body)
         except record.BadRecord as error:
             self._damaged.append(Fault(name, start, len(raw), str(error)))
+            self.unread += 1
             self.last_crc = ""
             if error.seq == self._seq + 1:
                 self._seq, self.last_crc = error.seq, record.crc_of(raw)
@@ -203,7 +206,7 @@ class Tail:
             if not self._repeats:
                 self._damaged.append(Fault(name, start, len(raw), f"record {seq} comes after record {self._seq}"))
             return None
-        self._repeats = False
+        self._repeats, self.unread = False, 0
         if seq > self._seq + 1:
             self._missing.append((self._seq + 1, seq - 1))
         elif (link := record.link_of(raw)) and self.last_crc and link != self.last_crc:
