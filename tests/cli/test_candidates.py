@@ -32,6 +32,9 @@ def test_every_round_is_a_table_with_what_decided_it(charts: Cli) -> None:
     assert "the evaluator calls s0, s1, s2, s3 attempts 1 to 4" in shown.out
     for place in ("s1/generate:1", "r1.0/generate#1:1"):
         assert charts("context", "one", "--at", place).out.startswith(place.replace("#1", "")), "as the screen names it"
+    refined = charts("show", "one_reforge1_0")  # As rows of the tables name it.
+    assert refined.out.startswith("one  success")
+    assert "one_reforge1_0 is the candidate r1.0 of this run" in refined.err
     assert charts("fork", "one", "--at", "s1/generate:1", "--session", "two").code == 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.examples import RUN, FailingDisk, Writer, extend, flipped, plain_run, save
+from workbench.context.place import Place
 from workbench.engine.journal.event import Event
 from workbench.store.catalog import Catalog
 from workbench.store.faults import StoreBusy, StoreError, UnknownRun
@@ -271,6 +272,35 @@ def test_a_name_means_the_run_and_not_those_inside_it(tmp_path: Path) -> None:
         event = Writer(run_id).event("run_started", session_id=session, parent=parent)
         save(store, [Event(1, "2027-01-01T00:00:00.000000Z", run_id, "run_started", event.place, event.data)])
     assert (store.find("demo"), store.find("demo-7f3a_sub_0"), store.find("demo-7f3a_s")) == (RUN, OTHER, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("name", "branch"),
+    [
+        ("demo_reforge1_0", "r1.0"),
+        ("demo_v2_reforge1_1", "r1.1"),
+        ("demo_sounding_1", "s1"),
+        ("demo_sounding_1_reforge2_0", "s1/r2.0"),
+        ("demo", ""),
+        ("demo_reforge7_0", None),
+        ("demo_sounding_3", None),
+        ("other_reforge1_0", None),
+    ],
+)
+def test_a_session_of_a_branch_means_its_run(tmp_path: Path, name: str, branch: str | None) -> None:
+    """Rows of the tables carry such sessions: of candidates of ``reforge``, and of walks of a whole cascade."""
+    store, w = Store(tmp_path), Writer(RUN)
+    places = (Place("r1.0", "write", 1), Place("r1.1", "write", 2), Place("s1", "tell", 1), Place("s1/r2.0", "tell", 1))
+    events = [w.event("run_started", session_id="demo")]
+    events += [w.event("phase_started", place, kind="llm") for place in places[:2]]
+    events += [w.event("candidates_started", Place("", "tell"), kind="cascade", factor=2)]
+    save(store, [*events, *(w.event("phase_started", place, kind="llm") for place in places[2:])])
+    if branch is None:
+        with pytest.raises(UnknownRun, match="no run is named"):
+            store.find(name)
+    else:
+        assert store.find(name) == RUN
+        assert store.branch_of_session(RUN, name) == branch
 
 
 def test_a_run_is_found_by_the_end_of_its_session_as_the_header_shows_it(tmp_path: Path) -> None:

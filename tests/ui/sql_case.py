@@ -15,8 +15,28 @@ from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sql import SqlScreen
 from workbench.views.result import CatalogueRows, ResultRows
 
-CASCADE = "cascade_id: small\nphases:\n  - name: look\n    instructions: Look around.\n"
-REPLIES = "replies: {look: [{text: Nothing here.}]}\n"
+CASCADE = """\
+cascade_id: small
+phases:
+  - name: look
+    instructions: Look around.
+  - name: choose
+    instructions: Choose.
+    soundings:
+      factor: 2
+      evaluator_instructions: Which one?
+      reforge: {steps: 1, factor_per_step: 1, honing_prompt: Shorter.}
+"""
+REPLIES = """\
+replies:
+  look: [{text: Nothing here.}]
+  choose:
+    - {branch: s0, text: Left., usage: {input: 31, output: 2}}
+    - {branch: s1, text: Right., usage: {input: 32, output: 2}}
+    - {branch: r1.0, text: R., usage: {input: 33, output: 1}}
+    - {aside: 1, text: '{"winner": 2, "scores": {"1": 1, "2": 9}}', usage: {input: 34, output: 9}}
+    - {aside: 2, text: '{"winner": 2, "scores": {"1": 1, "2": 9}}', usage: {input: 35, output: 9}}
+"""
 HOSTILE = "SELECT '\\x1B]0;gone\\x07 [/b] \\u202E' AS text, NULL AS nothing, 'NULL' AS word, 1.5 AS number"
 
 
@@ -195,7 +215,41 @@ async def _opened(at: Console) -> dict[str, Any]:
     await it.press("escape", "enter")
     await it.until(lambda: it.app.screen is it.screen, "the run did not open")
     await it.until(lambda: it.presenter.state.selected is not None)
-    return {"rows of": rows, "call": shown, "row in full": record, "at": str(it.presenter.state.selected)}
+    at_first = str(it.presenter.state.selected)
+    opened = [await _opened_by(at.it, sql) for sql in ROWS_OF_CALLS]
+    return {"rows of": rows, "call": shown, "row in full": record, "at": at_first, "opened": opened}
+
+
+ROWS_OF_CALLS = [
+    f"SELECT session_id, phase_name, turn_number{and_} FROM all_data WHERE response_hash != '' AND {which}"
+    for and_, which in [
+        (", tokens_in", "branch = 's1'"),
+        (", branch", "branch = 's1'"),
+        (", tokens_in", "tokens_in = 35"),
+        ("", "branch = 'r1.0'"),
+        ("", "tokens_in = 34"),
+        ("", "branch = 's1'"),
+        (", toUInt16(9) AS call", "branch = 's1'"),
+    ]
+]
+"""Queries of one row that is of a call of the phase ``choose``."""
+
+
+async def _opened_by(it: Bench, sql: str) -> tuple[str, str]:
+    """The call that enter on the only row of a query opens, and what the app says."""
+    it.app.notices.clear()
+    await it.press("Q")
+    await it.until(lambda: isinstance(it.app.screen, SqlScreen) and it.app.screen._tables)
+    screen = it.app.screen
+    assert isinstance(screen, SqlScreen)
+    at = Console(it, screen)
+    await at.ask(sql)
+    assert len(at.rows) == 1, sql
+    screen.results.focus()
+    await it.press("home", "enter")
+    await it.until(lambda: it.app.screen is it.screen, f"no run opened: {sql}")
+    await it.app.workers.wait_for_complete()
+    return str(it.presenter.state.selected), screen_text(it.app).splitlines()[-1]
 
 
 async def _cancelled(at: Console) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.ui.sql_case import observe
+from tests.ui.sql_case import ROWS_OF_CALLS, observe
 from workbench.context.place import Place
 from workbench.store.faults import StoreError
 from workbench.store.index.catalogue import COLUMNS, TABLES
@@ -138,6 +138,24 @@ def test_enter_on_a_call_opens_it_in_the_bench(seen: dict[str, Any]) -> None:
     assert seen["rows of"] == "SELECT *\nFROM all_data\nLIMIT 100"
 
 
+OPENED = [
+    ("s1/choose/1/1/1/1", ""),
+    ("s1/choose/1/1/1/1", ""),
+    ("choose/1/0/0/2", ""),
+    ("r1.0/choose/1/1/1/1", ""),
+    ("choose/1/0/0/1", "The row fits 2 calls"),
+    ("s0/choose/1/1/1/1", "The row fits 2 calls"),
+    ("", "no model call"),
+]
+
+
+def test_enter_opens_the_call_of_the_row_or_says_that_the_row_fits_several(seen: dict[str, Any]) -> None:
+    """By whatever column tells it from others; a refined candidate by its session; a NULL turn is outside turns."""
+    for sql, (place, said), (opened, words) in zip(ROWS_OF_CALLS, OPENED, seen["opened"], strict=True):
+        assert opened == place or not place, sql
+        assert said in words if said else "The row" not in words, sql
+
+
 def test_every_table_and_column_has_its_sentence_and_a_plain_type(seen: dict[str, Any]) -> None:
     for table, columns in seen["catalogue"].items():
         assert table in TABLES, table
@@ -188,8 +206,9 @@ def test_what_may_follow_in_a_query_that_is_not_whole(query: str, first: str | N
 ROWS = [
     ({"run_id": "r1", "cost": 1.0}, FoundPlace("r1")),
     ({"session_id": "s-1", "call": 2}, FoundPlace("s-1", is_vague=True)),
-    ({"session_id": "s-1", "phase_name": "a", "turn_number": 2}, FoundPlace("s-1", Place("", "a", turn=2))),
-    ({"session_id": "s-1", "phase_name": "a", "turn_number": None, "visit": 3}, FoundPlace("s-1", Place("", "a", 3))),
+    ({"session_id": "s-1", "phase_name": "a", "turn_number": 2}, FoundPlace("s-1", is_of_call=True)),
+    ({"session_id": "s-1", "phase_name": "", "turn_number": None}, FoundPlace("s-1", is_of_call=True)),
+    ({"session_id": "s-1", "message_id": "m"}, FoundPlace("s-1", is_of_call=True)),
     ({"session_id": None, "phase_name": "a"}, None),
     ({"session_id": 7}, None),
     ({"phase_name": "a"}, None),
@@ -198,15 +217,27 @@ ROWS = [
 
 @pytest.mark.parametrize(("row", "place"), ROWS)
 def test_a_row_names_a_run_and_perhaps_a_call(row: dict[str, Any], place: FoundPlace | None) -> None:
-    table = ResultTable(tuple(Column(name, "String") for name in row), (tuple(row.values()),))
-    assert place_of_row(table, 0) == place
+    assert place_of_row(row) == place
 
 
-def test_the_first_call_is_taken_that_is_all_that_a_row_names() -> None:
-    calls = [Place("", "a", 1, 1, 1, 1), Place("", "a", 1, 1, 2, 1), Place("", "b", 1, 1, 1, 1)]
-    assert FoundPlace("r", Place("", "a", turn=2)).best(calls) == calls[1]
-    assert FoundPlace("r", Place("", "b")).best(calls) == calls[2]
-    assert FoundPlace("r", Place("", "c")).best(calls) is None
+JUDGE, WHOLE = Place("", "a", 1, 0, 0, 1), Place("", "a", 0, 0, 0, 1)
+CALLS = [Place("", "a", 1, 1, 1, 1), Place("", "a", 1, 1, 2, 1), JUDGE, WHOLE, Place("s0", "a", 1, 1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("places", "fitting"),
+    [
+        ([CALLS[1]], [CALLS[1]]),
+        ([Place("", "a", 1), JUDGE], [JUDGE]),
+        ([Place("s0", "a", 1)], [CALLS[4]]),
+        ([Place("", "a", 1, 1)], CALLS[:2]),
+        ([Place("", "", 0, 0, 0, 1)], [WHOLE]),
+        ([Place()], []),
+        ([Place("", "b", 1)], []),
+    ],
+)
+def test_the_calls_of_a_row_are_those_of_its_places_or_inside_them(places: list[Place], fitting: list[Place]) -> None:
+    assert FoundPlace("r", is_of_call=True, places=tuple(places)).fitting(CALLS) == fitting
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from workbench.cli.errors import Exit, Failure, reading
 from workbench.cli.printer import talk
 from workbench.durations import lifetime_of
 from workbench.files import read_given
+from workbench.store.branches import sessions_above
 from workbench.workspace.settings import SANDBOXES
 from workbench.workspace.stored import StoredWorkspace
 
@@ -188,12 +189,16 @@ session_argument = click.argument("session", type=SessionName(), required=False)
 
 
 def find_run(project: StoredWorkspace, session: str | None) -> str:
-    """The run id behind a name, or of the newest run without a parent.
+    """The run id behind a name, or of the newest run without a parent. Of a name that a branch has in the tables, it
+    is said on stderr.
 
     Raises UnknownRun, and Failure if there is no run at all.
     """
     if session:
-        return project.store.find(session)
+        run_id = project.store.find(session)
+        if any(sessions_above(session)) and (branch := project.store.branch_of_session(run_id, session)):
+            talk(f"{session} is the candidate {branch} of this run")
+        return run_id
     runs = project.store.runs()
     if not runs:
         raise Failure(Exit.USAGE, f"no runs in {project.store.root}", hint="workbench run FILE makes one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +15,8 @@ from workbench.engine.journal.event import Event
 
 _SOUNDING = re.compile(r"s(\d+)")
 _REFORGE = re.compile(r"r(\d+)\.(\d+)")
+_OF_A_BRANCH = re.compile(r"(?:(?:_v\d+)?_reforge\d+_\d+|_sounding_\d+)\Z")
+"""The end of a session id that ``Branches`` gives."""
 _MUTATION = ("mutation_type", "mutation_applied", "mutation_template")
 STEP = 1000
 """A refined candidate's index is its step times this, plus its attempt."""
@@ -35,6 +37,13 @@ class Branch(Struct, frozen=True):
     mutation_template: str | None = None
     is_winner: bool | None = None
     """Whether it won every contest that it entered; None while one is undecided."""
+
+
+def sessions_above(session_id: str) -> Iterator[str]:
+    """The session ids of which this may be a branch's, the longest first; none for a name that no branch has."""
+    while (end := _OF_A_BRANCH.search(session_id)) is not None and end.start():
+        session_id = session_id[: end.start()]
+        yield session_id
 
 
 Key = tuple[str, str, int]
@@ -80,6 +89,14 @@ class Branches:
     def of(self, place: Place) -> Branch:
         """The branch of a place, in the phase and visit of the place. The main line stands for an unknown branch."""
         return self._known.get(self._key(place), self._main)
+
+    def named(self, session_id: str) -> str | None:
+        """The branch that has this session id, of several the outermost: candidates within a walk share that of the
+        walk. None if no branch has it; empty for the main line."""
+        if session_id == self._main.session_id:
+            return ""
+        found = [key[0] for key, branch in self._known.items() if branch.session_id == session_id]
+        return min(found, key=len, default=None)
 
     def candidates(self, place: Place, step: int) -> dict[int, str]:
         """The branches that stood side by side in the contest at a place, by their index; step 0 is before any

@@ -19,6 +19,7 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean_line
 from workbench.store import summary
+from workbench.store.branches import Branches, sessions_above
 from workbench.store.faults import SessionTaken, StoreBusy, StoreError, UnknownRun
 from workbench.store.journal import annotation_file
 from workbench.store.journal.disk import Disk, LocalDisk, is_digest, is_id, make_root, safe_join
@@ -306,11 +307,16 @@ class Store:
         return run
 
     def matches(self, name: str) -> list[RunSummary]:
-        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so, else all
-        whose session id ends in ``-NAME`` (as the header shows it), else the server's runs of that name.
+        """The runs that a name may mean, newest first: of that session or run id, else with a branch of that session,
+        else all whose ids begin so, else all whose session id ends in ``-NAME`` (as the header shows it), else the
+        server's runs of that name.
         """
         runs = self.runs()
         exact = [run for run in runs if name in (run.session_id, run.run_id)]
+        above = () if exact else frozenset(sessions_above(name))
+        exact = exact or [
+            run for run in runs if run.session_id in above and self.branch_of_session(run.run_id, name) is not None
+        ]
         close = exact or [
             run for run in runs if name and (run.run_id.startswith(name) or run.session_id.startswith(name))
         ]
@@ -320,6 +326,15 @@ class Store:
         if len(close) == 1 and self._may_have_grown(close[0]) and (again := self._bring(self, close[0].run_id)):
             return [self.summary(again)]
         return close or [self.summary(run_id) for run_id in filter(None, [name and self._bring(self, name)])]
+
+    def branch_of_session(self, run_id: str, session_id: str) -> str | None:
+        """The branch of a run that has this session id in the tables: a candidate of ``reforge``, or a walk of the
+        whole cascade. Empty for the run's own; None if no branch has it. Raises UnknownRun."""
+        branches = Branches()
+        for event in Tail(self.folder(run_id), skip_blobs=True).poll():
+            with suppress(TypeError, ValueError, LookupError, AttributeError):  # Nonsense in it is told by ``health``.
+                branches.apply(event)
+        return branches.named(session_id)
 
     def _may_have_grown(self, run: RunSummary) -> bool:
         """Returns whether this is a copy of a run that had not ended."""

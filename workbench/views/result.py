@@ -130,37 +130,40 @@ class FoundPlace(Struct, frozen=True):
 
     run: str
     """The run's id, else its session."""
-    place: Place | None = None
-    """Place of the call, as far as the row names it: a missing count is 0; None for the run as a whole."""
+    is_of_call: bool = False
+    """Whether the row may be of a call, and not of the run as a whole."""
     is_vague: bool = False
     """Whether the row is of a call, and names its run alone."""
+    places: tuple[Place, ...] = ()
+    """The places in the run that it may be of, as the tables know them: of the whole cascade without a phase."""
 
-    def best(self, places: Sequence[Place]) -> Place | None:
-        """The first of the places that match the row; None if none does."""
-        wanted = self.place
-        if wanted is None:
-            return None
-        fitting = (one for one in places if all(not want or want == has for want, has in zip(wanted, one, strict=True)))
-        return next(fitting, None)
+    def fitting(self, calls: Sequence[Place]) -> Sequence[Place]:
+        """Of the calls of the run those that the row may be of. A row that is of no call, as of a phase or a candidate,
+        is taken for the calls inside."""
+        known = [(call._replace(phase="") if call.is_whole else call, call) for call in calls]
+        if exact := [call for as_stored, call in known if as_stored in self.places]:
+            return exact
+        around = [place for place in self.places if place.phase]
+        return [call for call in calls if any(_is_inside(call, place) for place in around)]
+
+
+def _is_inside(call: Place, place: Place) -> bool:
+    return call[:2] == place[:2] and all(not want or want == has for want, has in zip(place[2:], call[2:], strict=True))
 
 
 _OF_A_CALL = {"turn_number", "call", "attempt_number", "tokens_in", "tokens_out"}
 """Columns that a query asks for who looks for a call."""
-_COUNTS = {"visit": "visit", "attempt": "attempt_number", "turn": "turn_number", "call": "call"}
+_TELLING = ("branch", "message_id", "response_hash", "request_hash", "request_id")
+"""Columns that lead to a call without the name of its phase."""
 
 
-def place_of_row(table: Answer, index: int) -> FoundPlace | None:
-    """The run, and the call if there is one, that a row of a result names; None if it names no run."""
-    row = dict(zip(table.names, table.rows[index], strict=True))
+def place_of_row(row: Mapping[str, Any]) -> FoundPlace | None:
+    """The run that a row of a result names, and whether it may be of a call; None if it names no run."""
     run = next((row[name] for name in ("run_id", "session_id") if isinstance(row.get(name), str) and row[name]), None)
     if run is None:
         return None
-    phase, branch = row.get("phase_name"), row.get("branch")
-    if not isinstance(phase, str) or not phase:
-        return FoundPlace(run, is_vague=not _OF_A_CALL.isdisjoint(row))
-    counts = {name: row.get(column) for name, column in _COUNTS.items()}
-    numbers = {name: n for name, n in counts.items() if isinstance(n, int) and not isinstance(n, bool)}
-    return FoundPlace(run, Place(branch if isinstance(branch, str) else "", phase, **numbers))
+    is_of_call = isinstance(row.get("phase_name"), str) or any(row.get(name) for name in _TELLING)
+    return FoundPlace(run, is_of_call, is_vague=not is_of_call and not _OF_A_CALL.isdisjoint(row))
 
 
 class ResultRows(Rows):

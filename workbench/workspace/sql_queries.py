@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from workbench.store.index.table import Column, as_csv, as_json, write_parquet
 from workbench.store.sqltext import SqlFault, fault_of
 
 if TYPE_CHECKING:
+    from workbench.context.place import Place
     from workbench.store.index.index import Index  # 0.1 s, which the first frame of the app does without
     from workbench.store.index.queries import Cancel
     from workbench.store.index.table import ResultTable
@@ -266,6 +267,17 @@ class SqlQueries:
         inner = sql.strip().rstrip(";")
         with self._used() as index:
             return int(index.sql(f"SELECT count() FROM (\n{inner}\n)", cancel=cancel).one())
+
+    def places(self, row: Mapping[str, Any]) -> Mapping[str, tuple[Place, ...]]:
+        """By run id, the places that a row of a result may be of, as ``Queries.places_of_row`` finds them. Raises
+        StoreError."""
+        found: dict[str, tuple[Place, ...]] = {}
+        with self._used() as index:
+            with suppress(StoreError):
+                index.catch_up(PATIENCE)
+            for run_id, place in index.places_of_row(row):
+                found[run_id] = (*found.get(run_id, ()), place)
+        return found
 
     def save(self, answer: TimedAnswer, file: Path) -> int:
         """Write a result as the name ends (.csv, .json, .parquet); the number of rows. Raises StoreError.

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from workbench.context.place import Place, visit_named
 from workbench.store.faults import StoreError
 from workbench.store.index.database import READS, marked
 from workbench.store.index.row_values import json_text
 from workbench.store.index.table import ResultTable
+from workbench.store.index.tables import MessageRow
 from workbench.store.index.values import Value
 from workbench.store.sqltext import BadSql, one_statement
 
@@ -204,6 +205,15 @@ WHERE arrayAll(word -> positionCaseInsensitiveUTF8(content_json, word) > 0, {wor
 ORDER BY timestamp DESC, run_id, seq"""
 
 
+_NAMES = ("run_id", "session_id", "branch", "phase_name")
+_COUNTS = ("visit", "attempt_number", "turn_number", "call")
+"""Columns that say where a row stands; a count that is NULL is stored as 0 in other tables than ``messages``."""
+_PLACED = "run_id, branch, phase_name, visit, ifNull(attempt_number, 0), ifNull(turn_number, 0), call"
+_UNTELLING = frozenset({*_NAMES, *_COUNTS, "context_parts", "tags", "schema_version", "row_version"})
+MOST_PLACES = 20_000
+"""Rows that are looked at to find those that a row of a result may be."""
+
+
 class Readable(Protocol):
     """A handle that answers."""
 
@@ -254,6 +264,15 @@ class Asked(Protocol):
     def kill(self, mark: str) -> None:
         """End the running statement that holds this mark (see ``marked``), from whatever thread."""
         ...
+
+
+def _equal(column: str, value: object) -> str:
+    """A condition that a column of any type holds a value, given as a parameter of its name; empty for a list."""
+    if value is None:
+        return f"isNull({column})"
+    if isinstance(value, str | bool):
+        return f"toString({column}) = {{{column}:String}}"
+    return f"toFloat64OrNull(toString({column})) = {{{column}:Float64}}" if isinstance(value, int | float) else ""
 
 
 class Queries:
@@ -329,6 +348,33 @@ class Queries:
           AND phase_name = {phase:String} AND visit = {visit:UInt16} AND attempt_number = {attempt:UInt16}
           AND turn_number = {turn:UInt16} AND call = {call:UInt16}"""
         return self._engine.reader.query(sql, {"session": session_id, **place._asdict()})
+
+    def places_of_row(self, row: Mapping[str, Any]) -> list[tuple[str, Place]]:
+        """The run and place of each row of ``all_data`` that a row of a result may be.
+
+        Columns that say where it stands must be equal; each further one narrows the choice, unless it is equal in no
+        row: a sum under the name of a column. What is of the whole cascade has no phase here.
+        """
+        asked: dict[str, Value] = {name: row[name] for name in _NAMES if isinstance(row.get(name), str) and row[name]}
+        asked |= {name: "" for name in ("branch", "phase_name") if row.get(name) == ""}
+        where = [f"{name} = {{{name}:String}}" for name in asked]
+        for name in _COUNTS:
+            value = row.get(name, "")
+            if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+                asked[name] = value or 0
+                where.append(f"ifNull(toInt64({name}), 0) = {{{name}:Int64}}")
+        tests: list[str] = []
+        for name, value in row.items():
+            if name in MessageRow.columns() and name not in _UNTELLING and (test := _equal(name, value)):
+                tests.append(f"ifNull({test}, 0)")
+                asked |= {} if value is None else {name: str(value).lower() if isinstance(value, bool) else value}
+        likest = f"ORDER BY {' + '.join(tests)} DESC" if tests else ""
+        sql = f"""SELECT DISTINCT {", ".join((_PLACED, *tests))} FROM messages FINAL
+          WHERE {" AND ".join(where) or "1"} {likest} LIMIT {MOST_PLACES}"""
+        found = list(self._engine.reader.query(sql, asked).rows)
+        for at in range(7, 7 + len(tests)):
+            found = [one for one in found if one[at]] or found
+        return list(dict.fromkeys((one[0], Place(*one[1:7])) for one in found))
 
     def place_named(self, session_id: str, name: str) -> Place:
         """The call that ``[branch/]phase[#visit]:turn`` names, as the command line does: of the latest visit if none is

@@ -290,16 +290,18 @@ class Inspecting:
         """Look at the call of a run that a row of a result names, if it names one."""
         if (presenter := self._stage.presenter) is None:
             return
-        if found.place is None:
-            if found.is_vague:
-                self._say("The row names the run alone: select phase_name and turn_number, too, to open its call.")
+        if found.is_vague:
+            self._say("The row names the run alone: select phase_name and turn_number, too, to open its call.")
+        if not found.is_of_call:
             return
-        calls = [call.place for call in presenter.state.run_by_id(run_id).calls]
-        place = found.best(calls)
-        if place is None:
-            self._say(f"The run has no model call in {found.place.phase} as the row names it.", "warning")
-        else:
-            self.go_to_call(run_id, place)
+        fitting = found.fitting([call.place for call in presenter.state.run_by_id(run_id).calls])
+        if not fitting:
+            self._say("The run has no model call as the row names it.", "warning")
+            return
+        self.go_to_call(run_id, fitting[0])
+        if len(fitting) > 1:
+            number = f"{len(fitting):,}"
+            self._say(f"The row fits {number} calls, and this is the first: select branch and call, too.", "warning")
 
     def go_to_call(self, run_id: str, place: Place) -> None:
         """Look at a call of a run that is shown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -532,16 +532,23 @@ class SqlScreen(WorkbenchScreen[None]):
         """Open the run or the call that a row names; a row that names none shows in full."""
         if self.answer is None or event.index >= len(self.answer.table):
             return
-        found = place_of_row(self.answer.table, event.index)
+        row = dict(zip(self.answer.table.names, self.answer.table.rows[event.index], strict=True))
+        found = place_of_row(row)
         if found is None:
             self._show_record(event.index)
         else:
-            self._find_run(found)
+            self._find_run(found, row)
 
     @work(thread=True, exclusive=True, group="sql-open", exit_on_error=False)
-    def _find_run(self, found: FoundPlace) -> None:
+    def _find_run(self, found: FoundPlace, row: Mapping[str, Any]) -> None:
+        """Find the run, and the places in it that the row may be of: of runs with one session id those of the newest
+        that has any."""
         try:
-            run_id = self._asking.store.find(found.run)
+            places = self._asking.places(row) if found.is_of_call else {}
+            run_id = self._asking.store.find(found.run if len(places) != 1 else next(iter(places)))
+            if places:
+                run_id = run_id if run_id in places else self._asking.store.find(max(places))
+                found = replace(found, places=places[run_id])
         except StoreError as fault:
             self.app.call_later(self.services.say, str(fault), "warning")
         else:
