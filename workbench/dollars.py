@@ -4,6 +4,8 @@ from __future__ import annotations
 
 UNPRICED = "unpriced"
 """Replaces a sum of money without any known price."""
+GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}
+"""Stands before a number of tokens or of dollars, by the value of its ``Grade``."""
 
 
 def recorded_words(value: float, *, exact: bool) -> str:

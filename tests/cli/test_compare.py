@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.command import Cli, run_cli
+from tests.ui.test_candidates import CASCADE as CANDIDATES
+from tests.ui.test_candidates import REPLIES
 
 CASCADE = """\
 cascade_id: dig
@@ -148,7 +150,8 @@ def test_two_runs_are_told_apart_by_dollars_time_and_answers(dug: Cli, workspace
     assert found["outputs"]["a"] == "Done."
     assert [call["turn"] for call in found["calls"] if call["answers"]["a"] != call["answers"]["b"]] == [7]
     assert found["a"]["outcome"]["seconds"] > 0
-    assert "both end with the same output" in dug("diff", "one", "one").out
+    same = dug("diff", "one", "one").out
+    assert "both end with the same output; both are offline: their answers are scripted" in same
     assert dug("fork", "one", "--at", "dig:6", "--edit", "state.by=hand", "--session", "three").code == 0
     edited = dug("diff", "one", "three").out
     assert re.search(r"B three: .*, took .*, 1 edit by hand", edited)
@@ -160,6 +163,33 @@ def test_a_strategy_against_itself_differs_nowhere(dug: Cli) -> None:
     assert all(call["same"] and not call["changes"] for call in found["calls"])
     assert found["a"]["totals"] == found["b"]["totals"]
     assert "both send the same requests" in dug("diff", "--strategies", "file", "selective").out
+    recorded = dug("diff", "--strategies", "file", "this", "--json").json
+    assert recorded["verdict"] == "both send the same requests"
+    assert (recorded["a"]["outcome"], recorded["b"]["outcome"]["output"]) == (None, "Done.")
+    refused = dug("diff", "--strategies", "file", "this", "--apply", "B")
+    assert "'this' is what was sent, not a strategy" in refused.err
+
+
+def test_the_calls_that_are_not_compared_are_named_so_that_the_sums_are_those_of_the_run(
+    workspace: Path, cli: Cli
+) -> None:
+    (workspace / "charts.yaml").write_text(CANDIDATES)
+    (workspace / "charts.replies.yaml").write_text(REPLIES)
+    (workspace / "charts.input.json").write_text(json.dumps({"topic": "hits"}))
+    assert cli("run", "charts.yaml", "--session", "one").code == 0
+    shown = cli("diff", "one", "one", "--json").json
+    (listed,) = cli("runs", "--json").json
+    for side in (shown["a"], shown["b"]):
+        left = side["left_out"]
+        assert [one["what"] for one in left] == ["evaluation", "runs inside"]
+        assert side["totals"]["calls"] + sum(one["calls"] for one in left) == listed["calls"]
+        assert side["totals"]["tokens"] + sum(one["tokens"] for one in left) == listed["tokens_in"]
+    told = r"A and B leave out \d evaluation calls \(.?[\d,]+ tokens\), which no strategy changes; \d calls .* of runs"
+    pages = [cli("diff", "one", "one", "--html", "out.html").out, (workspace / "out.html").read_text("utf-8")]
+    for said in (*shown["notes"][:1], *pages, cli("diff", "one", "-s", "file", "snowball").out):
+        assert re.search(told, said)
+    assert "the scripted replies state" in pages[0]
+    assert "the provider counted" not in pages[0]
 
 
 def test_two_runs_are_compared_call_by_call_and_word_by_word(dug: Cli, workspace: Path) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tests.context.support import Conversation, WordCounter, alone, cascade, scope
 from workbench.context.assembler import Assembler
-from workbench.context.assembly import Assembly
+from workbench.context.assembly import Assembly, Grade
 from workbench.context.cache import CacheRule, Expected, Forecast, PrefixCache, Price, break_even
 from workbench.context.marks import NO_MARKS, PARAMETER
 from workbench.context.strategy import parse
@@ -62,6 +62,10 @@ def test_openai_caches_from_1024_tokens_in_steps_of_128() -> None:
     assert [forecast.cached for forecast in found] == [0, 0, 0, 1408]
     assert found[2].reason == "the shared prefix of 1,015 tokens is below the provider's minimum of 1,024"
     assert (found[3].break_at, found[3].reason, found[3].written) == (5, "", 0)
+    guess = Expected(2000, 1500, 2500, lambda messages: 700, Grade.ESTIMATE)
+    cache = PrefixCache()
+    cache.sent(made[0], 0.0)
+    assert cache.forecast(made[1], OPENAI, 1.0, guess).reason.startswith("the shared prefix of ~700 tokens is below")
 
 
 def test_an_answer_behind_reasoning_that_stays_away_is_not_cached() -> None:

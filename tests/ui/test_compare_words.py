@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -15,6 +17,7 @@ from workbench.views.compare_words import (
     breach_line,
     brief_difference,
     cost_of,
+    expired_lines,
     first_difference,
     pay_lines,
     verdict,
@@ -100,3 +103,18 @@ def test_one_turn_that_is_left_remains(left: int, words: str) -> None:
     (one, *_) = (pair.b for pair in found.pairs if pair.b is not None and pair.b.breach is not None)
     assert one.breach is not None
     assert breach_line(replace(one, breach=replace(one.breach, left=left)), None).endswith(f"more turns; {words}")
+
+
+def test_a_cache_that_expired_on_one_side_is_named() -> None:
+    """A pause before one call: with equal tokens it costs more, and only the gap between the calls says why."""
+    run = played()
+    state = run.state
+    for call in state.calls[2:]:
+        call.at = f"{datetime.fromisoformat(call.at) + timedelta(seconds=378):%Y-%m-%dT%H:%M:%S.%fZ}"
+    a, b = (as_recorded("r", one, run.definition, Words(), FlatPrices()) for one in (run.state, state))
+    assert list(expired_lines(compare(a, a))) == []
+    (said,) = expired_lines(compare(a, b))
+    told = "1 call of B begins after the cache has expired (dig:3: 378 s since the last call, it lives 300 s)"
+    assert said == f"{told}; in A it has not"
+    assert said in comparison_json(compare(a, b))["notes"]
+    assert next(expired_lines(compare(b, a))).startswith("1 call of A begins after the cache")

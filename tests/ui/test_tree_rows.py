@@ -340,7 +340,7 @@ def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
     assert "search_files" in shown(rows, 80)[3]
 
 
-@pytest.mark.parametrize(("width", "cost"), [(60, "~.0000028"), (90, "~$.0000028"), (120, "~$.0000028")])
+@pytest.mark.parametrize(("width", "cost"), [(60, "~.0000028"), (90, "~$0.0000028"), (120, "~$0.0000028")])
 def test_a_small_cost_has_two_digits_if_there_are_free_cells_beside_the_names(width: int, cost: str) -> None:
     small = {"cost": 0.0000028, "cost_grade": "estimate"}
     events = [
@@ -351,7 +351,7 @@ def test_a_small_cost_has_two_digits_if_there_are_free_cells_beside_the_names(wi
     for rows in (TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place)), SummaryRows(run, {})):
         if isinstance(rows, SummaryRows):
             rows.lay_out(width)
-        ends = {line.index(cost) + len(cost) for line in shown(rows, width) if cost in line}
+        ends = {line.index(cost) + len(cost) for line in shown(rows, width) if cost in line and "most" not in line}
         assert ends == {rows.heads(width)[0].text.index(head) + len(head)}
 
 

@@ -8,7 +8,7 @@ request was sent.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -137,6 +137,20 @@ class Totals(Struct, frozen=True):
         )
 
 
+class LeftOut(Struct, frozen=True):
+    """Answered calls of a run that are no part of a side: their contexts are assembled by no strategy."""
+
+    what: str
+    """Their purpose, as ``evaluation``; ``runs inside`` for those of the runs that it started."""
+    calls: int
+    tokens: int
+    """Of the input, as the figures of the run count it."""
+    grade: Grade
+
+
+INSIDE = "runs inside"
+
+
 class RecordedOutcome(Struct, frozen=True):
     """The outcome of a run, for a side that really ran."""
 
@@ -151,6 +165,8 @@ class RecordedOutcome(Struct, frozen=True):
     paused: float = 0.0
     edits: int = 0
     """Made by hand while it ran."""
+    scripted: bool = False
+    """Whether scripted replies gave all of its answers: no model was asked."""
 
 
 class ComparisonSide(Struct, frozen=True):
@@ -164,6 +180,8 @@ class ComparisonSide(Struct, frozen=True):
     """By model."""
     outcome: RecordedOutcome | None = None
     """None for a what-if."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What the run sent beside ``seen``: with it the sums are those of the whole run."""
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
@@ -336,7 +354,7 @@ def under(
                 step,
             )
         )
-    return _side(label, seen, prices)
+    return _side(label, state, seen, prices)
 
 
 def as_recorded(
@@ -351,10 +369,12 @@ def as_recorded(
         known = {one.call.place: one for one in again.seen if one.digest == one.call.digest}
     calls = [call for call in state.calls if not call.beside and call.status != "assembled"]
     took = state.figures()
+    answered = [call for call in state.calls if call.answered]
+    scripted = bool(answered) and all(call.scripted for call in answered)
     outcome = RecordedOutcome(
-        state.status, state.output, took.spent, took.missing, state.seconds, state.paused, state.edited
+        state.status, state.output, took.spent, took.missing, state.seconds, state.paused, state.edited, scripted
     )
-    side = _side(label, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
+    side = _side(label, state, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
     return replace(side, outcome=outcome)
 
 
@@ -378,9 +398,20 @@ class KnownPrices:
         return self._prices.counted_as(model)
 
 
-def _side(label: str, seen: Sequence[AssembledCall], prices: Prices) -> ComparisonSide:
-    models = dict.fromkeys(one.call.model for one in seen)
-    return ComparisonSide(label, tuple(seen), Totals.of(seen), {model: prices.price(model) for model in models})
+def _side(label: str, state: RunState, seen: Sequence[AssembledCall], prices: Prices) -> ComparisonSide:
+    models = {model: prices.price(model) for model in dict.fromkeys(one.call.model for one in seen)}
+    return ComparisonSide(label, tuple(seen), Totals.of(seen), models, left_out=tuple(_left_out(state)))
+
+
+def _left_out(state: RunState) -> Iterator[LeftOut]:
+    beside = [call for call in state.calls if call.beside]
+    for purpose in dict.fromkeys(call.purpose for call in beside):
+        took = state.figures_of_calls([call for call in beside if call.purpose == purpose])
+        if took.calls:
+            yield LeftOut(purpose, took.calls, took.tokens_in, took.grade_in)
+    inside = state.children.figures()
+    if inside.calls:
+        yield LeftOut(INSIDE, inside.calls, inside.tokens_in, inside.grade_in)
 
 
 def _pair(a: AssembledCall, b: AssembledCall, visits: dict[tuple[str, str, int], IncrementalDiff]) -> CallPair:

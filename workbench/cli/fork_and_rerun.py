@@ -21,12 +21,12 @@ from workbench.context.place import Place
 from workbench.engine.definition import Definition, Outcome
 from workbench.engine.edits import Edit, SetModel
 from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind
+from workbench.engine.model_name import OFFLINE
 from workbench.engine.past.fork import ForkPoint, find_place, find_point
 from workbench.engine.past.places import NoSuchPlace
 from workbench.engine.past.recording import Recording
 from workbench.views.requests import ChangedView
 from workbench.workspace.edit_text import read_edits, read_state, stop_for
-from workbench.workspace.model_choice import OFFLINE
 from workbench.workspace.offline_replies import replies_of
 from workbench.workspace.recorded_runs import StoredRun, past_of
 from workbench.workspace.run_builder import RunAttachments, fork, rerun, restart

@@ -29,6 +29,7 @@ from workbench.context.reasons import origin
 from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
 from workbench.engine.journal.redact import without_password
 from workbench.engine.journal.unanswered import Unanswered
+from workbench.engine.model_name import OFFLINE
 from workbench.language.clean import clean
 from workbench.models.prices import PriceTable
 from workbench.store.faults import UnknownRun
@@ -37,7 +38,7 @@ from workbench.views.run import totals_line
 from workbench.views.words import ended_words
 from workbench.workspace.input_file import default_input
 from workbench.workspace.live_spans import finish_spans
-from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
+from workbench.workspace.model_choice import ModelChoice, choose_model, chosen_for, goes_offline
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
 from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal, example_answer

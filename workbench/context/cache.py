@@ -17,6 +17,7 @@ from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, PARAMETER, Mark, M
 from workbench.context.message import reasoning_told
 from workbench.context.reasons import name_of
 from workbench.context.remembered import forget_oldest, remember
+from workbench.dollars import GRADE_SIGN
 
 
 class CacheRule(Struct, frozen=True):
@@ -118,6 +119,15 @@ class Forecast(Struct, frozen=True):
 
 _NO_BREAK = ("no cache rule", "nothing was sent", "the shared prefix of", "the provider has reported no")
 """Beginnings of the reasons that name no lost prefix of an earlier request."""
+
+
+_EXPIRED = ("the cache has expired", "the longer prefix was last used more than")
+"""Beginnings of the reasons that name a prefix which was sent before, too long ago."""
+
+
+def expired(forecast: Forecast) -> bool:
+    """Returns whether a request begins as an earlier one did, of which a provider holds nothing, or less, any more."""
+    return forecast.reason.startswith(_EXPIRED)
 
 
 def breaks(forecast: Forecast) -> bool:
@@ -424,16 +434,17 @@ class PrefixCache:
         lives = rule.lifetime
         if now - self._last_sent > lives and longest > shared:
             waited = f"{now - self._last_sent:,.0f} s since the last call"
-            return f"the cache has expired: {waited}, it lives {lives:,.0f} s"
+            return f"{_EXPIRED[0]}: {waited}, it lives {lives:,.0f} s"
         if longest > shared and not rule.opt_in:
-            return f"the longer prefix was last used more than {lives:,.0f} s ago"
+            return f"{_EXPIRED[1]} {lives:,.0f} s ago"
         if longest < 0:
             return "model or tools differ from the calls before"
         if not cached and longest:
             at = shared if shared > 0 else longest
             tokens = self._tokens(assembly, at, expected)
             if tokens < rule.minimum:
-                return f"the shared prefix of {tokens:,} tokens is below the provider's minimum of {rule.minimum:,}"
+                said = f"{GRADE_SIGN[expected.grade]}{tokens:,}"
+                return f"the shared prefix of {said} tokens is below the provider's minimum of {rule.minimum:,}"
             if rule.opt_in:
                 return "no mark of this request lies on a prefix that an earlier one marked"
         previous = self._last.get(_branch(assembly))

@@ -6,6 +6,9 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
+OFFLINE = "offline"
+"""The model whose answers are scripted replies, and its provider: none is asked."""
+
 _SUFFIX = re.compile(r"^(?P<name>.+?)::(?P<effort>[A-Za-z]+)(?:\((?P<tokens>\d+)\))?$")
 
 

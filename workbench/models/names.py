@@ -9,11 +9,10 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from workbench.engine.journal.redact import without_password
-from workbench.engine.model_name import split_effort
+from workbench.engine.model_name import OFFLINE, split_effort
 from workbench.models.library import is_provider, provider_of
 from workbench.models.providers import BY_ID, Provider, named, slug, split
 
-OFFLINE = "offline"
 _OWN_KEY = "WORKBENCH_API_KEY"
 _ROUTER = BY_ID["openrouter"]
 ROUTER_KEY = "OPENROUTER_API_KEY"

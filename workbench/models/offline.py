@@ -13,7 +13,7 @@ from workbench.context.tokens import Counter
 from workbench.engine.contracts import PLACEHOLDER, Answer, Images, ModelFault, NativeCall
 from workbench.engine.journal.journal_writer import Clock
 from workbench.engine.journal.usage import Usage
-from workbench.models.names import OFFLINE
+from workbench.engine.model_name import OFFLINE
 from workbench.models.prices import cost
 from workbench.models.replies import SUFFIX, Replies, Reply, ScriptedCall
 

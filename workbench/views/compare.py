@@ -21,6 +21,7 @@ from workbench.context.ledger import worse
 from workbench.context.message import Image
 from workbench.context.reasons import explain, origin
 from workbench.context.wording import passages
+from workbench.dollars import GRADE_SIGN
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.compare_refs import OUTPUT, CompareRefs, Ref
 from workbench.views.compare_words import (
@@ -31,8 +32,10 @@ from workbench.views.compare_words import (
     change_words,
     cost_of,
     dollars,
+    expired_lines,
     fallback_lines,
     first_difference,
+    left_out_lines,
     pay_lines,
     pays,
     percent,
@@ -45,7 +48,7 @@ from workbench.views.documents import message_lines
 from workbench.views.entry import equal_words, message_text
 from workbench.views.figure import Lines, lines_picture
 from workbench.views.model import Rows
-from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural
+from workbench.views.numbers import UNKNOWN, count, plural
 from workbench.views.page import page, thumbnails
 from workbench.views.plot import Drawn, lines_over_calls
 from workbench.views.side_by_side import SideRows
@@ -453,7 +456,13 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "b": _side_json(comparison.b),
         "verdict": sentence,
         "paradox": warns,
-        "notes": [*answer_lines(comparison), *pay_lines(comparison), *fallback_lines(comparison)],
+        "notes": [
+            *left_out_lines(comparison),
+            *expired_lines(comparison),
+            *answer_lines(comparison),
+            *pay_lines(comparison),
+            *fallback_lines(comparison),
+        ],
         "outputs": None if comparison.outputs is None else dict(zip("ab", comparison.outputs, strict=True)),
         "calls": [_pair_json(pair, comparison.answers(pair)) for pair in comparison.pairs],
     }
@@ -464,6 +473,7 @@ def _side_json(side: ComparisonSide) -> dict[str, Any]:
         "label": side.label,
         "outcome": None if side.outcome is None else to_builtins(side.outcome),
         "totals": to_builtins(side.totals),
+        "left_out": to_builtins(side.left_out),
         "prices": {model: _price_json(price) for model, price in side.prices.items()},
         "break_even": {
             "breaks": len(side.breaches),

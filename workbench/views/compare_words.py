@@ -8,14 +8,22 @@ from typing import Literal
 
 from msgspec import Struct
 
-from workbench.analysis.compare import AssembledCall, CallPair, Comparison, ComparisonSide, Totals, cheaper
+from workbench.analysis.compare import (
+    INSIDE,
+    AssembledCall,
+    CallPair,
+    Comparison,
+    ComparisonSide,
+    Totals,
+    cheaper,
+)
 from workbench.analysis.prediction import PredictedUsage
 from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry, Grade
-from workbench.context.cache import Price
+from workbench.context.cache import Price, expired
 from workbench.context.reasons import name_of
-from workbench.dollars import money, told_apart
-from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural, spent_cell, took_words
+from workbench.dollars import GRADE_SIGN, money, told_apart
+from workbench.views.numbers import UNKNOWN, count, plural, spent_cell, took_words
 
 SMALL = 0.01
 """US dollars: below it a table shows six digits, because four would hide the differences."""
@@ -247,6 +255,8 @@ def sentences(comparison: Comparison) -> Iterator[ComparisonNote]:
     warns, sentence = verdict(comparison)
     yield ComparisonNote("warning" if warns else "verdict", sentence, _saves(comparison))
     yield from (ComparisonNote("side", line) for line in side_lines(comparison))
+    yield from (ComparisonNote("note", line) for line in left_out_lines(comparison))
+    yield from (ComparisonNote("note", line) for line in expired_lines(comparison))
     yield from (ComparisonNote("note", line) for line in answer_lines(comparison))
     for line in pay_lines(comparison):
         yield ComparisonNote("pays" if line.startswith(PAYS) else "note", line)
@@ -277,12 +287,59 @@ def side_lines(comparison: Comparison) -> Iterator[str]:
         yield "; ".join((said, ", ".join(filter(None, (*parts, ended))))).removesuffix("; ")
 
 
+def left_out_lines(comparison: Comparison) -> Iterator[str]:
+    """What each run sent beside the calls that are compared, so that the sums are those of the run, and why; said once
+    where both left out the same."""
+    a, b = _left_out(comparison.a), _left_out(comparison.b)
+    for name, said in (("A and B leave", a),) if a == b else (("A leaves", a), ("B leaves", b)):
+        if said:
+            yield f"{name} out {said}"
+
+
+def _left_out(side: ComparisonSide) -> str:
+    beside = [
+        f"{plural(one.calls, f'{one.what} call'.strip())} ({count(one.tokens, one.grade)} tokens)"
+        for one in side.left_out
+        if one.what != INSIDE
+    ]
+    inside = [
+        f"{plural(one.calls, 'call')} ({count(one.tokens, one.grade)} tokens) of runs inside, which are compared by "
+        "their own names"
+        for one in side.left_out
+        if one.what == INSIDE
+    ]
+    return "; ".join(([f"{', '.join(beside)}, which no strategy changes"] if beside else []) + inside)
+
+
+def expired_lines(comparison: Comparison) -> Iterator[str]:
+    """For each side: the calls for which its cache had expired, while that of the other side had not, whose calls stand
+    at other times."""
+    for name, other in (("A", "B"), ("B", "A")):
+        pairs = ((pair.a, pair.b) if name == "A" else (pair.b, pair.a) for pair in comparison.pairs)
+        calls = [one for one, two in pairs if one is not None and two is not None and _is_colder(one, two)]
+        if calls:
+            begin = f"{plural(len(calls), 'call')} of {name} begin{'s' if len(calls) == 1 else ''}"
+            reason = calls[0].forecast.reason if calls[0].forecast is not None else ""
+            where = f"{calls[0].call.place.words}: {reason.partition(': ')[2] or reason}"
+            more = "; …" if len(calls) > 1 else ""
+            yield f"{begin} after the cache has expired ({where}{more}); in {other} it has not"
+
+
+def _is_colder(one: AssembledCall, other: AssembledCall) -> bool:
+    """Returns whether a call begins after its cache has expired, and the same call of the other side, which was sent
+    after another time, does not."""
+    if one.forecast is None or other.forecast is None or one.call.at == other.call.at:
+        return False
+    return expired(one.forecast) and not expired(other.forecast)
+
+
 def answer_lines(comparison: Comparison) -> Iterator[str]:
     """Whether two runs have the same output, and where their answers differ."""
     if (outputs := comparison.outputs) is None:
         return
     if outputs[0] == outputs[1]:
-        yield "both end with the same output"
+        scripted = all(side.outcome is not None and side.outcome.scripted for side in (comparison.a, comparison.b))
+        yield "both end with the same output" + ("; both are offline: their answers are scripted" if scripted else "")
     else:
         yield "the final outputs differ" if all(outputs) else f"{'A' if outputs[0] else 'B'} alone has a final output"
     if differ := comparison.answered_otherwise:
@@ -353,22 +410,21 @@ def cost_of(seen: AssembledCall | None) -> float | None:
 
 
 def reported_lines(side: ComparisonSide) -> Iterator[str]:
-    """The provider's count of the same request, beside the prediction."""
-    calls = side.reported
-    if not calls:
-        return
-    reports = [one.reported for one in calls if one.reported is not None]
-    tokens, grade = sum(one.call.expected for one in calls), Grade.of_sum(one.call.grade for one in calls)
-    yield (
-        f"was sent in {plural(len(calls), 'call')}: the provider counted {count(sum(r.input for r in reports))} tokens "
-        f"({count(tokens, grade)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)
-    )
+    """The provider's count of the same request, beside the prediction; what scripted replies state is no count."""
+    for who, scripted in (("the provider counted", False), ("the scripted replies state", True)):
+        if calls := [one for one in side.reported if one.call.scripted is scripted]:
+            counted = sum(one.reported.input for one in calls if one.reported is not None)
+            tokens, grade = sum(one.call.expected for one in calls), Grade.of_sum(one.call.grade for one in calls)
+            yield (
+                f"was sent in {plural(len(calls), 'call')}: {who} {count(counted)} tokens "
+                f"({count(tokens, grade)} predicted, {percent(tokens, counted)}){_reported_cache(calls)}"
+            )
 
 
 def _reported_cache(calls: Sequence[AssembledCall]) -> str:
     known = [(one, one.reported) for one in calls if one.reported is not None and one.reported.cached is not None]
     if not known:
-        return "; it does not say what was cached"
+        return f"; {'they do' if calls[0].call.scripted else 'it does'} not say what was cached"
     cached = sum(report.cached or 0 for _, report in known)
     predicted = sum(PredictedUsage.of(one.call).cached or 0 for one, _ in known)
     billed, expected = _whole(r.cost for _, r in known), _whole(r.predicted_cost for _, r in known)

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.dollars import UNPRICED, money, recorded_answers, recorded_words
+from workbench.dollars import GRADE_SIGN, UNPRICED, money, recorded_answers, recorded_words
 from workbench.durations import duration_words, took_with_pauses
 from workbench.views.signs import sign
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "–"
-
-GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}
-"""By the value of ``Grade``."""
 
 
 def count(value: int | None, grade: str = "exact") -> str:

@@ -100,7 +100,8 @@ def cost_cells(spent: CostSum, width: int, missing: int = 0) -> int:
     text = spent_cell(spent, missing)
     if "$0." not in text:
         return 0  # Its first digits show.
-    return max(0, len(_short(text, narrow=width < WIDE)) + 1 - _columns(width)["cost"])
+    shown = _short(text, narrow=True) if width < WIDE else text
+    return max(0, len(shown) + 1 - _columns(width)["cost"])
 
 
 def cost_room(wanted: int, longest: int, width: int, without: Collection[str] = ()) -> int:

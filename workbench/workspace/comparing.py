@@ -105,12 +105,16 @@ def strategy_of(definition: Definition, spec: str) -> Strategy | None:
 def compare_strategies(
     state: RunState, specs: tuple[str, str], prices: Prices, today: Definition | None = None
 ) -> Comparison:
-    """One run under two strategies. ``today``: the cascade that ``file`` stands for in the place of the one that ran.
-    Raises SpecError, DefinitionError."""
+    """One run under two strategies, or ``this``, as it was recorded. ``today``: the cascade that ``file`` stands for in
+    the place of the one that ran. Raises SpecError, DefinitionError."""
     definition = definition_of(state) if today is None else today
-    chosen = [(spec, strategy_of(definition, spec)) for spec in specs]
-    a, b = (under(spec, state, definition, strategy, encodings(), prices) for spec, strategy in chosen)
-    return compare(a, b)
+
+    def side(spec: str) -> ComparisonSide:
+        if spec.strip() == THIS:
+            return recorded(state, prices, spec)[0]
+        return under(spec, state, definition, strategy_of(definition, spec), encodings(), prices)
+
+    return compare(*map(side, specs))
 
 
 def changed_since(project: Project, state: RunState) -> Definition | None:
@@ -344,6 +348,8 @@ class FileChange(Struct, frozen=True):
 def change_for(project: Project, state: RunState, spec: str, prices: Prices, into: Path | None = None) -> FileChange:
     """The strategy written into the run's file as it is now, or ``into`` another one, in all phases of it that ask a
     model. Raises ApplyError, SpecError, CannotOpen."""
+    if spec.strip() == THIS:
+        raise ApplyError(f"'{THIS}' is what was sent, not a strategy; '{FILE}' is what the file says")
     strategy = strategy_of(definition_of(state), spec)
     if strategy is None:
         raise ApplyError(f"'{FILE}' is what the file says already")

@@ -8,8 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.context.cache import Price
+from workbench.engine.model_name import OFFLINE
 from workbench.models.prices import PriceTable
-from workbench.workspace.model_choice import OFFLINE, choose_model, environment_of
+from workbench.workspace.model_choice import choose_model, environment_of
 from workbench.workspace.model_ports import prices_of
 from workbench.workspace.project import Project
 

@@ -14,11 +14,12 @@ from workbench.dollars import money
 from workbench.engine.definition import Definition, DefinitionError, Options
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
+from workbench.engine.model_name import OFFLINE
 from workbench.models.prices import PriceTable
 from workbench.store.faults import StoreError
 from workbench.store.store import Store
 from workbench.workspace.input_file import CannotOpen
-from workbench.workspace.model_choice import OFFLINE, ModelChoice, chosen_for
+from workbench.workspace.model_choice import ModelChoice, chosen_for
 from workbench.workspace.project import Project
 from workbench.workspace.recorded_runs import past_of
 from workbench.workspace.run_builder import RunAttachments, Start, restart, run_new

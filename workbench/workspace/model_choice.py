@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from workbench.engine.definition import Definition
 from workbench.engine.journal.redact import without_password
+from workbench.engine.model_name import OFFLINE
 from workbench.language.model.cascade import Cascade
 from workbench.models.destinations import located
 from workbench.models.names import ROUTER_KEY, NoKey, may_answer, may_need_a_key, resolve
@@ -57,7 +58,6 @@ def in_words(facts: Mapping[str, str]) -> str:
     return f"{facts['model']}, asked at {facts['address']} ({facts['address_from']}), key: {facts['key']}"
 
 
-OFFLINE = "offline"
 OPENROUTER_DEFAULT = "google/gemini-2.5-flash-lite"
 """The default model if an OpenRouter key is set; offline, the model whose tokens are counted."""
 

@@ -28,13 +28,13 @@ from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.redact import Redactor
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
-from workbench.engine.model_name import split_effort
+from workbench.engine.model_name import OFFLINE, split_effort
 from workbench.language.clean import clean_line
 from workbench.language.model.parameters import laid_over
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable, cost
 from workbench.workspace.edit_draft import EditDraft, target_of_call
-from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, environment_of
+from workbench.workspace.model_choice import ModelChoice, choose_model, environment_of
 from workbench.workspace.model_ports import model_for, prices_of
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project

@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Compare two strategies on one run, or two runs.")
 @click.argument("sessions", type=SessionName(), nargs=-1, metavar="[SESSION] | A B")
-@click.option("--strategies", "-s", nargs=2, metavar="A B", help="Specs, names of the file's strategies, or 'file'.")
+@click.option(
+    "--strategies",
+    "-s",
+    nargs=2,
+    metavar="A B",
+    help="Specs, names of the file's strategies, 'file', or 'this': as recorded.",
+)
 @click.option(
     "--at",
     type=PlaceOfRun(),

@@ -21,6 +21,7 @@ from workbench.engine.journal.elapsed import Stretches
 from workbench.engine.journal.event import seconds_between, seconds_told
 from workbench.engine.journal.paging import Page, Pages
 from workbench.engine.journal.usage import Usage
+from workbench.engine.model_name import OFFLINE
 
 WINDOW = 14
 """Number of the rule that a request fits into the model's context window."""
@@ -357,6 +358,11 @@ class CallState(Struct):
     def unsent(self) -> bool:
         """Whether a person answered in the provider's place: no request that is sent has no tokens."""
         return self.usage.input == 0
+
+    @property
+    def scripted(self) -> bool:
+        """Whether a scripted reply answered it in a provider's place: then the reply states the usage."""
+        return self.answered_by.endswith(OFFLINE)
 
     @property
     def grade_in(self) -> Grade:

@@ -762,7 +762,7 @@ def _line_words(first: int, last: int) -> str:
 def _model_of(run: RunState) -> str:
     """The models that a run of another program asked, the newest first."""
     names = [visit.model for visit in reversed(run.visits) if visit.model]
-    return _model_words(names, offline=bool(run.calls) and run.calls[-1].answered_by.endswith("offline"))
+    return _model_words(names, offline=bool(run.calls) and run.calls[-1].scripted)
 
 
 def _model_words(names: Iterable[str], *, offline: bool) -> str:

@@ -17,10 +17,11 @@ from workbench.analysis.batch.rows import InputRow, canonical, cell_key, row_of
 from workbench.analysis.batch.scoring import Scorer, ScorerError
 from workbench.analysis.sweep import BASELINE, FILE, shared_strategies
 from workbench.context.strategy import SpecError, grid, with_named
+from workbench.engine.model_name import OFFLINE
 from workbench.language.edit.edits import replace as written_into
 from workbench.language.edit.errors import EditError
 from workbench.workspace.batch.inputs import BadRecord, Records
-from workbench.workspace.model_choice import OFFLINE, choose_model
+from workbench.workspace.model_choice import choose_model
 from workbench.workspace.run_builder import new_options
 
 if TYPE_CHECKING:
