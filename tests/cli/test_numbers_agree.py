@@ -28,7 +28,14 @@ from workbench.store.store import Store
 from workbench.views.cells import Row
 from workbench.views.header import totals
 from workbench.views.log import log_line
-from workbench.views.numbers import count, figures_in_full, recorded_in_full, spent_cell, spent_words, took_words
+from workbench.views.numbers import (
+    figures_in_full,
+    recorded_in_full,
+    spent_cell,
+    spent_words,
+    tokens_in_full,
+    took_words,
+)
 from workbench.views.run import figures_words, totals_line
 from workbench.views.timeline import Timeline
 from workbench.views.tree import TreeRows, TreeView
@@ -270,7 +277,7 @@ def test_screens_and_commands_say_the_same_of_a_run(
     line = totals_line(summary)
     assert "   ".join(figures_in_full(took)) in line
     head = Row(totals(state)).text
-    assert f"  {count(took.tokens, took.grade_in)} tok  {spent_cell(took.spent)}" in head
+    assert "  ".join(("", *tokens_in_full(took), spent_cell(took.spent))) in head
 
     nodes = TreeRows(state, TreeView()).nodes
     rows = [node.sums for node in nodes if node.depth == 0 and node.total is None and node.sums is not None]

@@ -11,7 +11,7 @@ from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Span, Target, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
-from workbench.views.numbers import count, plural, spent_cell
+from workbench.views.numbers import plural, spent_cell, tokens_in_full
 from workbench.views.signs import sign
 from workbench.views.words import ended_words
 
@@ -224,9 +224,9 @@ def run_label(run: RunState) -> str:
 
 
 def totals(run: RunState | None, known: Mapping[str, Figures] | None = None) -> tuple[Span, ...]:
-    """``3 calls  9,204 tok  ~$0.0131``, ``1 call ⟲2  …`` if a recording answered two more; with the runs inside it
-    (``known``: what those took that have not ended). A call counts when it is answered, its cost as billed or else as
-    predicted, and embeddings cost what they did. Costs that are neither are said to be missing."""
+    """``3 calls  in 8,911  out 293  ~$0.0131``, ``1 call ⟲2  …`` if a recording answered two more; with the runs
+    inside it (``known``: what those took that have not ended). A call counts when it is answered, its cost as billed or
+    else as predicted, and embeddings cost what they did. Costs that are neither are said to be missing."""
     if run is None:
         return ()
     took = run.figures(known)
@@ -235,7 +235,8 @@ def totals(run: RunState | None, known: Mapping[str, Figures] | None = None) -> 
     kept = f" {sign('recorded')[0]}{took.recorded:,}" if took.recorded else ""
     calls: Span = (Target(f"{plural(took.calls, 'call')}{kept}", "app.runs"), "dim")
     cost = Target(f"  {spent_cell(took.spent, took.missing)}", "app.runs")
-    tokens = Target(f"  {count(took.tokens, took.grade_in)} tok", "app.runs")
+    taken, given = tokens_in_full(took)
+    tokens = Target(f"  {taken}  {given}", "app.runs")
     return (calls, (tokens, "dim"), (cost, "plain"))
 
 

@@ -74,8 +74,16 @@ def spent_in_full(spent: CostSum) -> str:
 def figures_in_full(took: Figures | RunSummary) -> tuple[str, ...]:
     """``in 5,116``, ``out 230``, ``cost $0.0038``, and what a recording answered besides: ``3 answers recorded (in
     2,048, out 96, $0.0031), not billed again``."""
-    parts = [f"in {count(took.tokens_in, took.grade_in)}", f"out {count(took.told_out)}"]
-    return (*parts, f"cost {made_in_full(took.spent) or UNKNOWN}", *filter(None, (recorded_in_full(took),)))
+    return (
+        *tokens_in_full(took),
+        f"cost {made_in_full(took.spent) or UNKNOWN}",
+        *filter(None, (recorded_in_full(took),)),
+    )
+
+
+def tokens_in_full(took: Figures | RunSummary) -> tuple[str, str]:
+    """``in 5,116`` and ``out 230``."""
+    return f"in {count(took.tokens_in, took.grade_in)}", f"out {count(took.told_out)}"
 
 
 def recorded_in_full(took: Figures | RunSummary) -> str:
