@@ -79,11 +79,13 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     # An offline run must never be taken for a real one: that it is offline gives way last.
     who = short if model.startswith("offline") else []
     whole, fewer, cost = _totals(run, facts.inside)
+    ended_for = run.reason if run is not None and run.status in BADGES else ""
     spans: tuple[Span, ...] = ()
     forms = (
         ((titled, file, long, where), whole),
         ((titled, file, short), whole),
         ((titled, brief, short), whole),
+        *([((titled, brief, short), fewer)] if ended_for else []),  # Why it ended matters more than tokens.
         ((name, status, file, long, where), whole),
         ((name, status, file, long), whole),
         ((name, status, file, short), whole),
