@@ -100,6 +100,12 @@ def test_a_failure_lists_all_changed_values_of_the_file_and_a_run_is_frozen_with
         f":8 {path}.mask_observations_after  1 → 2",
         f":8 {path}.min_masked_size  10 → 9",
     ]
+    whole = "    intra_context: {mask_observations_after: 2, min_masked_size: 9}\n"
+    edit(Path("greet.yaml"), whole, "")
+    edit(Path("greet.yaml"), "cascade_id: greet\n", "cascade_id: greet\nmemory: notes\n")
+    out = run_cli("test", "replay", "greets").out
+    assert f"{path}  removed" in out
+    assert "memory  added" in out or "memory  not set → notes" in out
     assert [run_cli("test", "freeze", "one").code for _ in range(2)] == [0, 0]
     assert {file.stem for file in frozen.parent.glob("*.json")} == {"greets", "greet", "greet_2"}
 

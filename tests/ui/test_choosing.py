@@ -19,12 +19,14 @@ from workbench.views.candidates import CandidateRows
 from workbench.views.picture import Gallery
 
 
-def choosing(human_eval: dict[str, Any], outputs: list[str], at: int) -> tuple[str, str]:
-    """The list of candidates and what stands below it, while a person chooses."""
-    soundings = {"factor": len(outputs), "max_parallel": 1, "evaluator": "human", "human_eval": human_eval}
+def choosing(human_eval: dict[str, Any], outputs: list[str], at: int, verdict: str = "") -> tuple[str, str]:
+    """The list of candidates and what stands below it, while a person chooses, alone or after an evaluator."""
+    soundings = {"factor": len(outputs), "max_parallel": 1, "human_eval": human_eval}
+    soundings |= {"evaluator": "hybrid", "llm_prefilter": 2} if verdict else {"evaluator": "human"}
     soundings |= {"mutation_mode": "augment", "mutations": ["Be brief."]}
     phase = {"name": "generate", "instructions": "Write.", "soundings": soundings}
-    events = play({"cascade_id": "c", "phases": [phase]}, [told(text, 0.1, 10) for text in outputs]).events
+    answers = [told(text, 0.1, 10) for text in (*outputs, *([verdict] if verdict else ()))]
+    events = play({"cascade_id": "c", "phases": [phase]}, answers).events
     asked = next(i for i, event in enumerate(events) if event.kind == "human_asked")
     state = RunState.of(events[: asked + 1])
     rows = CandidateRows(state, state.contests.all[0])
@@ -48,6 +50,13 @@ def test_candidates_are_shown_as_the_file_says_while_a_person_chooses() -> None:
     assert "− - bright" in choosing({"presentation": "diff"}, texts, 1)[1]
     listed, below = choosing({"show_metadata": False, "show_mutations": False}, texts, 1)
     assert not any(word in listed + below for word in ("Be brief", "gpt-4o", "0.1", "tokens"))
+
+
+def test_who_chooses_is_told_which_candidates_the_evaluator_counts_by_its_own_numbers() -> None:
+    verdict = '{"winner": 2, "reason": "attempt 2 is short", "scores": {"1": 10, "2": 90, "3": 50}}'
+    listed, _ = choosing({}, ["One lamp", "Lamp", "A lamp"], 1, verdict)
+    assert 'the evaluator would pick s1: "attempt 2 is short"' in listed
+    assert "the evaluator calls s0, s1, s2 attempts 1 to 3" in listed
 
 
 def test_a_choice_shows_as_much_of_each_output_as_the_file_says_and_what_it_cost() -> None:

@@ -142,6 +142,28 @@ async def test_one_choice_and_enter_are_an_answer(tmp_path: Path, keys: tuple[st
         assert json.loads(given[0]) == {"values": {"answer": False}, "comment": None}
 
 
+@pytest.mark.parametrize("comment", ["none", "optional"])
+@pytest.mark.parametrize(
+    "kinds", [("select",), ("rating", "select", "multi_select"), ("confirmation", "input")], ids=" ".join
+)
+async def test_a_digit_chooses_in_the_question_with_the_focus_and_stays_there(
+    tmp_path: Path, kinds: tuple[str, ...], comment: str
+) -> None:
+    options = {"options": ["x", "y", "z"]}
+    sections = [
+        {"type": kind, "id": f"q{at}", "label": f"Q{at}", **(options if "select" in kind else {})}
+        for at, kind in enumerate(kinds)
+    ]
+    async with asked(tmp_path, {"sections": sections, "comment": comment}) as it:
+        lists = list(it.app.screen.query(Choices))
+        assert "or 1-9 choose" in screen_text(it.app)
+        await it.press("1")
+        assert it.app.focused is lists[0]
+        await it.press("2")
+        assert it.app.focused is lists[0]
+        assert [len(one.chosen) for one in lists] == [1] + [0] * (len(lists) - 1)
+
+
 async def test_enter_on_the_choice_that_is_made_goes_on_and_keeps_it(tmp_path: Path) -> None:
     one = {"type": "select", "id": "a", "options": [{"id": "x", "label": "X"}, {"id": "y", "label": "Y"}]}
     async with asked(tmp_path, {"sections": [one, {"type": "input", "id": "b"}]}) as it:
@@ -195,7 +217,7 @@ async def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
         assert "space choose" in screen_text(it.app)
         it.app.screen.query_one("#comment").focus()
         await it.pilot.pause()
-        assert "space choose" not in screen_text(it.app), "in the comment it writes a blank"
+        assert "1-9 choose" not in screen_text(it.app), "in the comment it writes a blank"
         await it.press("ctrl+s")
         await it.pilot.pause()
         assert "✗ an answer is needed" in screen_text(it.app), "the tab with the mistake is opened"

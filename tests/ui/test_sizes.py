@@ -66,7 +66,11 @@ async def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tm
         assert "━ Cascade" in it.text()
         assert "Context" not in it.text()
         await it.press("tab", "tab", "tab")
-        assert "━ Log" in it.text()
+        for key, title in (("p", "━ Why"), ("w", "━ Wire")):
+            assert "━ Log" in it.text()
+            await it.press(key)
+            assert title in it.text(), "what was asked for stays out of sight"
+            await it.press("escape", "tab")
         await it.press("tab")
         assert "━ Cascade" in it.text()
         dialog = ChoiceDialog("Run again?", "It ended.", [("a", "", "Resume this run, and pause before its next call")])

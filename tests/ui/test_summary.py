@@ -172,14 +172,14 @@ def test_the_dearest_call_is_the_one_that_cost_most() -> None:
     assert rows.target(at - len(rows.heads(100))) == (run.calls[1].place, "")
 
 
-def test_failed_checks_are_counted_and_the_last_says_why() -> None:
+def test_failed_checks_are_counted_and_the_last_failure_says_why() -> None:
     story = triage_story()
     place = story.events[-1].place
-    for valid, reason in ((True, ""), (False, "2 of 5 failed")):
+    for valid, reason in ((False, "2 of 5 failed"), (True, "")):
         story.emit("check_finished", place, check="t", name="t", mode="retry", valid=valid, reason=reason)
     story.finish("done")
     (line,) = (line for line in lines(SummaryRows(RunState.of(story.events), {})) if line.startswith(" checks"))
-    assert line.split()[1:] == ["1", "passed", "1", "failed", "last:", "2", "of", "5", "failed"]
+    assert line.split()[1:] == ["1", "passed", "1", "failed", "last", "failure:", "2", "of", "5", "failed"]
 
 
 def test_a_phase_counts_its_candidates_as_the_tree_does() -> None:

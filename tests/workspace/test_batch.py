@@ -25,7 +25,7 @@ from tests.support.waiting import PATIENCE, until
 from tests.support.workspaces import alone
 from workbench.analysis.batch.grid import GridError, setting_of, variants_of
 from workbench.analysis.batch.paired import paired
-from workbench.analysis.batch.rows import row_of
+from workbench.analysis.batch.rows import row_of, session_names
 from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
 from workbench.cli.batch_progress import progress_words
 from workbench.dollars import money
@@ -208,16 +208,43 @@ def test_every_row_is_a_stored_run_and_the_same_command_runs_nothing_again(folde
     runs = store.run_ids()
     assert sorted(one["run"] for one in body["results"]) == runs
     assert batch("--score", "exact") == body
-    assert [(one["row"], one["session"].rpartition(".r")[2]) for one in body["results"]] == [
-        (1, "1"),
-        (2, "2"),
-        (3, "3"),
+    assert [(one["row"], one["session"].rpartition(".")[2]) for one in body["results"]] == [
+        (1, "ines"),
+        (2, "tom"),
+        (3, "farid"),
     ]
     table = run_cli("batches", batch_names(store.root)[0], "--plain").out.splitlines()
     names = [one["name"] for one in body["results"]]
     assert [line.split()[:2] for line in table[-3:]] == [[str(at), name] for at, name in enumerate(names, 1)]
     assert batch("--score", "exact", "--score", "hit=regex:^bad")["results"][2]["score_hit"] == 1
     assert store.run_ids() == runs
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"),
+    [
+        (["r2", "r3", "r4"], ["r2", "r3", "r4"]),
+        (["r2", "", "a"], ["r1", "r2", "a"]),
+        (["a", "A", "b.v1"], ["r1", "r2", "r3"]),
+        ([317, "ü", "x" * 41], ["317", "r2", "r3"]),
+    ],
+)
+def test_a_session_is_named_by_the_id_of_its_row_where_no_other_run_can_have_that_name(
+    ids: list[Any], names: list[str]
+) -> None:
+    rows = [row_of(number, "", {"id": id, "q": "x"}, []) for number, id in enumerate(ids, 1)]
+    assert list(session_names(rows, by_id=True)) == names
+    assert list(session_names(rows, by_id=False)) == ["r1", "r2", "r3"]
+
+
+def test_a_batch_of_before_goes_on_with_the_numbers_of_its_rows(folder: Path) -> None:
+    name = batch("--limit", "1")["results"][0]["session"].rpartition(".")[0]
+    file = BatchFolder(Project.at(folder).store.root, name).path / "plan.json"
+    plan = json.loads(file.read_text("utf-8"))
+    del plan["by_id"]
+    file.write_text(json.dumps(plan), "utf-8")
+    sessions = [one["session"] for one in batch()["results"]]
+    assert sessions == [f"{name}.{row}" for row in ("ines", "r2", "r3")]
 
 
 def test_a_predicted_cost_is_marked_as_in_the_list_of_runs(folder: Path) -> None:

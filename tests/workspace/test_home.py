@@ -57,7 +57,13 @@ def test_the_cascades_of_a_folder_are_listed_nearest_first_also_those_that_are_b
 
 def test_data_of_tests_is_no_cascade_to_open(tmp_path: Path) -> None:
     shown = ("data/mine.yaml", "tests/flow.yaml", "tests/unit/flow.yaml")
-    for name in (*shown, "tests/data/1.0/old.yaml", "tests/unit/fixtures/bad.yaml", "test/testdata/x.yaml"):
+    for name in (
+        *shown,
+        "tests/data/1.0/old.yaml",
+        "tests/unit/fixtures/bad.yaml",
+        "test/testdata/x.yaml",
+        "tests/unit/stored/old.json",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(CASCADE.format(id=Path(name).stem))
     assert [one.shown for one in cascade_files(project_at(tmp_path))] == list(shown)

@@ -156,6 +156,17 @@ def test_a_reload_takes_the_text_that_the_watcher_found_complete(session: Sessio
     assert reload.changed == frozenset({"tell"})
 
 
+def test_inputs_that_the_file_no_longer_declares_are_known(session: Session, folder: Path) -> None:
+    given = ["text", "date", "more"]
+    told = []
+    for declared in ({"text": "A text."}, {"text": "", "date": ""}, {"date": "A day."}, None, {"text": ""}):
+        text = CASCADE if declared is None else {**CASCADE, "inputs_schema": declared}
+        (folder / "c.json").write_text(json.dumps(text), "utf-8")
+        assert session.reload().valid
+        told.append(session.outdated(given))
+    assert told == [[], [], ["text"], [], ["date"]], "what was never declared may be given"
+
+
 def test_replies_that_cannot_be_read_are_named_by_their_place_alone(session: Session) -> None:
     session.file.with_name(f"{session.file.stem}.replies.yaml").write_text("replies: {a: [\n")
     session.start({}, Mode.CONTINUE)

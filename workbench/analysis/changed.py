@@ -63,6 +63,18 @@ def _counted_like(call: CallState, tokens: int, grade: Grade) -> tuple[int, Grad
     return round(tokens * scale), Grade.of_sum([grade, Grade.CALIBRATED])
 
 
+NOT_SET = "not set"
+"""A value that the text does not have."""
+
+
+def _change_words(was: str, now: str, plain: str) -> str:
+    """``plain`` for a value whose two sides can be told, else what was done to it: it was added, removed or
+    changed."""
+    if was and now:
+        return plain
+    return "added" if was == NOT_SET else "removed" if now == NOT_SET else "changed"
+
+
 class ChangedPart(Struct, frozen=True):
     """A message or a setting of a request that is not what it was."""
 
@@ -86,8 +98,9 @@ class ChangedPart(Struct, frozen=True):
 
     @property
     def rule_words(self) -> str:
-        """``was 3, is 1``; empty if the rule is unchanged."""
-        return f"was {self.rule_was}, is {self.rule_now}" if self.rule_was or self.rule_now else ""
+        """``was 3, is 1``, ``removed``; empty if the rule is unchanged."""
+        plain = f"was {self.rule_was}, is {self.rule_now}"
+        return _change_words(self.rule_was, self.rule_now, plain) if self.rule_was or self.rule_now else ""
 
     def where(self, file: str) -> str:
         """``flow.yaml:22``; empty without a line."""
@@ -370,7 +383,7 @@ def _value(definition: Definition, path: Path) -> str:
         try:
             value = value[part]
         except (KeyError, IndexError, TypeError):
-            return "not set"
+            return NOT_SET
     is_plain = isinstance(value, str | int | float | bool) and len(str(value)) <= WINDOW
     return ("true" if value else "false") if isinstance(value, bool) else str(value) if is_plain else ""
 
@@ -446,7 +459,7 @@ class ChangedValue(Struct, frozen=True):
     @property
     def words(self) -> str:
         """``:41 phases[0].rules.max_turns  3 → 5``"""
-        values = f"{self.was} → {self.now}" if self.was and self.now else "changed"
+        values = _change_words(self.was, self.now, f"{self.was} → {self.now}")
         return f"{f':{self.line} ' if self.line else ''}{self.path}  {values}"
 
 

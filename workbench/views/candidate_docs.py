@@ -180,7 +180,7 @@ def evaluation_doc(state: RunState, contest: CandidateRounds, of: Round, rows: S
     lines = (
         [TextLine(why_text(of, rows), "bold")] if of.evaluation is not None else [TextLine("not settled yet", "faint")]
     )
-    if said := attempts_words(of):
+    if said := attempts_words(of.evaluation):
         lines.append(TextLine(said, "dim"))
     calls = evaluator_calls(state, contest, of)
     for number, call in enumerate(calls, 1):

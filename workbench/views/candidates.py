@@ -186,13 +186,16 @@ class CandidateRows(Rows):
             yield from (Ref("candidate", number, index) for index in range(len(rows)))
             if of.evaluation is not None:
                 yield from self._said("why", number, why_text(of, rows), "bold")
-                if said := attempts_words(of):
+                if said := attempts_words(of.evaluation):
                     yield from self._said("note", number, said, "dim")
             for text, token in notes(rows):
                 yield from self._said("note", number, text, token)
             if self.question is not None and number == len(self.rounds) - 1:
-                if said := advice(judged(self.state, self.contest, of), rows):
+                found = judged(self.state, self.contest, of)
+                if said := advice(found, rows):
                     yield from self._said("note", number, said, "bold")
+                if said := attempts_words(found):
+                    yield from self._said("note", number, said, "dim")
                 yield from self._said("note", number, asked_words(self.question), "waiting")
 
     def _said(self, kind: Literal["why", "note"], number: int, text: str, token: str) -> Iterator[Ref]:
@@ -422,7 +425,7 @@ class CandidatesView(View):
             if of.evaluation is not None:
                 why = why_text(of, rows)
                 yield (Cell(f"{'★' if of.decided or of.winner is None else '☆'} {why}", "ok", why),)
-            for words in filter(None, (attempts_words(of), *(words for words, _ in notes(rows)))):
+            for words in filter(None, (attempts_words(of.evaluation), *(words for words, _ in notes(rows)))):
                 yield (Cell(f"  {words}", "dim"),)
             if self.plot:
                 found = plot_points(rows)
@@ -717,10 +720,10 @@ def _checks(row: RankedCandidate, width: int) -> tuple[Span, ...]:
     return (sign("done") if done else (" ", "plain"), (" " * (width - 1), "plain"))
 
 
-def attempts_words(of: Round) -> str:
+def attempts_words(found: Mapping[str, Any] | None) -> str:
     """Returns which candidates an evaluator's attempts are, where a model compared them: it counts what it was shown
-    from 1."""
-    data = of.evaluation or {}
+    from 1. ``found``: its verdict, or what a person who chooses was told of it."""
+    data = found or {}
     compared = [index for index in data.get("compared") or () if isinstance(index, int)]
     if data.get("evaluator_pick") is None or not compared:
         return ""

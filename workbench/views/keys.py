@@ -618,7 +618,13 @@ KEYS: tuple[Key, ...] = (
     *_keys(
         "choices",
         "Forms",
-        ("choices.choose", "space", "choose", "Choose the row, or take it back; a number does too", "choose"),
+        (
+            "choices.choose",
+            "space",
+            "choose",
+            "Choose the row, or take it back; its number does too, and the focus stays",
+            "or 1-9 choose",
+        ),
         ("choices.down", "j", "step(1)", "The next row"),
         ("choices.up", "k", "step(-1)", "The previous row"),
         ("choices.first", "g", "first", "The first row"),

@@ -201,7 +201,7 @@ class SummaryRows(Rows):
             said: tuple[Span, ...] = ((f"{len(checks) - len(bad):,} passed", "ok" if not bad else "plain"),)
             if bad:
                 reason = flat(str(bad[-1].get("reason", "")))
-                said += ((f"   {len(bad):,} failed", "error"), (f"   last: {reason}" if reason else "", "dim"))
+                said += ((f"   {len(bad):,} failed", "error"), (f"   last failure: {reason}" if reason else "", "dim"))
             yield "checks", said, None
         if (call := self.dearest) is not None:
             cost = spent_in_full(run.figures_of_calls([call]).spent)

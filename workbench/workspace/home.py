@@ -32,7 +32,7 @@ _LOOKED_AT = 1_000_000
 """Bytes of a file; a longer one is not a cascade anyway."""
 
 
-TEST_DATA = frozenset({"data", "fixtures", "testdata", "golden"})
+TEST_DATA = frozenset({"data", "fixtures", "testdata", "golden", "stored"})
 """Folders in a folder of tests that hold what tests read: their files are parts of tests, not cascades to open."""
 TESTS = frozenset({"test", "tests", "__tests__"})
 

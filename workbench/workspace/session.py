@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -196,6 +196,8 @@ class Session:
         self._past: Recording | None = None
         """The recording that a run with reused answers is compared with."""
         self._good: OpenedCascade | None = self.opened if self.opened.definition and runs else None
+        self._declared_before: set[str] = set()
+        """The inputs that earlier texts of the file declared."""
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Outcome] | None = None
@@ -221,6 +223,11 @@ class Session:
     def runnable(self) -> OpenedCascade | None:
         """The last definition that can run."""
         return self._good
+
+    def outdated(self, given: Iterable[str]) -> list[str]:
+        """Which of these inputs the file declared before, and no longer does. A file that declares none takes any."""
+        declared = self._good.cascade.inputs_schema if self._good is not None and self._good.cascade is not None else {}
+        return [name for name in given if declared and name in self._declared_before and name not in declared]
 
     @property
     def header(self) -> HeaderFacts:
@@ -421,6 +428,8 @@ class Session:
         except CannotOpen as fault:
             return Reload(self.opened, False, gone=str(fault))
         changed = _changed(self._good, fresh)
+        if self._good is not None and fresh.definition is not None:
+            self._declared_before |= self._good.cascade.inputs_schema.keys() if self._good.cascade is not None else ()
         self.opened = fresh
         self.gone = ""
         if fresh.definition is not None:

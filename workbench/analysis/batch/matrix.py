@@ -48,6 +48,8 @@ class BatchPlan(Struct, frozen=True):
     scorers: tuple[Scorer, ...] = ()
     asked: int | None = None
     """The most rows that a query was asked for, 0 for all; None for a file, and in plans of before this was kept."""
+    by_id: bool = False
+    """Whether session ids hold the ids of rows; in plans of before this was kept, they hold the numbers alone."""
 
     def to_json(self) -> dict[str, Any]:
         return dict(to_builtins(self))

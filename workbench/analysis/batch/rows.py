@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from math import isinf
 from typing import Any
 
@@ -39,13 +41,32 @@ class InputRow(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Its number, which stands in the session ids of its runs, and its name where it has one."""
+        """Its number, and its name where it has one."""
         return str(self.number) if self.name == str(self.number) else f"{self.number} ({self.name})"
 
     @property
     def expected(self) -> Any:
         """The expected output; None if unknown."""
         return self.columns.get(EXPECTED)
+
+
+_IN_SESSIONS = re.compile(r"[A-Za-z0-9_-]{1,40}")
+"""An ``id`` that can stand in a session id: no dot, which sets the parts of one apart."""
+_LIKE_NUMBERS = re.compile(r"r\d+")
+
+
+def session_names(rows: Sequence[InputRow], *, by_id: bool) -> tuple[str, ...]:
+    """The part of each row in the session ids of its runs: with ``by_id`` its own ``id`` where that is safe and no
+    other row's, else ``r`` and its number. Ids that look like the numbers of rows count only where every row is named
+    by its id."""
+    ids = [str(row.columns.get("id", "")).strip() for row in rows]
+    counted = Counter(map(str.casefold, ids))
+    usable = [by_id and bool(_IN_SESSIONS.fullmatch(id)) and counted[id.casefold()] == 1 for id in ids]
+    every = all(usable)
+    return tuple(
+        id if fits and (every or not _LIKE_NUMBERS.fullmatch(id.casefold())) else f"r{row.number}"
+        for row, id, fits in zip(rows, ids, usable, strict=True)
+    )
 
 
 def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> InputRow:

@@ -92,11 +92,18 @@ class Inspecting:
         self._leave_summary(presenter)
         if mode == "why":
             self._explain(presenter)
+            self._bring_up(presenter)
             return
         after: dict[tuple[Detail, Detail], Detail] = {("wire", "wire"): "raw", ("wire", "raw"): "message"}
         same: Detail = "message" if presenter.detail_mode == mode else mode
         presenter.detail_mode = after.get((mode, presenter.detail_mode), same)
         self._panes.show_detail(presenter)
+        self._bring_up(presenter)
+
+    def _bring_up(self, presenter: Presenter) -> None:
+        """Show the detail pane where it is out of sight: in a narrow terminal, and beside a zoomed pane."""
+        if presenter.detail_mode != "message" and not self._panes.detail.region.area:
+            self._stage.focus_pane("detail")
 
     def _explain(self, presenter: Presenter) -> None:
         """Show why the selected row is as it is; in the tree of a request, why the message under the cursor is. The

@@ -20,6 +20,7 @@ from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.trust import asks_for_trust
 from workbench.views.breakpoints import meaning
+from workbench.views.cells import flat
 from workbench.views.keys import told
 from workbench.views.numbers import plural
 from workbench.workspace.input_file import CannotOpen, input_file, write_input
@@ -341,6 +342,10 @@ class Running:
         if asks_for_trust(services, session, partial(self.begin, mode)):
             return
         declared = runnable.cascade.inputs_schema
+        if outdated := session.outdated(services.given):
+            services.given = {name: value for name, value in services.given.items() if name not in outdated}
+            names = ", ".join(map(flat, outdated))
+            self._say(f"Not passed, as the file no longer declares {'it' if len(outdated) == 1 else 'them'}: {names}.")
         if all(name in services.given for name in declared):
             self._launch(services.given, mode)
             return

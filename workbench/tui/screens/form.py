@@ -35,7 +35,7 @@ from workbench.tui.widgets.form_sections import (
     widths_of,
 )
 from workbench.tui.widgets.line import Footer
-from workbench.views.form import is_multiple, wrapped_words
+from workbench.views.form import wrapped_words
 from workbench.views.keys import hints
 from workbench.views.picture import CannotDraw, PictureRequest, fitted, make
 from workbench.workspace.run_files import NoImage, image_of
@@ -281,9 +281,6 @@ class FormDialog(Dialog[str]):
         box = _box_of(event.control)
         if self._checked or (box is not None and box.problem):
             self._check_again(box)
-        if isinstance(event, Choices.Changed) and box is not None and self._is_all(box) and box.answer is not None:
-            # One choice is the whole form: what is left is a comment, or to send it.
-            self.query_one("#comment" if self._form.comment != "none" else "#send").focus()
 
     def _check_again(self, changed: FieldBox | None) -> None:
         try:
@@ -297,8 +294,14 @@ class FormDialog(Dialog[str]):
             changed.tell(problems.get(id, ""))
         self._tell()
 
-    def _is_all(self, box: FieldBox) -> bool:
-        return len(fields_of(self._form)) == 1 and not is_multiple(box.section)
+    @on(Choices.Passed)
+    def _passed(self) -> None:
+        """On to the next question; where one choice is the whole form, there is none, and the answer is sent. A comment
+        that it lacks is asked for then."""
+        if len(fields_of(self._form)) == 1:
+            self.action_send()
+        else:
+            self.focus_next()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

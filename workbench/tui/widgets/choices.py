@@ -56,7 +56,8 @@ class HangingIndent(Visual):
 
 
 class Choices(OptionList):
-    """Keeps what is chosen by value; nothing is chosen by moving."""
+    """Keeps what is chosen by value; nothing is chosen by moving, and choosing never moves the focus: a digit that
+    follows cannot change another question than the one that is looked at."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("choices")
 
@@ -71,6 +72,9 @@ class Choices(OptionList):
         def control(self) -> Choices:
             """Where it was chosen: a binding's action is not run by the list itself, so that the sender is another."""
             return self.choices
+
+    class Passed(Message):
+        """The choice is made, and the person goes on."""
 
     def __init__(
         self,
@@ -157,7 +161,7 @@ class Choices(OptionList):
         """Enter: choose the option; where the only one that can be chosen is, go on to the next question."""
         at = self.highlighted
         if not self._multiple and at is not None and self._offered[at][0] in self.chosen:
-            self.screen.focus_next()
+            self.post_message(self.Passed())
         else:
             super().action_select()
 

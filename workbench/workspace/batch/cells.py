@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from workbench.analysis.batch.matrix import DONE, BatchPlan, CellResult
-from workbench.analysis.batch.rows import InputRow
+from workbench.analysis.batch.rows import InputRow, session_names
 from workbench.analysis.batch.scoring import Scorer
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind, open_gate
 from workbench.models.tape import leaving
@@ -139,6 +139,7 @@ class Cells:
         call. Raises ScorerError."""
         self._project, self._batch, self._ledger = project, batch, ledger
         self._budgeted, self._rerun_tools = budgeted, rerun_tools
+        self._row_names = session_names(batch.plan.rows, by_id=batch.plan.by_id)
         self.judges = Judges(project, batch.plan.scorers, batch.setups[0], self._watch, model)
         self._ports = _ports_of(project, batch)
         """Who answers the runs of each variant, and what they have in common."""
@@ -221,7 +222,7 @@ class Cells:
     async def _executed(self, task: CellTask) -> CellResult:
         key, known = task.key, task.known
         setup, plan = self._batch.setups[task.variant], self._batch.plan
-        session = _session(plan, task)
+        session = _session(plan, self._row_names[task.row], task)
         run_id, stored = "", None
         if known is not None and known.run and known.status not in DONE:
             run_id, stored = known.run, await settled(self._project, known.run)
@@ -378,8 +379,8 @@ def _ports_of(project: Project, batch: PreparedBatch) -> list[tuple[Model, Commo
     return [made[setup.choice, setup.file] for setup in batch.setups]
 
 
-def _session(plan: BatchPlan, task: CellTask) -> str:
+def _session(plan: BatchPlan, row: str, task: CellTask) -> str:
     """The name of a run: batch, row, and variant and repetition where there are several."""
-    name = f"{plan.name}.r{plan.rows[task.row].number}"
+    name = f"{plan.name}.{row}"
     name += f".v{task.variant + 1}" if len(plan.variants) > 1 else ""
     return name + (f".n{task.repetition + 1}" if plan.repeat > 1 else "")

@@ -21,6 +21,7 @@ from workbench.engine.model_name import OFFLINE
 from workbench.language.edit.edits import replace as written_into
 from workbench.language.edit.errors import EditError
 from workbench.workspace.batch.inputs import BadRecord, Records
+from workbench.workspace.batch.results import names_by_id
 from workbench.workspace.model_choice import choose_model
 from workbench.workspace.run_builder import new_options
 
@@ -136,7 +137,17 @@ def prepared(project: Project, request: BatchRequest, records: Records) -> Prepa
         PlannedVariant(one.variant.label, one.variant.cascade, one.choice.label, one.options.strategy) for one in setups
     )
     name = batch_name(project, request)
-    plan = BatchPlan(name, request.source, rows, labels, cells, request.repeat, scorers, request.asked)
+    plan = BatchPlan(
+        name,
+        request.source,
+        rows,
+        labels,
+        cells,
+        request.repeat,
+        scorers,
+        request.asked,
+        names_by_id(project.store, name),
+    )
     return PreparedBatch(plan, setups, request.sandbox)
 
 

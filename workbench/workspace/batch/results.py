@@ -78,6 +78,15 @@ def stored_matrix(store: Store, name: str, plan: BatchPlan | None = None) -> Mat
     return found
 
 
+def names_by_id(store: Store, name: str) -> bool:
+    """Whether the sessions of a batch are named by the ids of its rows. One of 0.1.0, and of before this was kept, goes
+    on by their numbers, so that no two runs of it have one name."""
+    try:
+        return BatchPlan.from_json(BatchFolder(store.root, name).plan()).by_id
+    except (StoreError, UnknownRun, ValidationError):
+        return True
+
+
 def kept_rows(store: Store, name: str, source: str, asked: int) -> Records | None:
     """The rows that a stored batch has of the same query, the first ``asked`` (0: all); None where it has none, or was
     asked for fewer. Asked anew, a query gives the runs of the batch itself, too."""
