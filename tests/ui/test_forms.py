@@ -214,7 +214,7 @@ async def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
         await it.pilot.pause()
         assert "Nobody reads this." in screen_text(it.app)
         await it.pilot.click(".choices", offset=(2, 0))
-        assert "space choose" in screen_text(it.app)
+        assert "space or 1-9 choose" in screen_text(it.app)
         it.app.screen.query_one("#comment").focus()
         await it.pilot.pause()
         assert "1-9 choose" not in screen_text(it.app), "in the comment it writes a blank"
