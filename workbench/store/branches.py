@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.context.place import Place
-from workbench.engine.journal.event import Event
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.engine.journal.event import Event
 
 _SOUNDING = re.compile(r"s(\d+)")
 _REFORGE = re.compile(r"r(\d+)\.(\d+)")
