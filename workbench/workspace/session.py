@@ -429,7 +429,7 @@ class Session:
             return Reload(self.opened, False, gone=str(fault))
         changed = _changed(self._good, fresh)
         if self._good is not None and fresh.definition is not None:
-            self._declared_before |= self._good.cascade.inputs_schema.keys() if self._good.cascade is not None else ()
+            self._declared_before.update(self._good.cascade.inputs_schema if self._good.cascade is not None else ())
         self.opened = fresh
         self.gone = ""
         if fresh.definition is not None:
