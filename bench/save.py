@@ -60,7 +60,7 @@ def ours(folder: Path, text: str) -> list[float]:
 
 
 def run(rounds: int = 1) -> Iterator[Line]:
-    for phases, limit in ((10, 0.25), (100, 0.45)):
+    for phases, limit in ((10, 0.45), (100, 0.6)):
         mine: list[float] = []
         theirs: list[float] = []
         for _ in range(rounds):
