@@ -66,7 +66,7 @@ async def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tm
         assert "━ Cascade" in it.text()
         assert "Context" not in it.text()
         await it.press("tab", "tab", "tab")
-        for key, title in (("p", "━ Why"), ("w", "━ Wire")):
+        for key, title in (("p", "━ Why"), ("w", "━ Wire"), ("m", "━ 8 tool")):
             assert "━ Log" in it.text()
             await it.press(key)
             assert title in it.text(), "what was asked for stays out of sight"

@@ -92,17 +92,19 @@ class Inspecting:
         self._leave_summary(presenter)
         if mode == "why":
             self._explain(presenter)
-            self._bring_up(presenter)
+            if presenter.detail_mode != "message":
+                self._bring_up()
             return
         after: dict[tuple[Detail, Detail], Detail] = {("wire", "wire"): "raw", ("wire", "raw"): "message"}
         same: Detail = "message" if presenter.detail_mode == mode else mode
         presenter.detail_mode = after.get((mode, presenter.detail_mode), same)
         self._panes.show_detail(presenter)
-        self._bring_up(presenter)
+        if presenter.detail_mode != "message":
+            self._bring_up()
 
-    def _bring_up(self, presenter: Presenter) -> None:
+    def _bring_up(self) -> None:
         """Show the detail pane where it is out of sight: in a narrow terminal, and beside a zoomed pane."""
-        if presenter.detail_mode != "message" and not self._panes.detail.region.area:
+        if not self._panes.detail.region.area:
             self._stage.focus_pane("detail")
 
     def _explain(self, presenter: Presenter) -> None:
@@ -158,11 +160,14 @@ class Inspecting:
             presenter.typeset = not presenter.typeset
             self._panes.show_detail(presenter)
             self._panes.show_dock(presenter)
+            if not outputs:
+                self._bring_up()
             return
         self._leave_summary(presenter)
         before, state = self._detail_text(presenter), presenter.state
         state.full = not state.full
         self._panes.show_detail(presenter)
+        self._bring_up()
         if before == self._detail_text(presenter):
             shown = "in full" if state.full else "as they were sent"
             self._say(f"Messages show {shown}; this one is the same either way.")
