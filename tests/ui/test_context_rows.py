@@ -144,9 +144,9 @@ def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
 
 def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:
     rows = ContextRows(last_call(triage_story()), View())
-    assert rows.whole(6, 68) == (), "the turn stands in the row above, and nothing else is cut"
+    assert rows.whole(6, 68) == (), "the number of the turn is enough, and nothing else is cut"
     assert "masked: age 2 > 1" in rows.row(6, 68).text
-    assert " search_files " in rows.row(8, 68).text
+    assert " 2 search_files " in rows.row(8, 68).text
     assert " include_input " in rows.row(1, 68).text
     lines = [line.text for line in rows.whole(1, 56)]
     assert " include_ " in lines[0]
@@ -160,7 +160,8 @@ def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:
 def test_a_narrow_pane_leaves_out_what_a_sign_tells_before_it_cuts_a_reason(width: int) -> None:
     lines = shown(ContextRows(last_call(triage_story()), View()), width)
     assert "age 2 > 1 " in lines[6]
-    assert "read_log " in lines[6]
+    assert "1 read_log " in lines[6]
+    assert "2 search_" in lines[8], "a result loses its turn before its name is cut"
     assert lines[9].split()[:2] == ["overhead", "message"]
 
 

@@ -33,7 +33,7 @@ class Needs(Struct, frozen=True):
 
     source: int = 26
     name: int = 0
-    """The same without the turn, which the row above tells, too."""
+    """The same with the number of the turn alone: ``6 read_file``."""
     why: int = 400
     tokens: int = TOKENS - 2
     line: int = LINE

@@ -376,7 +376,7 @@ class ContextRows(Rows):
         sources += [answer.ANSWER] if self.call.answer is not None else []
         return Needs(
             max(map(cell_len, sources), default=0),
-            max((cell_len(entry.without_turn(one)) for one in sources), default=0),
+            max((cell_len(entry.short_source(one)) for one in sources), default=0),
             max((cell_len(flat(broken[0].message if broken else why)) for _, why, broken in told), default=0),
             len(count(most, self.call.grade)),
             LINE if self.view.filed else 0,

@@ -164,17 +164,19 @@ def _brief(entry: Entry, reason: str, cells: int) -> str:
 
 
 def source_words(entry: Entry, cells: int) -> str:
-    """Returns where an entry comes from; with less room than ``turn 6 read_file`` takes, ``6 read_file``, and with
-    less than that the name of the tool."""
+    """Returns where an entry comes from; with less room than ``turn 6 read_file`` takes, ``6 read_file``. Where that is
+    cut, its turn stays: it tells two results of one tool apart."""
     source = flat(origin(entry).removeprefix("↪ "))
-    if cell_len(source) > cells:
-        source = source.removeprefix("turn ")
-    return source if cell_len(source) <= cells else without_turn(source)
+    return source if cell_len(source) <= cells else short_source(source)
 
 
-def without_turn(source: str) -> str:
-    """Returns the origin of a result without its turn, which stands in the row of its call."""
-    return re.sub(r"^(turn )?\d+ (?=\S)", "", source)
+def short_source(source: str) -> str:
+    """Returns the origin of a result with the number of its turn alone: ``6 read_file``, of a second attempt
+    ``2.6 read_file``."""
+    return _TURN.sub(lambda found: ".".join(filter(None, found.groups())) + " ", source)
+
+
+_TURN = re.compile(r"^(?:attempt (\d+) )?turn (\d+) (?=\S)")
 
 
 def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
