@@ -276,12 +276,12 @@ def test_failed_tries_are_rows_with_the_wait_before_the_next() -> None:
 
 
 def test_a_title_leaves_out_what_is_one_and_could_not_be_more() -> None:
-    def text(place: Place, turns: int = 0) -> str:
-        return "".join(part for part, _ in title_of(place, turns))
+    def text(place: Place, turns: int = 0, aside: str = "") -> str:
+        return "".join(part for part, _ in title_of(place, turns, aside))
 
     assert text(PLACE, 6) == "Context  triage · turn 3/6"
     assert text(PLACE._replace(visit=2, attempt=2), 6) == "Context  triage · visit 2 · turn 3/6 · attempt 2"
-    assert text(PLACE._replace(turn=0)) == "Context  triage · beside the turns"
+    assert text(PLACE._replace(turn=0, call=3), aside="evaluation 2") == "Context  triage · evaluation 2"
 
 
 @pytest.mark.parametrize("width", [20, 30, 39, 60, 79, 96, 140])

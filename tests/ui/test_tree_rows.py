@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,14 @@ from workbench.views.context import ContextRows, View
 from workbench.views.definition import outline
 from workbench.views.documents import visit_doc
 from workbench.views.graph import last_status
+from workbench.views.log import log_line, where
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds, spent_words
-from workbench.views.run import visit_json
+from workbench.views.run import RunView, visit_json
 from workbench.views.summary import SummaryRows
-from workbench.views.timeline import Timeline
+from workbench.views.timeline import Timeline, words_of
 from workbench.views.tree import MEDIUM, PhaseOutline, TreeRows, TreeView, breadcrumb, fitted, sparkline
+from workbench.views.value import Table
 from workbench.workspace.mermaid import RunPath
 
 OUTLINE = (
@@ -312,6 +315,36 @@ def test_walks_of_the_whole_cascade_have_their_winner_and_what_settled_it() -> N
     waiting = TreeRows(RunState.of([*played.events[: tool.seq], asked]), TreeView())
     assert any("? 2 walks of the cascade" in line for line in shown(waiting))
     assert not waiting.turning
+
+
+def test_calls_beside_turns_are_numbered_by_purpose_and_named_alike_wherever_they_show() -> None:
+    reforge = {"steps": 2, "factor_per_step": 1, "honing_prompt": "Better."}
+    soundings = {"factor": 2, "max_parallel": 1, "reforge": reforge}
+    phase = {"name": "write", "instructions": "Write.", "soundings": soundings}
+    answers = ["a", "b", verdict(1), "c", verdict(1), "d", verdict(1)]
+    events, run, logged = [], RunState(), list[str]()
+    for event in play({"cascade_id": "c", "phases": [phase]}, answers).events:
+        # A call of another purpose is counted by the address of the third, not by its name.
+        other = event.place.call == 2 and "purpose" in event.data
+        events.append(replace(event, data={**event.data, "purpose": "summary"}) if other else event)
+        line = log_line(events[-1], run) if run.apply(events[-1]) else None
+        if line is not None and line.sort == "call" and not line.place.turn:
+            logged.append(where(line.place, line.aside))
+    names = ["evaluation", "summary", "evaluation 2"]
+    calls = [call for call in run.calls if not call.place.turn]
+    assert [call.place.call for call in calls] == [1, 2, 3]
+    assert [call.name for call in calls] == names
+    tree = shown(TreeRows(run, TreeView(unfolded=True)), 60)
+    named = (re.search(r"✓ ((?:evaluation|summary)(?: \d)?)(?= |$)", line) for line in tree)
+    assert [found[1] for found in named if found] == names
+    assert logged == [f"write·{name}" for name in names]
+    bars = Timeline.of(run).bars
+    assert [words_of(bar) for bar in bars if bar.call in calls] == [f"write {name}" for name in names]
+    assert ["".join(text for text, _ in ContextRows(call, View()).title) for call in calls] == [
+        f"Context  write · {name}" for name in names
+    ]
+    (table,) = (block for block in RunView(run).blocks() if isinstance(block, Table))
+    assert [text for row in table.rows if (text := str(row[0]).strip()) in names] == names
 
 
 def test_winners_of_phases_inside_whole_walks_are_marked() -> None:

@@ -97,11 +97,14 @@ def _texts(call: CallState, told: dict[str, str]) -> list[str]:
 
 
 def call_place(call: CallState) -> str:
-    """``triage:3 attempt 1``, with the branch, the visit and the call if there are several."""
+    """``triage:3 attempt 1``, with the branch, the visit and the call if there are several; beside the turns
+    ``generate evaluation 2``."""
     place = call.place
-    where = place.phase_words + (f":{place.turn}" if place.turn else f" {call.purpose}")
+    where = place.phase_words + (f":{place.turn}" if place.turn else f" {call.aside}")
     if place.visit > 1:
         where += f" visit {place.visit}"
+    if not place.turn:
+        return where
     return where + f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
 
 

@@ -183,8 +183,8 @@ def evaluation_doc(state: RunState, contest: CandidateRounds, of: Round, rows: S
     if said := attempts_words(of.evaluation):
         lines.append(TextLine(said, "dim"))
     calls = evaluator_calls(state, contest, of)
-    for number, call in enumerate(calls, 1):
-        lines += [TextLine(""), TextLine(_exchange(call, number, len(calls)), "head")]
+    for call in calls:
+        lines += [TextLine(""), TextLine(_exchange(call), "head")]
         for entry in call.entries:
             if entry.sent is not None:
                 lines += [TextLine(entry.sent.role, "dim"), *message_lines(entry.sent, whole=True)]
@@ -197,6 +197,5 @@ def evaluation_doc(state: RunState, contest: CandidateRounds, of: Round, rows: S
     return TextRows(lines, (("Evaluation", "title"), (f"  {flat(contest.place.phase)}", "name")))
 
 
-def _exchange(call: CallState, number: int, last: int) -> str:
-    which = f" {number} of {last}" if last > 1 else ""
-    return f"{flat(call.purpose)}{which} · {flat(call.model)} · {seconds(call.duration_s)}"
+def _exchange(call: CallState) -> str:
+    return f"{flat(call.name)} · {flat(call.model)} · {seconds(call.duration_s)}"

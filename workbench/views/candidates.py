@@ -446,7 +446,7 @@ class CandidatesView(View):
                 yield TextBlock(row.output or row.entrant.reason, "  ")
         for call in evaluator_calls(self.state, contest, of):
             yield BLANK
-            yield (Cell(f"{call.purpose} by {call.model}", "head"),)
+            yield (Cell(f"{call.name} by {call.model}", "head"),)
             sent = [entry.sent for entry in call.entries if entry.sent is not None]
             yield from (TextBlock(f"{message.role}: {message.text}", "  ") for message in sent)
             if call.answer is not None:

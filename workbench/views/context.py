@@ -221,7 +221,7 @@ class ContextRows(Rows):
         self._marked = frozenset(marked_entries(marks, call.entries, tools=bool(call.tools_hash)) if marks else ())
         self._heads: tuple[int, tuple[Row, ...]] = (-1, ())
         place = call.place
-        self.title = title_of(place, view.max_turns)
+        self.title = title_of(place, view.max_turns, call.aside)
         self.title_right = ((strategy_words(call, filed=view.filed), "dim"),) if call.strategy else ()
         if view.compare and view.before is not None:
             self.title_right = _against(view.before, self.changes)
@@ -414,15 +414,16 @@ class ContextRows(Rows):
         return f"{message.role} {origin(one)} {explain(one, self.call.place, self._earlier)} {message.text} {calls}"
 
 
-def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
-    """``Context · triage · turn 3/6 · attempt 2``; counts that are 1 and cannot be more are left out."""
-    turn = f"turn {place.turn}" + (f"/{max_turns}" if max_turns > 1 else "") if place.turn else "beside the turns"
+def title_of(place: Place, max_turns: int = 0, aside: str = "") -> tuple[Span, ...]:
+    """``Context · triage · turn 3/6 · attempt 2``; counts that are 1 and cannot be more are left out. ``aside``: the
+    name of a call beside the turns."""
+    turn = f"turn {place.turn}" + (f"/{max_turns}" if max_turns > 1 else "") if place.turn else flat(aside)
     parts = [WHOLE if place.is_whole else flat(place.phase), turn]
     if place.visit > 1:
         parts.insert(1, f"visit {place.visit}")
     if place.attempt > 1:
         parts.append(f"attempt {place.attempt}")
-    if place.call > 1:
+    if place.turn and place.call > 1:
         parts.append(f"call {place.call}")
     if place.branch and place.phase_words != place.phase:
         parts.append(flat(place.branch))

@@ -38,22 +38,28 @@ class LogLine(Struct, frozen=True):
     token: str = "plain"
     recorded: bool = False
     """It is of a recorded past, and keeps the time of then."""
+    aside: str = ""
+    """The name of a call beside the turns."""
 
 
-def where(place: Place) -> str:
-    """``triage·3``; the second visit ``triage#2·3``, the second attempt ``triage·2.3``."""
+def where(place: Place, aside: str = "") -> str:
+    """``triage·3``; the second visit ``triage#2·3``, the second attempt ``triage·2.3``; with the name of a call beside
+    the turns, ``generate·evaluation 2``."""
     if not place.phase:
         return ""
     visit = f"#{place.visit}" if place.visit > 1 else ""
     attempt = f"{place.attempt}." if place.attempt > 1 else ""
-    turn = f"·{attempt}{place.turn}" if place.turn else ""
+    turn = f"·{attempt}{place.turn}" if place.turn else f"·{aside}" if aside else ""
     return f"{place.phase_words}{visit}{turn}"
 
 
 def log_line(event: Event, run: RunState) -> LogLine | None:
     """The line of an event, after ``run`` took it; None if it has none."""
     words = words_of(event, run)
-    return LogLine(event.at, event.place, *words, event.at < run.started) if words is not None else None
+    if words is None:
+        return None
+    call = run.call_at(event.place) if event.place.call and not event.place.turn else None
+    return LogLine(event.at, event.place, *words, event.at < run.started, call.aside if call is not None else "")
 
 
 class LogRows(Rows):
@@ -111,21 +117,22 @@ class LogRows(Rows):
         """Returns what stands before the text of a line, and the text."""
         mark, age = sign("recorded") if line.recorded else (" ", "plain"), "faint" if line.recorded else "dim"
         text: Span = (flat(line.text), line.token)
+        place = where(line.place, line.aside)
         if width < NARROW:
-            short = (f"{clock(line.at)[:8]} ", age), (fit(where(line.place) or line.sort, 10) + " ", "dim")
+            short = (f"{clock(line.at)[:8]} ", age), (fit(place or line.sort, 10) + " ", "dim")
             return (mark, *short), text
-        place = 18 if width > 100 else 14
+        room = 18 if width > 100 else 14
         spans: tuple[Span, ...] = (
             mark,
             (f"{fit(clock(line.at), 12)}  ", age),
-            (fit(where(line.place), place) + " ", "dim"),
+            ((fit_ends(place, room) if line.aside else fit(place, room)) + " ", "dim"),
             (fit(line.sort, 9) + " ", "head"),
         )
         return spans, text
 
     def plain(self, index: int) -> str:
         line = self.lines[index]
-        return f"{clock(line.at)} {flat(where(line.place))} {line.sort} {flat(line.text)}"
+        return f"{clock(line.at)} {flat(where(line.place, line.aside))} {line.sort} {flat(line.text)}"
 
 
 MEASURED = 400

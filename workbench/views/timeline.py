@@ -341,10 +341,15 @@ def place_words(place: Place) -> str:
     return f"{name}:{place.turn}" if place.turn else name
 
 
+def call_words(call: CallState) -> str:
+    """``triage:3``; beside the turns ``generate evaluation 2``."""
+    return place_words(call.place) + ("" if call.place.turn else f" {call.aside}")
+
+
 def words_of(bar: Bar) -> str:
     """Describes a bar, in words."""
     if bar.kind == "call" and bar.call is not None:
-        return place_words(bar.place) + ("" if bar.place.turn else f" {bar.call.purpose}")
+        return call_words(bar.call)
     names = {"tool": "", "child": "child ", "person": "you: ", "pause": "", "idle": ""}
     return names.get(bar.kind, "") + bar.label
 

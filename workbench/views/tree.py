@@ -805,11 +805,10 @@ class Nodes:
     def _call(self, phase: str, call: CallState, depth: int, *, many: bool) -> Node:
         view, place = self.view, call.place
         held = place == view.held and self._is_held
-        label = flat(call.purpose) or "beside"
+        label = flat(call.aside)
         if place.turn:
             label = f"try {place.attempt}.{place.turn}" if many else f"turn {place.turn}"
-        if place.call > 1:
-            label += f"·{place.call}"
+            label += f"·{place.call}" if place.call > 1 else ""
         status = "running" if place in view.busy else call.status
         mark = sign("paused") if held else sign("recorded") if call.recorded else self._mark(status)
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
@@ -852,7 +851,7 @@ def _index_of(calls: Sequence[CallState], place: Place) -> int:
 def _turn_of(call: CallState, *, many: bool) -> str:
     place = call.place
     if not place.turn:
-        return flat(call.purpose) or "beside"
+        return flat(call.aside)
     return f"{place.attempt}.{place.turn}" if many else str(place.turn)
 
 

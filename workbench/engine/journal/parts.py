@@ -240,6 +240,8 @@ class CallState(Struct):
     """How many items the visit's own history had when the call was made."""
     beside: bool = False
     """A call of the engine's own, outside the turns."""
+    nth: int = 1
+    """Which one it is of the calls beside the turns of its visit that have its purpose, from 1."""
     tokens_full: int = 0
     tokens_sent: int = 0
     tools_tokens: int = 0
@@ -336,12 +338,22 @@ class CallState(Struct):
 
     @property
     def name(self) -> str:
-        """``turn 3``, with the attempt and the call if they are not the first; beside the turns, the purpose."""
+        """``turn 3``, with the attempt and the call if they are not the first; beside the turns, ``aside``."""
         place = self.place
-        name = f"turn {place.turn}" if place.turn else self.purpose or "call"
+        if not place.turn:
+            return self.aside
+        name = f"turn {place.turn}"
         if place.attempt > 1:
             name += f" attempt {place.attempt}"
         return name + (f" call {place.call}" if place.call > 1 else "")
+
+    @property
+    def aside(self) -> str:
+        """``evaluation``, ``evaluation 2``: what a call beside the turns is called, numbered among those of its purpose
+        in its visit. Empty for a call of a turn."""
+        if self.place.turn:
+            return ""
+        return (self.purpose or "call") + (f" {self.nth}" if self.nth > 1 else "")
 
     @property
     def expected(self) -> int:

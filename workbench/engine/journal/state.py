@@ -649,6 +649,8 @@ class RunState:
         if (visit := self.visit_of(event.place)) is not None:
             call.items = len(visit.items)
         _describe(call, data, self.calls[-2] if len(self.calls) > 1 else call)
+        if not event.place.turn:
+            self._number(call, visit)
         if event.place.turn and (model := call.model):
             self.models.pop(model, None)
             self.models[model] = None
@@ -686,6 +688,15 @@ class RunState:
             if visit is not None:
                 visit.calls.append(call)
         return call
+
+    def _number(self, call: CallState, visit: VisitState | None) -> None:
+        """Number the calls beside the turns that have the purpose of ``call``: one that is told late stands before
+        others."""
+        key = call.place.visit_key
+        calls = visit.calls if visit is not None else [one for one in self.calls if one.place.visit_key == key]
+        alike = (one for one in calls if not one.place.turn and one.purpose == call.purpose)
+        for number, one in enumerate(alike, 1):
+            one.nth = number
 
     def _insert(self, call: CallState, visit: VisitState) -> None:
         """Put a call before those of its visit that stand behind it."""

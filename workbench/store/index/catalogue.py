@@ -47,7 +47,7 @@ COLUMNS: Mapping[str, str] = {
     "branch": "The candidate of the row; empty on the main line.",
     "bytes": "Bytes of the journal that are in the tables.",
     "cached": "Predicted tokens of the request that the provider reads from its cache.",
-    "call": "Model call within a turn, from 1.",
+    "call": "Model call within a turn, from 1; outside of turns, among all such calls of the visit, for its address.",
     "callout_name": "Name of the callout.",
     "calls": "Number of model calls that a provider answered; recorded_calls are besides.",
     "cascade_file": "Path of the cascade file, relative to the workspace.",

@@ -58,8 +58,8 @@ class Annotating:
         if place == Place():
             return run, place, f"the run {run.session_id or run.run_id}"
         call = run.call_at(place)
-        beside = call is not None and call.purpose and not place.turn
-        return run, place, f"{place.phase_words} {flat(call.purpose, 40)}" if beside and call else call_words(place)
+        beside = f"{place.phase_words} {flat(call.aside, 40)}" if call is not None and call.aside else ""
+        return run, place, beside or call_words(place)
 
     def follow(self) -> None:
         """Show what was said of the run in another window."""

@@ -158,7 +158,7 @@ class BenchState(Struct):
 
     @property
     def held_at(self) -> str:
-        """Where the run is held, after a check with its name, at a call beside the turns with its purpose; empty while
+        """Where the run is held, after a check with its name, at a call beside the turns with its name; empty while
         it is not."""
         held = self.held
         if held is None:
@@ -169,7 +169,7 @@ class BenchState(Struct):
             return f"after check {flat(str(check.get('name') or check.get('check', '')), 40)} of {phase}"
         if held.kind in ("before_call", "after_call") and not held.place.turn:
             call = run.call_at(held.place)
-            return f"{held.where} {flat(call.purpose, 40)}" if call is not None and call.purpose else held.where
+            return f"{held.where} {flat(call.aside, 40)}" if call is not None else held.where
         return held.where
 
     @property
