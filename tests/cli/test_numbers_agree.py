@@ -557,3 +557,27 @@ def test_pauses_inside_a_child_are_time_of_neither_and_both_say_them_apart(work:
     assert outer.paused > 0
     lengths = [(int(one["endTimeUnixNano"]) - int(one["startTimeUnixNano"])) / 1e9 for one in spans]
     assert max(lengths) <= outer.seconds + 1e-6, "a span holds a pause"
+
+
+def test_sql_counts_a_run_inside_another_that_was_run_anew_once(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes over the answers of the one that was cut off, which has a journal, too. The first example of the console
+    counts as headers and lists do.
+    """
+    monkeypatch.setenv("WORKBENCH_TRIES", "1")
+    half = TWO.replace("{name: a,", f"{{name: a, model: {LIVE},").replace("{name: b,", "{name: b, model: openai/402@1,")
+    around = "cascade_id: around\nphases:\n  - {name: after, instructions: After., sub_cascades: [{ref: half.yaml}]}\n"
+    (work / "half.yaml").write_text(half)
+    (work / "around.yaml").write_text(around)
+    assert run_cli("run", "around.yaml", "-m", LIVE, "--session", "around").code == 1
+    assert run_cli("resume", "around").code == 0
+    rows = run_cli("sql", "SELECT calls FROM runs WHERE session_id = 'around_sub_0' ORDER BY run_id", "--json").json
+    assert [row["calls"] for row in rows] == [1, 2]
+
+    by_phase = run_cli("sql", EXAMPLES[0][1], "--json").json
+    store = Project.at(work).store
+    whole = [store.state(run.run_id).figures() for run in store.runs() if not run.depth]
+    for name in ("calls", "tokens_in", "tokens_out"):
+        assert sum(row[name] or 0 for row in by_phase) == sum(getattr(one, name) for one in whole), name
+    assert sum(row["spent"] or 0 for row in by_phase) == pytest.approx(sum(one.spent.total or 0 for one in whole))
+    shown, (listed,) = run_cli("show", "around", "--json").json, run_cli("runs", "session:around", "--json").json
+    assert shown["totals"]["calls"] == listed["calls"] == 3

@@ -441,12 +441,16 @@ class SavedQueries:
             raise StoreError(f"{file}: cannot be deleted: {fault.strerror}") from fault
 
 
+_COUNTED_ONCE = "run_id IN (SELECT max(run_id) FROM runs GROUP BY session_id, started)"
+"""Of a run inside another that was cut off and run anew, the last one: it has the answers of those before, too."""
+
 EXAMPLES: tuple[tuple[str, str], ...] = (
     (
         "cost and tokens by phase",
         "SELECT phase_name, countIf(NOT recorded) AS calls, sum(tokens_in) AS tokens_in,\n"
         "       sum(tokens_out) AS tokens_out, sum(spent) AS spent\n"
-        "FROM all_data\nWHERE response_hash != ''\nGROUP BY phase_name\nORDER BY tokens_in DESC",
+        f"FROM all_data\nWHERE response_hash != ''\n  AND {_COUNTED_ONCE}\n"
+        "GROUP BY phase_name\nORDER BY tokens_in DESC",
     ),
     (
         "the newest runs",
@@ -469,7 +473,8 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
         "tools by how much they return",
         "SELECT JSONExtractString(metadata_json, 'tool') AS tool, count() AS calls,\n"
         "       round(avg(lengthUTF8(JSONExtractString(content_json)))) AS characters\n"
-        "FROM all_data\nWHERE node_type = 'tool_result'\nGROUP BY tool\nORDER BY characters DESC",
+        f"FROM all_data\nWHERE node_type = 'tool_result'\n  AND {_COUNTED_ONCE}\n"
+        "GROUP BY tool\nORDER BY characters DESC",
     ),
     (
         "who won, and why",
