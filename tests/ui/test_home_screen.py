@@ -386,15 +386,17 @@ def test_the_input_and_output_of_a_run_show_whole_in_several_lines(tmp_path: Pat
     assert all(cell_len(line) <= width for line in lines)
 
 
-def test_rows_of_runs_beside_a_card_show_whole_only_together(tmp_path: Path) -> None:
+def test_a_row_of_a_run_beside_a_card_shows_whole_only_in_free_lines(tmp_path: Path) -> None:
     run = replace(stored_runs(tmp_path).summary(FAILED), output="many words " * 12)
     listing = Listing(RunsRequest(), members=(Member(run),) * 5, total=5)
     for beside_card in (True, False):
         rows = RunRows(listing, beside_card=beside_card)
         lines = len(rows.whole(2, 80))
         assert lines > 2
-        assert len(Spread(rows, 80, 5 * lines - 1, 2)) == (5 if beside_card else 5 * lines - 1)
-        assert len(Spread(rows, 80, 5 * lines, 2)) == 5 * lines
+        for page in (5, 5 + lines - 1, 5 * lines - 1, 5 * lines):
+            spread = Spread(rows, 80, page, 2)
+            assert len(spread) == (page if beside_card or page >= 5 + lines - 1 else 5 + lines - 1)
+            assert len(spread.lines_of(2)) == (1 if beside_card and page == 5 else lines)
 
 
 def test_several_models_without_room_are_counted_and_one_is_cut_in_its_middle(tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ async def test_the_list_has_no_more_lines_than_it_shows_however_high_the_screen_
             lines = screen_text(it.app).splitlines()
             card = next(number for number, line in enumerate(lines) if line.startswith("─"))
             assert sum(not line.strip() for line in lines[:card]) <= 1, height
+            cut = [line for line in lines[:card] if line.endswith("…")]
+            assert not cut or lines[-2].strip(), f"{height}: {cut} are cut while the card has free lines"
 
 
 async def test_runs_are_filtered_unfolded_and_deleted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +14,14 @@ from tests.ui.bench import bench
 from tests.ui.snapshot import FOLDER
 from tests.ui.support import triage_story
 from workbench.language.problem import Problem, Severity, TextSpan
+from workbench.store.catalog import Member
+from workbench.store.summary import RunSummary
 from workbench.tui.widgets.rowview import Spread
 from workbench.views.cells import Row
 from workbench.views.model import Rows
 from workbench.views.problems import ProblemRows
+from workbench.views.runs import RunRows
+from workbench.workspace.runs_poller import Listing, RunsRequest
 
 BESIDE_DIALOG = 8
 """Cells that a dialog leaves of a pane behind it at most."""
@@ -38,9 +43,10 @@ phases:
 class Sizes(Rows):
     """Rows that need so many lines each."""
 
-    def __init__(self, sizes: list[int], *, spreads: bool) -> None:
+    def __init__(self, sizes: list[int], *, spreads: bool, told_beside: bool = False) -> None:
         self.sizes = sizes
         self.spreads = spreads
+        self.told_beside = told_beside
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -52,11 +58,11 @@ class Sizes(Rows):
         return tuple(Row(((f"{index}.{part}", "plain"),)) for part in range(self.sizes[index]))
 
 
-@given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 30), st.integers(-1, 11), st.booleans())
+@given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 30), st.integers(-1, 11), st.booleans(), st.booleans())
 def test_every_line_belongs_to_one_row_and_no_row_is_cut_beside_free_lines(
-    sizes: list[int], page: int, selected: int, spreads: bool
+    sizes: list[int], page: int, selected: int, spreads: bool, told_beside: bool
 ) -> None:
-    rows = Sizes(sizes, spreads=spreads)
+    rows = Sizes(sizes, spreads=spreads, told_beside=told_beside)
     spread = Spread(rows, 80, page, selected)
     found = [spread.at(line) for line in range(len(spread))]
     shown = [(row or rows.row(at, 80)).text.rstrip("…") for at, row in found]
@@ -65,15 +71,36 @@ def test_every_line_belongs_to_one_row_and_no_row_is_cut_beside_free_lines(
     )
     if spreads and sum(sizes) <= page:
         assert len(spread) == sum(sizes)
-    elif 0 <= selected < len(sizes) and sizes[selected] <= page:
+    elif 0 <= selected < len(sizes) and sizes[selected] <= (page - len(sizes) + 1 if told_beside else page):
         assert len(spread.lines_of(selected)) == sizes[selected]
-    if spreads and len(sizes) <= page and not 0 <= selected < len(sizes):
+    if told_beside:
+        assert len(spread) <= max(page, len(sizes)), "a row in several lines hides another one"
+    if spreads and len(sizes) <= page and (told_beside or not 0 <= selected < len(sizes)):
         free = page - len(spread)
         assert free >= 0
         cut = [at for at, size in enumerate(sizes) if len(spread.lines_of(at)) < size]
         assert not cut or free == 0, "a row is cut beside free lines"
         told = {at for at, row in found if row is not None and row.text.endswith("…")}
         assert all(at in told for at in cut if len(spread.lines_of(at)) > 1), "a row ends in the middle unsaid"
+
+
+def test_a_run_in_full_loses_no_word_and_leaves_no_cell_empty_where_that_saves_no_line() -> None:
+    given = "which of the modules write to the ledger, and why do they not ask the importer first?"
+    said = "Three of them write: " + "the importer by its own lock, " * 5
+    run = RunSummary("r", "ledger-1", "audit", input=f"question: {given}", output=said, user="ada", machine="lab3")
+    rows = RunRows(Listing(RunsRequest(), [Member(run)]), beside_card=True)
+    beside: list[int] = []
+    for width in range(80, 240, 5):
+        lines = [row.text for row in rows.whole(0, width)]
+        assert max(map(len, lines)) <= width
+        shown = sorted(" ".join(lines).split())
+        assert all(shown.count(word) >= count for word, count in Counter(f"{given} {said}".split()).items()), width
+        at = rows.heads(width)[0].text.index("output")
+        if lines[0][at:].strip():
+            beside.append(width)
+            assert all(line[at:].strip() for line in lines), f"{width}: the input takes lines of its own"
+            assert lines[0][rows.heads(width)[0].text.index("input") : at].strip(), f"{width}: its cell is empty"
+    assert beside
 
 
 def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> None:
@@ -125,11 +152,10 @@ async def test_lines_of_the_log_are_whole_beside_free_lines(tmp_path: Path) -> N
 
 
 def test_no_stored_screen_cuts_a_line_above_free_lines() -> None:
-    """Runs are left out: the card below tells what their columns cut."""
     cut = [
         f"{file.stem}: {line}"
         for file in sorted(FOLDER.glob("*.txt"))
-        if "  damaged: " not in (text := file.read_text("utf-8")) and not file.stem.startswith("runs")
+        if "  damaged: " not in (text := file.read_text("utf-8"))
         for line in _cut_above_free_lines(text)
     ]
     assert not cut, "\n".join(cut)
@@ -174,7 +200,7 @@ def _cut_beside_free_cells(text: str) -> Iterator[str]:
     width = max(map(len, lines))
     table: list[str] = []
     for line in (*(line.ljust(width) for line in lines), "───"):
-        inner = re.sub("[│┃▌▏]", " ", line)
+        inner = re.sub("[│┃▌▏]", " ", re.sub(f"│[^│]{{1,{BESIDE_DIALOG}}}$", lambda rest: " " * len(rest[0]), line))
         if not re.search("[─━]{3}", inner):
             table.append(inner)
             continue

@@ -20,8 +20,8 @@ class Rows:
     title_right: tuple[Span, ...] = ()
     spreads: bool = False
     """Whether all rows may show whole where there is room for it; else only the one under the cursor does."""
-    all_or_none: bool = False
-    """Whether rows show whole only where there is room for all of them: another pane tells the one under the cursor."""
+    told_beside: bool = False
+    """Whether another pane tells the row under the cursor, so that it takes no line that another row needs."""
 
     @property
     def wanted_width(self) -> int:
@@ -123,7 +123,7 @@ class Filtered(Rows):
         self.inner = rows
         self.needle = needle
         self.indices = list(rows.kept(needle))
-        self.spreads, self.all_or_none = rows.spreads, rows.all_or_none
+        self.spreads, self.told_beside = rows.spreads, rows.told_beside
         self._seen = (len(rows), 0)
         """How many rows were looked at, and the width at which they were counted; 0 before any."""
         self.empty = (f"No row holds '{flat(needle)}'.", told(f"{{{clears}}} shows all again."))

@@ -264,8 +264,9 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     return listed_json(found.run) | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
 
 
-READABLE, BELOW = 44, 6
-"""Cells of its column below which a long text stands below the row, and how far in it does."""
+READABLE, NARROW, BELOW = 44, 16, 6
+"""Cells of its column from which on a long text always goes on in it, and those from which on it does so if it takes no
+more lines than below the row; and how far in it stands there."""
 
 
 class RunRows(Rows):
@@ -277,7 +278,7 @@ class RunRows(Rows):
         self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "", *, beside_card: bool = False
     ) -> None:
         """``open_id`` is the run that the Bench shows. ``beside_card``: a card tells the run under the cursor."""
-        self.all_or_none = beside_card
+        self.told_beside = beside_card
         self.members: Sequence[Member] = listing.members
         runs = [member.run for member in self.members]
         self._sizes = _Sizes(
@@ -348,19 +349,27 @@ class RunRows(Rows):
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
         """The row with its whole input and output: in their columns, or below the row where those are narrow."""
-        at, texts = 4, False
-        inside: dict[str, tuple[int, tuple[tuple[Span, ...], ...]]] = {}
-        below: dict[str, Sequence[Span]] = {}
+        at, texts, all_texts = 4, False, self._texts(index)
+        cut: dict[str, tuple[int, int]] = {}
         for column in _columns(width, self._sizes, self._order):
             at += len(_gap(column, texts))
             texts = texts or column.title in _GAP_BEFORE
-            said = self._texts(index).get(column.title, ())
-            if width_of(said) >= column.size:
-                if column.size < READABLE:
-                    below[column.title] = said
-                else:
-                    inside[column.title] = at, wrapped(said, column.size - 1)
+            if column.title in all_texts and width_of(all_texts[column.title]) >= column.size:
+                cut[column.title] = at, column.size
             at += column.size
+        inside: dict[str, tuple[int, tuple[tuple[Span, ...], ...]]] = {}
+        below: dict[str, tuple[tuple[Span, ...], ...]] = {}
+        high = 1
+        for title, (start, size) in sorted(cut.items(), key=lambda one: -one[1][1]):
+            in_column = wrapped(all_texts[title], max(8, size - 1))
+            under = wrapped(all_texts[title], max(8, width - BELOW - len(title) - 3))
+            if size >= READABLE or (size >= NARROW and len(in_column) <= high + len(under)):
+                inside[title] = start, in_column
+                high = max(high, len(in_column))
+            else:
+                below[title] = under
+        inside = {title: inside[title] for title in cut if title in inside}  # From left to right again.
+        below = {title: below[title] for title in cut if title in below}
         if not inside and not below:
             return ()
         beside: dict[str, Sequence[Span]] = dict.fromkeys(below, ())
@@ -373,9 +382,9 @@ class RunRows(Rows):
                 if number < len(lines):
                     spans += ((" " * (start - width_of(spans)), "plain"), *lines[number])
             rows.append(Row(crop(spans, width), first.tone))
-        for title, said in below.items():
+        for title, under in below.items():
             name = f"{title}  "
-            for number, line in enumerate(wrapped(said, max(8, width - BELOW - len(name) - 1))):
+            for number, line in enumerate(under):
                 indent = " " * (BELOW + (len(name) if number else 0))
                 rows.append(Row(crop(((indent, "plain"), ("" if number else name, "head"), *line), width), first.tone))
         return tuple(rows)

@@ -99,16 +99,18 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         return (Grip("runs.card", self.card_pane, "title", self.card_pane.size.height, 3, self.size.height - 8),)
 
     def apply_sizes(self) -> None:
-        """The card has what the list leaves, which is as high as its content and at most three fifths of the screen.
-        Rows are in several lines if the card keeps ``CARD`` lines."""
+        """The card has what the list leaves, which is as high as its rows and at most three fifths of the screen. Rows
+        that all show go on in lines that the card does not need, of which a long one keeps ``CARD``."""
         size = self.size_of("runs.card")
         if size is None:
             height = self.size.height - 1
             rows = max(self.listing.total, len(self.list_pane.rows)) + 3
-            whole = self.list_pane.wanted_whole + 1
-            if whole <= height - CARD:
-                rows = max(rows, whole)
-            size = height - max(6, min(rows, self.size.height * 3 // 5))
+            lines = max(6, min(rows, self.size.height * 3 // 5))
+            self.card_pane.rows.lay_out(self.card_pane.inner_width)  # The pane itself is told of a new width later.
+            spare = height - min(CARD, self.card_pane.wanted)
+            if self.list_pane.wanted <= spare:
+                lines = max(lines, min(self.list_pane.wanted_whole + 1, spare))
+            size = height - lines
         self.card_pane.styles.height = min(max(3, size), max(3, self.size.height - 8))
 
     def on_resize(self) -> None:
@@ -138,7 +140,6 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         if self._sought and (found := rows.index_of(self._sought)) is not None:
             cursor, self._sought = found, ""
         self.list_pane.show(rows, cursor)
-        self.apply_sizes()
         self._show_card()
 
     def _offer_keys(self, run: RunSummary | None) -> None:
@@ -158,13 +159,12 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _show_card(self) -> None:
         run = self.run()
         self._offer_keys(run)
-        if run is None:
-            self.card_pane.show(TextRows([], (("Run", "title"),)), 0)
-            return
-        self._chosen = run.run_id
-        card = CardRows(self.listing, run)
-        card.lay_out(self.card_pane.inner_width)
+        card = TextRows([], (("Run", "title"),))
+        if run is not None:
+            self._chosen = run.run_id
+            card = CardRows(self.listing, run)
         self.card_pane.show(card, 0)
+        self.apply_sizes()
 
     def run(self) -> RunSummary | None:
         """The run under the cursor."""

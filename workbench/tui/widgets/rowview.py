@@ -29,24 +29,19 @@ class Spread:
     """Rows and lines count from 0."""
 
     def __init__(self, rows: Rows, width: int, page: int, selected: int) -> None:
-        """Rows that are cut show whole: the selected one if the ``page`` has lines enough for it, then, if they may
-        spread, as many from the top as there are free lines for. ``selected`` is -1 for none."""
+        """Rows that are cut show whole: the selected one if the ``page`` has lines enough for it, or free ones where it
+        is told beside, then, if they may spread, as many from the top as there are free lines for. ``selected`` is -1
+        for none."""
         self._whole: dict[int, tuple[Row, ...]] = {}
         self._count = len(rows)
-        if rows.all_or_none and not self._all_fit(rows, width, page):
-            return
         if 0 <= selected < self._count:
-            self._show_whole(rows, selected, width, page - 1)
+            self._show_whole(rows, selected, width, page - (self._count if rows.told_beside else 1))
         if rows.spreads and self._count <= page:
             for position in range(self._count):
                 if position != selected:
                     self._show_whole(rows, position, width, page - len(self))
             self._show_part(rows, width, page - len(self))
         self._whole = dict(sorted(self._whole.items()))
-
-    def _all_fit(self, rows: Rows, width: int, page: int) -> bool:
-        """Whether the page has lines enough for all rows whole."""
-        return self._count <= page and sum(max(1, len(rows.whole(at, width))) for at in range(self._count)) <= page
 
     def _show_whole(self, rows: Rows, position: int, width: int, free: int) -> None:
         """Show a row in all of its lines, if it has several and not more than ``free`` besides its first."""
