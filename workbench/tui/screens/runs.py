@@ -100,16 +100,18 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
 
     def apply_sizes(self) -> None:
         """The card has what the list leaves, which is as high as its rows and at most three fifths of the screen. Rows
-        that all show go on in lines that the card does not need, of which a long one keeps ``CARD``."""
+        go on in lines that the card does not need; all of them do so if it keeps ``CARD`` lines, however long it is."""
         size = self.size_of("runs.card")
         if size is None:
             height = self.size.height - 1
             rows = max(self.listing.total, len(self.list_pane.rows)) + 3
             lines = max(6, min(rows, self.size.height * 3 // 5))
             self.card_pane.rows.lay_out(self.card_pane.inner_width)  # The pane itself is told of a new width later.
-            spare = height - min(CARD, self.card_pane.wanted)
-            if self.list_pane.wanted <= spare:
-                lines = max(lines, min(self.list_pane.wanted_whole + 1, spare))
+            spare, whole = height - self.card_pane.wanted, self.list_pane.wanted_whole + 1
+            if whole <= height - CARD:
+                lines = max(lines, whole)
+            elif self.list_pane.wanted <= spare:
+                lines = max(lines, min(whole, spare))
             size = height - lines
         self.card_pane.styles.height = min(max(3, size), max(3, self.size.height - 8))
 
