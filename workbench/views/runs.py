@@ -265,8 +265,8 @@ def found_json(found: RunMatch) -> dict[str, Any]:
 
 
 READABLE, NARROW, BELOW = 44, 16, 6
-"""Cells of its column from which on a long text always goes on in it, and those from which on it does so if it takes no
-more lines than below the row; and how far in it stands there."""
+"""Cells of its column from which on a long text always goes on in it, and those from which on it does so if it takes
+fewer lines than below the row; and how far in it stands there."""
 
 
 class RunRows(Rows):
@@ -363,7 +363,7 @@ class RunRows(Rows):
         for title, (start, size) in sorted(cut.items(), key=lambda one: -one[1][1]):
             in_column = wrapped(all_texts[title], max(8, size - 1))
             under = wrapped(all_texts[title], max(8, width - BELOW - len(title) - 3))
-            if size >= READABLE or (size >= NARROW and len(in_column) <= high + len(under)):
+            if size >= READABLE or (size >= NARROW and len(in_column) < high + len(under)):
                 inside[title] = start, in_column
                 high = max(high, len(in_column))
             else:
