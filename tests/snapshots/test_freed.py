@@ -10,11 +10,16 @@ from workbench.workspace.testing import Snapshots
 
 def test_a_replay_leaves_no_circle_behind(frozen: Path, snapshots: Snapshots) -> None:
     assert snapshots.replay(frozen).passed
+    assert min(left_by(snapshots, frozen) for _ in range(3)) < 100, "more than the encoder of JSON leaves"
+
+
+def left_by(snapshots: Snapshots, frozen: Path) -> int:
+    """Objects in circles after a replay. What a thread of an earlier test leaves meanwhile counts, too, but not in each
+    of several rounds."""
     gc.collect()
     gc.disable()
     try:
         assert snapshots.replay(frozen).passed
-        left = gc.collect()
+        return gc.collect()
     finally:
         gc.enable()
-    assert left < 100, "more than the encoder of JSON leaves"
