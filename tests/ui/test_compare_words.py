@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,9 +10,10 @@ from msgspec.structs import replace
 
 from tests.engine.support import FlatPrices, Words
 from tests.engine.test_compare import against, played
-from workbench.analysis.compare import as_recorded, compare
+from workbench.analysis.compare import Comparison, as_recorded, compare
+from workbench.cli.printer import Printer
 from workbench.context.cache import Price
-from workbench.views.compare import CompareRows, comparison_json
+from workbench.views.compare import CompareRows, CompareView, comparison_json
 from workbench.views.compare_words import (
     answer_lines,
     breach_line,
@@ -22,6 +24,19 @@ from workbench.views.compare_words import (
     pay_lines,
     verdict,
 )
+
+
+def assert_told_everywhere(found: Comparison, said: str) -> None:
+    """The command prints a sentence, the screen wraps it into its lines, and JSON has it among the notes."""
+    view, stream = CompareView(found, "r", is_what_if=False), io.StringIO()
+    Printer(plain=True, stream=stream).show(view.blocks())
+    assert f"  {said}.\n" in stream.getvalue()
+    for width in (80, 120):
+        rows = CompareRows(found, "r", is_what_if=False)
+        rows.lay_out(width)
+        drawn = " ".join(rows.row(at, width).text.strip() for at in range(len(rows)))
+        assert said in drawn, width
+    assert said in view.json()["notes"]
 
 
 def test_masking_that_falls_below_the_cache_is_not_said_to_pay_where_it_costs_more() -> None:
@@ -116,5 +131,5 @@ def test_a_cache_that_expired_on_one_side_is_named() -> None:
     (said,) = expired_lines(compare(a, b))
     told = "1 call of B begins after the cache has expired (dig:3: 378 s since the last call, it lives 300 s)"
     assert said == f"{told}; in A it has not"
-    assert said in comparison_json(compare(a, b))["notes"]
+    assert_told_everywhere(compare(a, b), said)
     assert next(expired_lines(compare(b, a))).startswith("1 call of A begins after the cache")

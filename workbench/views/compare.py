@@ -26,17 +26,12 @@ from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
 from workbench.views.compare_refs import OUTPUT, CompareRefs, Ref
 from workbench.views.compare_words import (
     ComparisonNote,
-    answer_lines,
     breach_line,
     brief_difference,
     change_words,
     cost_of,
     dollars,
-    expired_lines,
-    fallback_lines,
     first_difference,
-    left_out_lines,
-    pay_lines,
     pays,
     percent,
     sentences,
@@ -456,13 +451,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "b": _side_json(comparison.b),
         "verdict": sentence,
         "paradox": warns,
-        "notes": [
-            *left_out_lines(comparison),
-            *expired_lines(comparison),
-            *answer_lines(comparison),
-            *pay_lines(comparison),
-            *fallback_lines(comparison),
-        ],
+        "notes": [one.text for one in sentences(comparison) if one.kind in ("pays", "note")],
         "outputs": None if comparison.outputs is None else dict(zip("ab", comparison.outputs, strict=True)),
         "calls": [_pair_json(pair, comparison.answers(pair)) for pair in comparison.pairs],
     }
