@@ -216,6 +216,7 @@ def test_rules_say_how_much_of_a_form_a_question_needs(asked: QuestionContent, l
         ),
         (QuestionContent("Fine?", data={"before": "a", "after": "b"}), ["code", "input"]),
         (QuestionContent("Fine?", data={"total": 12, "open": 3}, options=options_of(["ok"])), ["data_table", "select"]),
+        (QuestionContent("Fine?", data={"total": 12, "open": 3}), ["data_table", "input"]),
     ],
 )
 def test_a_template_shows_what_there_is_and_asks_once(asked: QuestionContent, types: list[str]) -> None:

@@ -94,7 +94,7 @@ def template(asked: QuestionContent) -> Form:
     answer = _answer(asked)
     picks_rows = asked.hint in _ROW_HINTS or answer is None
     data = _shown(asked.data, "rows", chosen=picks_rows)
-    if answer is None and not any(isinstance(section, DataTable) and picks_rows for section in data):
+    if answer is None and not any(isinstance(section, DataTable) and section.selectable != "none" for section in data):
         answer = Input(id=ANSWER, label="Your answer", kind="multiline", required=True)
     sections: list[AnySection] = []
     if asked.context.strip():

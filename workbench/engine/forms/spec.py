@@ -189,7 +189,10 @@ class DataTable(FieldSection):
         """Rows may be lists or objects; cells become text."""
         if not isinstance(body, Mapping) or "rows" not in body or not isinstance(body["rows"], list | tuple):
             return body
-        columns = [str(name) for name in body.get("columns") or _keys(body["rows"])]
+        named = body.get("columns") or _keys(body["rows"])
+        if not isinstance(named, list | tuple):
+            return body
+        columns = [str(name) for name in named]
         rows = [
             [_text(row.get(name)) for name in columns] if isinstance(row, Mapping) else [_text(cell) for cell in row]
             for row in body["rows"]

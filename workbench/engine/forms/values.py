@@ -66,7 +66,8 @@ def read_answer(form: Form, text: str) -> FormAnswers:
 def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> FormAnswers:
     """Read the answers of all sections. Raises AnswerRefused with everything that is wrong."""
     asked = {section.id: section for section in fields_of(form)}
-    problems = {id: f"there is no such question; there are {', '.join(asked)}" for id in given if id not in asked}
+    known = f"there are {', '.join(asked)}" if asked else "nothing is asked"
+    problems = {id: f"there is no such question; {known}" for id in given if id not in asked}
     values: dict[str, Any] = {}
     needs_comment: list[str] = []
     for id, section in asked.items():
@@ -172,14 +173,16 @@ def _typed(section: Input, raw: Any) -> Any:
         raise ValueError(f"at least {section.min:g} characters")
     if section.max is not None and len(text) > section.max:
         raise ValueError(f"at most {section.max:g} characters")
+    if section.kind in ("date", "email", "url"):
+        text = text.strip()
     if section.kind == "date":
         try:
-            date.fromisoformat(text.strip())
+            date.fromisoformat(text)
         except ValueError:
             raise ValueError("a date as 2026-01-31") from None
-    if section.kind == "email" and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text.strip()):
+    if section.kind == "email" and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text):
         raise ValueError("an address as name@example.org")
-    if section.kind == "url" and not re.match(r"https?://\S+$", text.strip()):
+    if section.kind == "url" and not re.fullmatch(r"https?://\S+", text):
         raise ValueError("an address that begins with http:// or https://")
     if section.pattern:
         _match(section.pattern, text)
