@@ -23,7 +23,7 @@ from workbench.language.clean import clean
 from workbench.tui.screens.flow import FlowSheet
 from workbench.views.cells import flat
 from workbench.views.flow import MOST_NODES, FlowDrawing
-from workbench.views.flow_layout import HIGH, laid_out
+from workbench.views.flow_layout import HIGH, Layout, laid_out
 from workbench.views.graph import FlowRows
 from workbench.views.model import Rows
 from workbench.views.numbers import spent_words
@@ -215,15 +215,8 @@ DRAWINGS: list[tuple[dict[str, int], str, dict[int, int], int, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("widths", "edges", "rows", "room", "expected"), DRAWINGS)
-def test_small_graphs_are_laid_out_like_this(
-    widths: dict[str, int], edges: str, rows: dict[int, int], room: int, expected: str
-) -> None:
+def drawn_layout(layout: Layout) -> list[str]:
     """Boxes are ``#`` with the name in the middle, lines have the numbers of their edges; later ones lie above."""
-    given = edges.split()
-    layout = laid_out(
-        widths, [(one[0], one[1]) for one in given], "a", [int(one[2:] or 0) for one in given], room, rows
-    )
     cells = [[" "] * layout.width for _ in range(layout.height)]
     for name, box in layout.boxes.items():
         for y in range(box.y, box.y + HIGH):
@@ -233,8 +226,19 @@ def test_small_graphs_are_laid_out_like_this(
         for (ax, ay), (bx, by) in pairwise(edge.points):
             for x in range(min(ax, bx), max(ax, bx) + 1):
                 for y in range(min(ay, by), max(ay, by) + 1):
-                    cells[y][x] = str(edge.number)
-    shown = ["".join(row).rstrip() for row in cells]
+                    cells[y][x] = f"{edge.number:x}"
+    return ["".join(row).rstrip() for row in cells]
+
+
+@pytest.mark.parametrize(("widths", "edges", "rows", "room", "expected"), DRAWINGS)
+def test_small_graphs_are_laid_out_like_this(
+    widths: dict[str, int], edges: str, rows: dict[int, int], room: int, expected: str
+) -> None:
+    given = edges.split()
+    layout = laid_out(
+        widths, [(one[0], one[1]) for one in given], "a", [int(one[2:] or 0) for one in given], room, rows
+    )
+    shown = drawn_layout(layout)
     assert [row for row in shown if row] == expected.splitlines()[1:]
     assert layout.width == max(map(len, [*shown, ""]))
     assert layout.layers[0][0] == "a"
