@@ -149,6 +149,23 @@ async def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_d
         assert it.app.screen is it.screen
 
 
+async def test_what_was_sent_goes_on_in_free_lines(tmp_path: Path) -> None:
+    """All messages do where all lines fit on the screen, else that under the cursor, up to eight lines."""
+    for i in range(1, TURNS):
+        (tmp_path / f"f{i}.txt").write_text("".join(f"fact {i}.{n} of the matter\n" for n in range(12)))
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        sheet = await compared(it, "whole vs masked")
+        sent = len(sheet.view.rows)
+        await it.pilot.resize_terminal(120, 2 * sent + 40)
+        await it.until(lambda: "fact 1.11" in screen_text(it.app), "the first message ends before its end")
+        shown = [line for line in screen_text(it.app).splitlines() if "fact 2." in line]
+        assert len(shown) > 3
+        await it.pilot.resize_terminal(120, 40)
+        await it.until(lambda: "fact 1.11" not in screen_text(it.app), "there is no room for all")
+        await it.press("right_square_bracket", "j")
+        await it.until(lambda: "fact 1.11" in screen_text(it.app), "the message under the cursor is cut")
+
+
 async def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
     async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
         await compared(it, "whole vs masked")

@@ -48,7 +48,7 @@ from workbench.views.page import page, thumbnails
 from workbench.views.plot import Drawn, lines_over_calls
 from workbench.views.side_by_side import SideRows
 from workbench.views.signs import sign
-from workbench.views.text import DrawnRows, TextLine, drawn_line
+from workbench.views.text import DrawnRows, TextLine, drawn_line, hung, wrapped
 from workbench.views.value import (
     BLANK,
     Block,
@@ -128,8 +128,12 @@ NAME = 16
 FIELDS = ("call", "tokens A", "tokens B", "tokens ±", "cached A", "cached B", "cost A", "cost B", "cost ±")
 HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "$ A", "B", "±")
 CACHED = (4, 5)
+SENT_LINES = 8
+"""Most lines of a message that a row shows where there is room; enter shows all of it."""
 LEAD, AROUND = 24, 400
 """Characters shown before the first words that differ, and of each passage from there on."""
+READABLE = 24
+"""Cells of its column from which on a sentence is wrapped in it."""
 ROOMY, ROOMIEST = 100, 400
 """Cells from which on the columns ``CACHED`` show, and those of a line before it is laid out."""
 _NAME_STYLE = {"full": "name", "dropped": "faint"}
@@ -553,6 +557,8 @@ def _turns_json(turns: float | None) -> dict[str, Any]:
 class CompareRows(Rows):
     """Folds are opened by row; ``step`` leads from one difference to the next."""
 
+    spreads = True
+
     def __init__(self, comparison: Comparison, name: str, *, is_what_if: bool = True) -> None:
         self.comparison = comparison
         self.share = EVEN
@@ -692,6 +698,48 @@ class CompareRows(Rows):
             case _:
                 return self._side_by_side(ref, width)
 
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """What differs first, an answer or the beginnings of both messages in as many lines as they need, up to
+        ``SENT_LINES``."""
+        ref = self.refs[index]
+        match ref.kind:
+            case "call":
+                return self._call_lines(self.comparison.pairs[ref.pair], width)
+            case "answer":
+                name, *told = self._answer(ref)
+                return tuple(_limited(hung((name,), told, width), width))
+            case "entry" | "sent":
+                return self._both_sides(ref, width)
+            case _:
+                return ()
+
+    def _call_lines(self, pair: CallPair, width: int) -> tuple[Row, ...]:
+        """A call with its first difference as a sentence: in its column where that is wide enough, else below."""
+        room = self._room_at(width)
+        said, token = self._differs(pair, 1_000), call_fields(pair, self._largest)["first difference"].token
+        if cell_len(flat(said)) <= room or (room < READABLE and cell_len(flat(self._differs(pair, room))) <= room):
+            return ()
+        *before, _ = self._call(pair, width)
+        if room >= READABLE:
+            return hung(before, ((flat(said), token),), width)
+        first = Row(crop(self._call(pair, width), width))
+        return (first, *(Row(((" " * 6, "plain"), *line)) for line in wrapped(((flat(said), token),), width - 7)))
+
+    def _both_sides(self, ref: Ref, width: int) -> tuple[Row, ...]:
+        half, pair = self.middle(width), self.comparison.pairs[ref.pair]
+        old, new = self._entries(ref)
+        rest = width - half - 1
+        if ref.kind == "sent":
+            left, right = _preview_lines(old, new, half, "gone-word"), _preview_lines(new, old, rest, "added-word")
+        else:
+            left = _head_lines(side_of(old, ref.old, pair.a, new), half)
+            right = _head_lines(side_of(new, ref.new, pair.b, old), rest)
+        blank = ((" " * half, "plain"),), ((" " * rest, "plain"),)
+        lines = [
+            Row((*(one or blank[0]), ("│", "rule"), *(other or blank[1]))) for one, other in zip_longest(left, right)
+        ]
+        return tuple(lines) if len(lines) > 1 else ()
+
     def _head(self, width: int) -> tuple[Span, ...]:
         room = self._room_at(width)
         last = next((words for words in ("first difference", "differs first") if len(words) <= room), "differs")
@@ -798,10 +846,37 @@ def _head(side: MessageSide | None, width: int) -> tuple[Span, ...]:
     """Role, reason and size."""
     if side is None:
         return ((" ", "plain"), (fit("not here", max(1, width - 1)), "faint"))
+    return justify(crop(_told(side), max(1, width - len(side.size) - 2)), ((f"{side.size} ", "plain"),), width)
+
+
+def _head_lines(side: MessageSide | None, width: int) -> list[tuple[Span, ...]]:
+    """The same in as many lines as the reason needs."""
+    if side is None:
+        return [_head(side, width)]
+    first, *more = wrapped(_told(side), max(12, width - len(side.size) - 2))
+    size: tuple[Span, ...] = ((f"{side.size} ", "plain"),)
+    return [justify(first, size, width), *(_filled(((" " * 3, "plain"), *line), width) for line in more)]
+
+
+def _told(side: MessageSide) -> list[Span]:
+    """Role and origin of a message, and why it is not sent as it was."""
     spans: list[Span] = [(f" {flat(side.name)} ", _NAME_STYLE.get(side.state, "masked"))]
     if side.why:
         spans += [(side.mark.text, side.mark.token), (f" {flat(side.why)}", "masked")]
-    return justify(crop(spans, max(1, width - len(side.size) - 2)), ((f"{side.size} ", "plain"),), width)
+    return spans
+
+
+def _filled(spans: Sequence[Span], width: int) -> tuple[Span, ...]:
+    shown = crop(spans, width)
+    return (*shown, (" " * (width - width_of(shown)), "plain"))
+
+
+def _limited(rows: Sequence[Row], width: int) -> Sequence[Row]:
+    """At most ``SENT_LINES`` of them; the last says that there is more."""
+    if len(rows) <= SENT_LINES:
+        return rows
+    last = rows[SENT_LINES - 1]
+    return (*rows[: SENT_LINES - 1], Row(crop((*last.spans, ("…", "dim")), width), last.tone))
 
 
 def _is_reworded(old: Entry, new: Entry) -> bool:
@@ -812,15 +887,28 @@ def _is_reworded(old: Entry, new: Entry) -> bool:
 def _preview(entry: Entry | None, other: Entry | None, width: int, only: str) -> tuple[Span, ...]:
     """The first line of what went out; of a message that is worded otherwise, the place where it is. ``only`` is the
     token of words that the other side does not have."""
+    begun, room = _begun(entry, other, only, width), max(1, width - 3)
+    shown = tuple((fit(text, room), token) for text, token in begun) if len(begun) == 1 else _filled(begun, room)
+    return (("   ", "plain"), *shown)
+
+
+def _preview_lines(entry: Entry | None, other: Entry | None, width: int, only: str) -> list[tuple[Span, ...]]:
+    """The same in as many lines as it needs, up to ``SENT_LINES``."""
+    room = max(12, width - 4)
+    lines = wrapped(_begun(entry, other, only, room * (SENT_LINES + 1)), room)
+    rows = _limited([Row((("   ", "plain"), *line)) for line in lines], width - 1)
+    return [_filled(row.spans, width) for row in rows]
+
+
+def _begun(entry: Entry | None, other: Entry | None, only: str, limit: int) -> tuple[Span, ...]:
+    """What went out on one line, from its beginning or from where it differs; text beyond ``limit`` characters may be
+    missing."""
     if entry is None or entry.sent is None:
-        return ((" " * width, "plain"),)
-    room = max(1, width - 3)
+        return ()
     if other is not None and other.sent is not None and state_of(entry) == state_of(other) == "full":
-        spans = crop(_around(other.sent.text, entry.sent.text, only), room)
-        return (("   ", "plain"), *spans, (" " * (room - width_of(spans)), "plain"))
+        return tuple(_around(other.sent.text, entry.sent.text, only))
     text = entry.sent.text or ", ".join(f"→ {call.name}" for call in entry.sent.tool_calls)
-    token = "placeholder" if state_of(entry) != "full" else "dim"
-    return (("   ", "plain"), (fit(text, room), token))
+    return ((flat(text[: limit * 4], limit), "placeholder" if state_of(entry) != "full" else "dim"),)
 
 
 def _around(old: str, new: str, only: str) -> list[Span]:

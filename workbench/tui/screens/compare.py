@@ -145,8 +145,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.view.show()
 
     def is_middle(self, x: int, y: int) -> bool:
-        rows, row = self._compared, y - self.view.head_count + round(self.view.scroll_y)
-        sides = rows is not None and not self.view.filter and 0 <= row < len(rows) and rows.is_divided(row)
+        rows, row = self._compared, self.view.row_at(y)
+        sides = rows is not None and row is not None and rows.is_divided(row)
         return rows is not None and x == rows.middle(self.view.inner_width) and (y == 1 or sides)
 
     @on(RowView.Chosen)
@@ -176,7 +176,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.services.say(self._compared.no_further(step))
         else:
             self.view.move_to(found)
-            self.view.scroll_to(y=max(0, found - self.view.page // 3), animate=False, force=True)
+            top = self.view.line_of_row(found) - self.view.page // 3
+            self.view.scroll_to(y=max(0, top), animate=False, force=True)
 
     @on(RowView.Opened)
     def _row_opened(self, event: RowView.Opened) -> None:
@@ -187,7 +188,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         section = rows.section_of(row)
         if section is not None:
             self.view.move_to(section)
-            self.view.scroll_to(y=section, animate=False, force=True)
+            self.view.scroll_to(y=self.view.line_of_row(section), animate=False, force=True)
         elif rows.toggle(row):
             self.view.forget()
             self.view.show(rows, row)

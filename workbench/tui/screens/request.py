@@ -49,7 +49,8 @@ class RequestSheet(Sheet):
             self.services.say(NO_DIFFERENCE[step])
         else:
             self.view.move_to(found)
-            self.view.scroll_to(y=max(0, found - self.view.page // 3), animate=False, force=True)
+            top = self.view.line_of_row(found) - self.view.page // 3
+            self.view.scroll_to(y=max(0, top), animate=False, force=True)
 
     def action_edit(self) -> None:
         """Open the cascade file at the line behind the difference."""

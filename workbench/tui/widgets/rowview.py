@@ -270,6 +270,17 @@ class RowView(LineView, can_focus=True):
             return self._position(self.cursor)
         return self._found if top <= self._found < top + self.page else top
 
+    def line_of_row(self, index: int) -> int:
+        """The first line of a row, from 0: rows above it may show in several lines."""
+        return self._spread.lines_of(self._position(index)).start
+
+    def row_at(self, y: int) -> int | None:
+        """The row that stands at a line of the widget; None for none."""
+        line = y - self.head_count + round(self.scroll_y)
+        return (
+            self._origin(self._spread.at(line)[0]) if self.head_count <= y and 0 <= line < len(self._spread) else None
+        )
+
     def move_to(self, index: int) -> None:
         """Put the cursor on a row, and say so."""
         self._move_to(self._position(index))
