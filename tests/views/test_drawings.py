@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 from tests.engine.support import play
+from tests.support.panes import mark
 from tests.support.stored import check_stored
 from tests.ui.test_flow import drawn_layout
 from tests.ui.test_graphs import REVIEW
@@ -24,7 +25,7 @@ STORED = Path(__file__).parent / "stored"
 def test_layouts_of_random_graphs_are_the_stored_ones() -> None:
     """Every fourth one has no labels, and so needs no room; some arrows have room for several lines."""
     told = []
-    for seed in range(16):
+    for seed in range(12):
         chance = Random(seed)
         names = "abcdefghij"[: 3 + seed % 6]
         widths = {name: chance.choice((5, 6, 9, 12)) for name in names}
@@ -77,7 +78,7 @@ def runs() -> list[tuple[str, Graph, RunState | None, Place | None, tuple[int, .
     return [
         ("review, before a run", review, None, None, (48,)),
         ("review, paused", review, walked, Place("", "ask", 1), (100,)),
-        ("router", router, None, Place("", "elsewhere", 1), (60, 140)),
+        ("router", router, None, Place("", "elsewhere", 1), (60,)),
         ("loop, before a run", loop, None, None, (90,)),
         ("loop, run", loop, play(LOOP, worked, answers=["w", "s"]).state, None, (48,)),
         ("alike", alike, None, None, (36,)),
@@ -85,7 +86,6 @@ def runs() -> list[tuple[str, Graph, RunState | None, Place | None, tuple[int, .
 
 
 def test_graphs_are_drawn_like_the_stored_ones() -> None:
-    """Those of a run with the token of each part that is not plain."""
     found = []
     for name, graph, run, held, rooms in runs():
         for room in rooms:
@@ -93,11 +93,13 @@ def test_graphs_are_drawn_like_the_stored_ones() -> None:
             drawing.select(drawing.selected, room)
             found.append(f"== {name}, {room} cells, shifted by {drawing.shift}")
             rows = [*drawing.heads(room), *(drawing.row(index, room) for index in range(len(drawing)))]
-            found += [row.text.rstrip() if run is None else coloured(row.spans, row.tone) for row in rows]
+            found += [row.text.rstrip() for row in rows]
+            found.append(f"(colours {mark([coloured(row.spans, row.tone) for row in rows])})")
         found.append(" ".join(f"{node.id}>{'/'.join(near(drawing, node.id))}" for node in graph.nodes))
         outline = FlowRows(graph, run)
         rows = [*outline.heads(90), *(outline.row(index, 90) for index in range(len(outline)))]
-        found += [coloured(row.spans, row.tone) for row in rows]
+        found += [row.text.rstrip() for row in rows]
+        found.append(f"(colours {mark([coloured(row.spans, row.tone) for row in rows])})")
     check_stored(STORED / "drawings.txt", "\n".join(found) + "\n")
 
 
