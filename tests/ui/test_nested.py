@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.ui.bench import Bench, bench
+from tests.ui.bench import Bench, bench, screen_text
 from workbench.context.place import Place
 from workbench.tui.bench.state import HeldRun
 
@@ -68,13 +68,43 @@ async def test_the_context_of_a_nested_call_opens_and_o_comes_back(tmp_path: Pat
         await at_child(it, child)
         await it.press("i")
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-        assert "↳ log_triage-7f3a_sub_0" in it.pane("context")
+        assert "↳ inner  look" in it.pane("context")
         assert "look" in it.pane("tree")
         assert "✓ 1" in it.pane("tree")
         await it.press("o")
         assert it.presenter.state.selected_run == ""
         assert it.presenter.state.selected is not None
         assert it.presenter.state.selected.phase == "gather"
+
+
+async def test_a_nested_run_has_the_name_of_its_cascade_in_every_pane(tmp_path: Path) -> None:
+    """Before, the tree of a narrow terminal and the summary named the cascade, all else the session."""
+    async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES, size=(200, 50)) as it:
+        child = await ended(it)
+        await at_child(it, child)
+        await it.press("i")
+        assert "↳ inner  sub_0" in it.pane("tree")
+        assert "↳ inner  look" in it.pane("context")
+        await it.press("6")
+        assert "↳ inner" in it.pane("dock")
+        assert "_sub_0" not in it.pane("dock")
+        await it.pilot.resize_terminal(80, 24)
+        it.screen.focus_pane("context")
+        await it.pilot.pause()
+        assert "↳ inner › look › turn 1" in screen_text(it.app)
+
+
+async def test_the_total_is_there_while_only_a_run_inside_has_made_calls(tmp_path: Path) -> None:
+    """The header counts the calls of a nested run at once; the tree had no row that agreed with it."""
+    async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES, size=(120, 40)) as it:
+        for _ in range(9):
+            await it.press("i")
+            await it.until(lambda: it.presenter.state.held is not None, "the run did not pause")
+            if "1 call" in screen_text(it.app).splitlines()[0]:
+                break
+        assert it.presenter.state.held_run
+        assert not it.presenter.state.run.calls
+        assert "Σ total" in it.pane("tree")
 
 
 async def test_enter_unfolds_a_nested_run_and_its_turn_shows_what_it_saw(tmp_path: Path) -> None:

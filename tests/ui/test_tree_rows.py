@@ -237,7 +237,7 @@ def test_a_nested_cascade_and_the_tool_of_a_deterministic_phase_have_nodes() -> 
     story.emit("child_started", place, run_id="child", session_id="inner-1", kind="sub")
     story.emit("child_finished", place, run_id="child", session_id="inner-1", status="success", output="", state={})
     lines = shown(TreeRows(RunState.of(story.events), TreeView(OUTLINE)))
-    assert any("✓ ↳ sub inner-1" in line for line in lines)
+    assert any("✓ ↳ inner-1  sub" in line for line in lines)
 
 
 def test_a_spawned_run_that_is_over_does_not_wait_for_the_run_that_will_join_it() -> None:
@@ -246,7 +246,7 @@ def test_a_spawned_run_that_is_over_does_not_wait_for_the_run_that_will_join_it(
     inner = Story().start()
     inner.emit("run_finished", status="success", output="", state={}, reason="")
     view = TreeView(OUTLINE, children={"child": RunState.of(inner.events)})
-    assert any("✓ ↳ spawn inner-1" in line for line in shown(TreeRows(RunState.of(story.events), view)))
+    assert any("✓ ↳ log_triage  spawn inner-1" in line for line in shown(TreeRows(RunState.of(story.events), view)))
 
 
 def test_a_phase_that_the_file_does_not_name_any_more_is_still_shown() -> None:
@@ -339,7 +339,7 @@ def test_calls_beside_turns_are_numbered_by_purpose_and_named_alike_wherever_the
     assert [found[1] for found in named if found] == names
     assert logged == [f"write·{name}" for name in names]
     bars = Timeline.of(run).bars
-    assert [words_of(bar) for bar in bars if bar.call in calls] == [f"write {name}" for name in names]
+    assert [words_of(bar, {}) for bar in bars if bar.call in calls] == [f"write {name}" for name in names]
     assert ["".join(text for text, _ in ContextRows(call, View()).title) for call in calls] == [
         f"Context  write · {name}" for name in names
     ]

@@ -16,6 +16,7 @@ from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.engine.texts import result_body
 from workbench.views.cells import GAP, Row, Span, crop, fit, flat, joined, width_of
+from workbench.views.children import child_name
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import (
@@ -138,7 +139,7 @@ class SummaryRows(Rows):
     @cached_property
     def _longest(self) -> int:
         names = [visit_name(visit) + "  " * is_candidate(visit) for visit in self.run.visits]
-        names += ["↳ " + (flat(one.cascade_id) or flat(one.session_id)) for one in self.children.values()]
+        names += ["↳ " + child_name(one) for one in self.children.values()]
         return max(map(cell_len, names), default=0) + INDENT
 
     def _room(self, width: int) -> int:
@@ -188,7 +189,7 @@ class SummaryRows(Rows):
     def _child(self, run_id: str, room: int, width: int) -> Iterator[Line]:
         child = self.children.get(run_id)
         if child is not None:
-            name = fit(f" ↳ {flat(child.cascade_id) or flat(child.session_id)}", room - 3)
+            name = fit(f" ↳ {child_name(child)}", room - 3)
             place = child.calls[-1].place if child.calls else None
             left: tuple[Span, ...] = (("   ", "plain"), status_sign(child.status), (name[: room - 4], "dim"))
             yield (*left, *self._total(child, width)), place, run_id

@@ -16,6 +16,7 @@ from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.children import child_name
 from workbench.views.model import Rows
 from workbench.views.numbers import LEAST_OVERHEAD, call_cost, call_time, count, seconds, took_words
 from workbench.views.signs import status_cell, status_sign
@@ -126,6 +127,8 @@ class Timeline:
         self.bars: list[Bar] = []
         self.end = 0.0
         """Seconds at the newest event."""
+        self.children: Mapping[str, RunState] = {}
+        """The child runs that are known, by run id."""
         self._run: RunState | None = None
         self._clock = Clock()
         self._first = ""
@@ -212,6 +215,7 @@ class Timeline:
             self._begin(run)
             self._first = first
             self._clock.begin(first)
+        self.children = children
         self._clock.learn(run)
         times = [one.last_at for one in (run, *children.values())]
         if run.last_at < run.started:  # It repeats a recording: how long that lies back is known when something is new.
@@ -346,12 +350,13 @@ def call_words(call: CallState) -> str:
     return place_words(call.place) + ("" if call.place.turn else f" {call.aside}")
 
 
-def words_of(bar: Bar) -> str:
-    """Describes a bar, in words."""
+def words_of(bar: Bar, children: Mapping[str, RunState]) -> str:
+    """Describes a bar, in words; ``children`` by run id."""
     if bar.kind == "call" and bar.call is not None:
         return call_words(bar.call)
-    names = {"tool": "", "child": "child ", "person": "you: ", "pause": "", "idle": ""}
-    return names.get(bar.kind, "") + bar.label
+    if bar.kind == "child":
+        return f"↳ {child_name(children.get(bar.run), bar.label)}"
+    return f"you: {bar.label}" if bar.kind == "person" else bar.label
 
 
 def drawn(bar: Bar, timeline: Timeline, width: int) -> tuple[Span, ...]:
@@ -406,7 +411,7 @@ class TimelineRows(Rows):
         cells = [(fit(numbers[name], names[name], "right"), "dim" if name != "cost" else "plain") for name in columns]
         mark = status_sign(bar.status) if bar.kind not in QUIET else (" ", "plain")
         indent = "  " * bar.nested + ("  " if bar.kind == "tool" else "")
-        label = fit(f"{indent}{flat(words_of(bar), 200)}", what)
+        label = fit(f"{indent}{flat(words_of(bar, self.timeline.children), 200)}", what)
         left: list[Span] = [(" ", "plain"), mark, (" ", "plain"), (label, "dim" if bar.kind in QUIET else "plain")]
         room = width - what - 5 - sum(names[name] for name in columns)
         lines = drawn(bar, self.timeline, room) if room > 0 else ()
@@ -472,10 +477,10 @@ class TimelineView(View):
         yield Table(columns, [self._row(bar) for bar in line.bars])
 
     def _row(self, bar: Bar) -> list[str | Cell]:
-        numbers = numbers_of(bar)
+        numbers, words = numbers_of(bar), flat(words_of(bar, self.timeline.children), 200)
         text = "".join(part for part, _ in drawn(bar, self.timeline, self.CELLS))
         return [
-            Cell("  " * bar.nested + flat(words_of(bar), 200), "name" if bar.kind == "call" else ""),
+            Cell("  " * bar.nested + words, "name" if bar.kind == "call" else ""),
             bar.kind,
             status_cell(bar.status) if bar.kind not in QUIET else "",
             numbers["at"],
@@ -493,16 +498,16 @@ class TimelineView(View):
             "seconds": self.run.seconds,
             "axis_s": self.timeline.end,
             "paused_s": self.timeline.paused,
-            "bars": [bar_json(bar) for bar in self.timeline.bars],
+            "bars": [bar_json(bar, self.timeline.children) for bar in self.timeline.bars],
         }
 
 
-def bar_json(bar: Bar) -> dict[str, Any]:
+def bar_json(bar: Bar, children: Mapping[str, RunState]) -> dict[str, Any]:
     """One bar."""
     call = bar.call
     return {
         "kind": bar.kind,
-        "what": words_of(bar),
+        "what": words_of(bar, children),
         "at": str(bar.place) if bar.place.phase else "",
         "run_id": bar.run or None,
         "status": bar.status,

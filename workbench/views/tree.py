@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
+from workbench.views.children import child_name, child_remark
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import call_cost, count, plural, seconds, spent_cell, times_beside
@@ -438,9 +439,9 @@ class Nodes:
             yield from self._phase(phase, visits.get(phase.name, []))
         yield from self._walks()
         yield from self._rest()
-        if self.run is not None and self.run.calls and not self._nested:
+        sums = self.run.figures(self._inside_it) if self.run is not None and not self._nested else None
+        if self.run is not None and sums is not None and (self.run.calls or sums.calls):
             tone = "selected" if self.view.shows_total else ""
-            sums = self.run.figures(self._inside_it)
             tokens = (count(sums.tokens_in, sums.grade_in), "dim")
             for beside, spent in times_beside(self.run).items():
                 yield Node((beside,), 0, (("  ", "plain"), (beside, "dim")), ((seconds(spent), "faint"),), took=spent)
@@ -757,7 +758,9 @@ class Nodes:
         """A nested run: a branch with its phases below it, once it is known."""
         run_id = str(child.get("run_id", ""))
         state, id = self.view.children.get(run_id), ("child", run_id)
-        label = f" ↳ {flat(str(child.get('kind', '')))} {flat(str(child.get('session_id', '')))}"
+        session = str(child.get("session_id", ""))
+        name = child_name(state, session)
+        remark = child_remark(flat(str(child.get("kind", ""))), session, self.run.session_id if self.run else "", name)
         # A run that was spawned is joined at the end of the run; what it says itself is known before.
         status = str(child.get("status") or (state.status if state is not None else "running"))
         asks = run_id in self._asking and not self._over
@@ -770,12 +773,10 @@ class Nodes:
             sums = self.run.children.figures(self._inside_it, [run_id])
         tokens = ((count(sums.tokens_in, sums.grade_in), "dim"),) if sums is not None else ()
         calls = tuple(state.calls) if state is not None else ()
-        left, passed = (mark, (label, "dim")), state.seconds if state is not None else None
+        brief = (mark, (f" ↳ {name}", "dim"))
+        left, passed = (*brief, (f"  {remark}", "faint")), state.seconds if state is not None else None
         started, ended = visit.child_times.get(run_id, ("", ""))
         ran = Stretch(started, ended, *self._phase_ran, "child")
-        own = str(child.get("session_id", "")).removeprefix(self.run.session_id if self.run is not None else "")
-        name = state.cascade_id if state is not None and state.cascade_id else own.lstrip("_-")
-        brief = (mark, (f" ↳ {flat(name)}", "dim"))
         yield Node(
             *(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, sums, passed),
             brief=brief,
@@ -1007,7 +1008,10 @@ class TreeRows(Rows):
 
     def _laid_out(self, node: Node, width: int) -> Row:
         if width < MEDIUM or (width < WIDE and not self._has_calls):
-            return Row(justify(_left(node), (*node.right, (" ", "plain")), width), node.tone)
+            left, right = _left(node), (*node.right, (" ", "plain"))
+            if node.brief and width_of(left) + width_of(right) >= width:
+                left = _left(replace(node, left=node.brief))
+            return Row(justify(left, right, width), node.tone)
         if not node.calls and not node.right:
             return Row(crop(_left(node), width), node.tone)
         label = self._label(width)
@@ -1167,7 +1171,7 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
 def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
     """Returns where a nested run stands, around its selected call."""
     run, selected = view.children[view.selected_run], view.selected
-    spans: list[Span] = [(" ↳ ", "accent"), (flat(run.session_id), "dim"), (" › ", "faint")]
+    spans: list[Span] = [(" ↳ ", "accent"), (child_name(run), "dim"), (" › ", "faint")]
     if selected is not None:
         spans.append((f"{flat(selected.phase)} ", "bold"))
         spans.append((f"› turn {selected.turn}" if selected.turn else "› beside the turns", "bold"))
@@ -1180,4 +1184,4 @@ def nested_title(run: RunState, title: Sequence[Span], *, goes_back: bool) -> tu
     """The title of a context that belongs to a nested run; ``goes_back``: whether its key goes back to the caller, as
     it does wherever it does not step."""
     back: tuple[Span, ...] = ((told("  {run.out} goes back"), "faint"),) if goes_back else ()
-    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], *back)
+    return (*title[:1], (f"  ↳ {child_name(run)}", "accent"), *title[1:], *back)
