@@ -35,9 +35,9 @@ class BatchFolder:
     """One batch. Reading needs no lock."""
 
     def __init__(self, root: Path, name: str) -> None:
-        """``root`` is the folder of the store. Raises StoreError for what cannot be a name."""
+        """``root`` is the folder of the store. Raises UnknownRun for what cannot be a name."""
         if not is_id(name):
-            raise StoreError(f"'{name[:80]}' is not a name of a batch: letters, digits, '.', '_' and '-'")
+            raise UnknownRun(f"'{name[:80]}' is not a name of a batch: letters, digits, '.', '_' and '-'")
         self.name, self._root = name, root
         self.path = safe_join(root / FOLDER, name)
 

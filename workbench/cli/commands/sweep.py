@@ -231,6 +231,8 @@ def _require_fitting(
         raise Failure(Exit.USAGE, "--yes goes with --apply FILE and with --live", hint="workbench sweep --help")
     if lives and applied is not None:
         raise Failure(Exit.USAGE, "--live and --apply exclude each other", hint="apply what proved good")
+    if any(one.isdigit() and not int(one) for one in lives):
+        raise Failure(Exit.USAGE, "--live 0 runs nothing", hint="--live 2, or --live STRATEGY")
     if output is not None:
         require_table_file(output)
 
@@ -370,8 +372,6 @@ def _run_live(
     """State the cost of the runs, ask, run them. Exits with 1 if one of them did not succeed."""
     labels: list[str] = []
     for one in lives:
-        if one.isdigit() and not int(one):
-            raise Failure(Exit.USAGE, "--live 0 runs nothing", hint="--live 2, or --live STRATEGY")
         if one.isdigit():
             labels += next_to_run(found, int(one))
         else:
