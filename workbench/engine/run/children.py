@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from workbench.engine.services import Services
 from workbench.engine.validators import Child
 from workbench.language.problem import Path
 
+T = TypeVar("T")
 RESTART = "restart"
 """Kind of a run that continues in place of the one that starts it."""
 
@@ -140,6 +141,26 @@ class Children:
             path = (*conversation.path, "async_cascades", index)
             given = child_input(conversation, path, child.input_map, child.context_in)
             self.start_async(self.found(child.ref), given, "async", conversation.place())
+
+
+async def in_time(work: Coroutine[Any, Any, T], seconds: float | None) -> tuple[T | None, bool]:
+    """What ``work`` came to, and whether its time was over. Then it is cancelled, and None if it raised: a run that is
+    cancelled comes to its end in order, which ``asyncio.wait_for`` would take for a result in time.
+    """
+    if seconds is None:
+        return await work, False
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError as cancelled:
+        task.cancel(*cancelled.args)
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    if task.done():
+        return task.result(), False
+    task.cancel()
+    (ended,) = await asyncio.gather(task, return_exceptions=True)
+    return (None if isinstance(ended, BaseException) else ended), True
 
 
 def options_of_child(options: Options) -> Options:

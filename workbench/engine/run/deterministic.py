@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import Stop, StopKind, checked
 from workbench.engine.human.feedback import PhaseFeedback
 from workbench.engine.human.pages import PAGE, ask_by_page
-from workbench.engine.run.children import Children
+from workbench.engine.run.children import Children, in_time
 from workbench.engine.run.mapping import FOR_EACH_ROW, CascadeMapping
 from workbench.engine.run.tools import RequestedCall, Tooling, before_tool
 from workbench.json_text import as_value
@@ -163,10 +162,10 @@ class ToolPhase:
             side_effects=side_effects,
         )
         await run.journal.durable()
-        try:
-            return await asyncio.wait_for(self._ran(name, json.loads(text), text, place), phase.timeout)
-        except TimeoutError:
+        result, late = await in_time(self._ran(name, json.loads(text), text, place), phase.timeout)
+        if late or result is None:
             return ToolResult(f"the time limit of {phase.timeout:g} s is over", is_error=True)
+        return result
 
     async def _ran(self, name: str, arguments: dict[str, Any], text: str, place: Place) -> ToolResult:
         """Run by the engine if the tool changes the run itself, asks a person or starts cascades; else by the tools."""

@@ -16,7 +16,7 @@ from workbench.engine.conversation import Conversation
 from workbench.engine.definition import Definition
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import RunStopped
-from workbench.engine.run.children import Children, ChildRun
+from workbench.engine.run.children import Children, ChildRun, in_time
 from workbench.engine.tables import tables_of
 from workbench.engine.validators import Child
 from workbench.json_text import as_value
@@ -78,7 +78,7 @@ class CascadeMapping:
         return await self._run(job, place)
 
     async def map_cascade(self, arguments: Mapping[str, Any], place: Place) -> ToolResult:
-        """``map_cascade(cascade, map_over, input_key, input_mapping, mode, max_parallel, on_error, timeout)``."""
+        """``map_cascade(cascade, map_over, input_key, mode, max_parallel, on_error, timeout)``."""
         unknown = [name for name in arguments if name not in _ARGUMENTS]
         if unknown:
             return ToolResult(
@@ -128,16 +128,14 @@ class CascadeMapping:
             async with limit:
                 if failed.is_set():
                     return "not run: another one had failed"
-                try:
-                    ended = await asyncio.wait_for(child.execute(), job.timeout_s)
-                except TimeoutError:
-                    ended_late = f"took longer than {job.timeout_s:g} s"
-                    if job.on_error == "fail_fast":
-                        failed.set()
-                    return ended_late
-                if ended.outcome.status not in ("success", "stopped", "diverged") and job.on_error == "fail_fast":
+                self._conversation.engine.check_limits()
+                ended, late = await in_time(child.execute(), job.timeout_s)
+                if ended is not None:
+                    self._children.paid(ended, place)
+                lost = late or ended is None or ended.outcome.status not in ("success", "stopped", "diverged")
+                if lost and job.on_error == "fail_fast":
                     failed.set()
-                return ended
+                return f"took longer than {job.timeout_s:g} s" if late or ended is None else ended
 
         tasks = [asyncio.ensure_future(one(child)) for child in started]
         try:
@@ -150,6 +148,8 @@ class CascadeMapping:
         for child, end in zip(started, ended, strict=True):
             if isinstance(end, Child):
                 child.finished(end)
+            else:
+                child.stopped(end)
         for child, end in zip(started, ended, strict=True):
             if isinstance(end, Child) and end.outcome.status == "stopped":
                 raise RunStopped(end.outcome.reason)
@@ -221,4 +221,4 @@ def _items(value: Any) -> list[Any]:
                 value = ast.literal_eval(value.strip())
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 value = [part.strip() for part in value.split(",") if part.strip()]
-    return value if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
