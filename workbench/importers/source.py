@@ -27,6 +27,8 @@ from workbench.importers.values import DECODER, loads
 _PIECE = 4 * 1024 * 1024
 """Bytes that are read at once, at least: as much again as there is of an item that is not whole yet."""
 _BETWEEN_ITEMS = re.compile(r"[\s,]*")
+_UNFINISHED = ("", ".", "e", "E")
+"""What stands behind a number that was cut off."""
 _NEAR = 4096
 """Characters before the end of the text read so far: a fault there may be caused by the cut, an earlier one is real."""
 
@@ -46,7 +48,8 @@ def items_of(start: bytes, stream: IO[bytes], most: int) -> Iterator[tuple[Any, 
             break
         try:
             value, end = DECODER.raw_decode(text, at)
-            if end < len(text) or isinstance(value, dict | list):  # A number at the end may go on.
+            # A number at the end may go on, also behind its point or its exponent.
+            if text[end : end + 1] not in _UNFINISHED or isinstance(value, dict | list):
                 yield value, end - at
                 at, number = end, number + 1
                 continue
@@ -106,6 +109,8 @@ _INSPECT = "of an Inspect log, the .eval form is read sample by sample: inspect 
 _HEAD = 64 * 1024
 _ROWS = 64
 _BLANK = b" \t\r\n\x1e\xef\xbb\xbf"
+_RECORD = "\x1e"
+"""Stands before each value of a JSON text sequence (RFC 7464)."""
 _GAP = re.compile(r"[\s,\x1e\ufeff]*")
 """Between values that stand behind one another: white space, a comma, or the separator of JSON text sequences."""
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[\]}])', re.DOTALL)
@@ -245,7 +250,7 @@ def documents(source: Source, first_line: int = 1) -> Iterator[Document]:
     number, first = next(lines, (0, b""))
     if not first:
         raise Unreadable("is empty")
-    text = text_of(first).lstrip("\x1e")
+    text = text_of(first).lstrip(_RECORD)
     del first  # A document of one line is as large as the file: its bytes, its text and its values are never all held.
     value = _value(text)
     if value is None:
@@ -260,7 +265,7 @@ def first_lines(source: Source) -> list[Document]:
     """The values of the first two lines that are not blank, where each is one by itself; else fewer."""
     if json.detect_encoding(source.head) not in ("utf-8", "utf-8-sig"):
         return []
-    found = ((number, _value(text_of(line))) for number, line in islice(_numbered(source, 1), 2))
+    found = ((number, _value(text_of(line).lstrip(_RECORD))) for number, line in islice(_numbered(source, 1), 2))
     return [Document(value, f"line {number}") for number, value in found if value is not None]
 
 
@@ -310,7 +315,7 @@ def _lines(value: Any, number: int, size: int, lines: Iterator[tuple[int, bytes]
     while ahead is not None:
         (number, line), ahead = ahead, next(lines, None)
         try:
-            value = loads(text_of(line).rstrip().rstrip(","))
+            value = loads(text_of(line).lstrip(_RECORD).rstrip().rstrip(","))
         except ValueError as fault:
             if ahead is not None:
                 raise Unreadable(f"looks like JSON lines, but line {number} is not JSON ({fault})") from None
