@@ -144,7 +144,8 @@ def packed(**members: str | bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
-            archive.writestr(name.replace("_DOT_", ".").replace("_IN_", "/"), data)
+            info = zipfile.ZipInfo(name.replace("_DOT_", ".").replace("_IN_", "/"))  # Without the time of now.
+            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 
