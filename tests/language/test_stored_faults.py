@@ -1,0 +1,44 @@
+"""What is told of files that are not as they should be: each problem with its place, its hint and its fix, as stored.
+
+The texts stand in ``faults/``, one below the other with a line of ``=`` between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.stored import check_stored
+from workbench.language.dot.stylesheet import read_stylesheet
+from workbench.language.lint.environment import LintEnvironment
+from workbench.language.lint.linter import check
+from workbench.language.load import load
+
+FAULTS = Path(__file__).parent / "faults"
+BETWEEN = "\n====\n"
+ENDINGS = {"dot": ".dot", "tasks": ".json", "yaml": ".yaml"}
+
+
+def told(text: str, file: str) -> list[str]:
+    said = []
+    for one in check(load(text, file), LintEnvironment()):
+        at = f"{one.span.line}:{one.span.column}-{one.span.end_line}:{one.span.end_column}"
+        said.append(f"{at} {one.severity} {one.code} {one.message}")
+        said += [f"  {one.hint}"] if one.hint else []
+        said += [f"  fix {one.fix!r}"] if one.fix is not None else []
+    return said or ["nothing"]
+
+
+def styled(text: str) -> list[str]:
+    sheet = read_stylesheet(text)
+    rules = [f"{rule.selector}@{rule.at}: {', '.join(map(str, rule.declared))}" for rule in sheet.rules]
+    return [*rules, *(f"{one.at}+{one.length} {one.code} {one.message} {one.hint}".strip() for one in sheet.faults)]
+
+
+@pytest.mark.parametrize("name", ["dot", "tasks", "yaml", "stylesheets"])
+def test_files_that_are_not_as_they_should_be_are_told_as_stored(name: str) -> None:
+    lines = []
+    for text in (FAULTS / f"{name}.txt").read_text("utf-8").removesuffix("\n").split(BETWEEN):
+        lines += [*(f"| {line}".rstrip() for line in text.split("\n"))]
+        lines += styled(text) if name == "stylesheets" else told(text, f"x{ENDINGS[name]}")
+    check_stored(FAULTS / f"{name}-told.txt", "\n".join(lines) + "\n")
