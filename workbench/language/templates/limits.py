@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
-from types import BuiltinMethodType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from msgspec import Struct, field
@@ -59,19 +59,26 @@ BUDGET: ContextVar[Budget] = ContextVar("budget")
 def text_of(value: Any) -> str:
     """A value as text; containers only if they are not too large. What a filter like ``map`` gives is a list.
 
-    Raises TypeError for a method without its call: as text it would be an address, another one in each run.
+    Raises TypeError for a method or function without its call: as text it would be an address, another one in each run.
     """
     if isinstance(value, Iterator):
         value = list(bounded(value))
-    elif isinstance(value, BuiltinMethodType | MethodType):
-        raise TypeError(f"'{value.__name__}' is a method: write {value.__name__}() to call it")
+    require_called(value)
     if isinstance(value, list | dict | tuple):
         weigh(value)
     return str(value)
 
 
+def require_called(value: Any) -> None:
+    """Raises TypeError for a method or a function."""
+    if isinstance(value, BuiltinMethodType | MethodType | FunctionType):
+        name = value.__name__.removeprefix("safe_")  # Jinja's own range.
+        kind = "function" if isinstance(value, FunctionType) else "method"
+        raise TypeError(f"'{name}' is a {kind}: write {name}() to call it")
+
+
 def weigh(value: Any) -> None:
-    """Refuse containers whose text could be huge, however often a part is shared."""
+    """Refuse containers whose text could be huge, however often a part is shared, or another one in each run."""
     if not isinstance(value, list | dict | tuple):
         return
     items = size = 0
@@ -86,6 +93,8 @@ def weigh(value: Any) -> None:
             stack += part
         elif isinstance(part, str):
             size += len(part)
+        else:
+            require_called(part)
         if items > MAX_ITEMS or size > MAX_OUTPUT or len(stack) > MAX_ITEMS:
             raise LimitReached("a list or mapping is too large to become text")
     BUDGET.get().step(items // 16)
