@@ -19,7 +19,7 @@ MOST = 12
 
 def pane(rows: Rows, width: int = 88, *, most: int = MOST) -> list[str]:
     """Title, fixed lines and the first rows in this width; then marks of all rows with their colours in this
-    and other widths, also of those that are shown whole, and of what a search finds."""
+    and other widths, also of those that are shown whole, of what a search finds and of what a copy takes."""
     rows.lay_out(width)
     title, right = text_of(rows.title), text_of(rows.title_right)
     lines = [f"[{title}] {right}".rstrip(), *(f"| {row.text}".rstrip() for row in rows.heads(width))]
@@ -36,7 +36,8 @@ def pane(rows: Rows, width: int = 88, *, most: int = MOST) -> list[str]:
     found = [[*rows.kept(needle), *rows.places(needle)] for needle in NEEDLES] if len(rows) else []
     steps = [rows.find(needle, start, step) for needle in NEEDLES for start in (0, 1) for step in (1, -1) if len(rows)]
     plain = [rows.plain(index) for index in range(len(rows))]
-    return [*lines, f"({', '.join(marks)}, search {mark([*plain, repr(found), repr(steps)])})"]
+    facts = [str(getattr(rows, name, "")) for name in ("copy", "focus", "wanted_width", "spreads")]
+    return [*lines, f"({', '.join(marks)}, search {mark([*plain, repr(found), repr(steps), *facts])})"]
 
 
 def _coloured(rows: Rows, width: int) -> list[str]:
