@@ -81,6 +81,39 @@ def test_much_json_begins_folded_below_its_second_level() -> None:
     assert '▸ "n": { "deep": [ 7 ] }' in lines(rows)
 
 
+DIFF = """\
+Corrected:
+
+--- a/invoice/totals.py
++++ b/invoice/totals.py
+@@ class Invoice @@
+     lines: tuple[Line, ...]
+
+-    - the tax
++    + the shipping
++    shipping: Money
+
+So **that** is it.
+- one
+- two"""
+
+
+@pytest.mark.parametrize("fence", ["", "```", "```diff"])
+def test_a_diff_is_shown_as_it_is_written_in_red_and_green(fence: str) -> None:
+    """Without a fence, its lines were drawn as points of a list, without their signs; in one, all were green."""
+    before, after = (f"{fence}\n", "\n```\n") if fence else ("", "")
+    text = DIFF.replace("--- a", before + "--- a").replace("Money\n", f"Money{after}\n")
+    rows = rendered(text, 80)
+    shown = {"".join(part for part, _ in row).rstrip(): [token for part, token in row if part.strip()] for row in rows}
+    for line in DIFF.split("\n")[2:10]:
+        assert line.rstrip() in shown, line
+    assert shown["-    - the tax"] == ["gone"]
+    assert shown["+    + the shipping"] == shown["+    shipping: Money"] == ["added"]
+    assert shown["@@ class Invoice @@"] == ["accent"]
+    assert "bold" in shown["So that is it."]
+    assert " • one" in shown
+
+
 def test_markdown_is_typeset_without_links_to_click_and_without_escapes() -> None:
     rows = rendered("# Top\n\n- *one* [here](vscode:x)\n\n```\ncode\n```\n\x1b]0;title\x07 end", 60)
     tokens = {text.strip(): token for row in rows for text, token in row}

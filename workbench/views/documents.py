@@ -328,10 +328,11 @@ def is_typeset(run: RunState) -> bool:
 TYPESET = 8_000
 """Characters of Markdown that are typeset while a key is pressed; 20,000 take a fifth of a second."""
 _MARKDOWN = re.compile(
-    r"^ {0,3}(?:#{1,6} +\S|```|~~~|\|?[ :]*-{3,}[ :]*\|[-| :]*$)|\*\*\S|(?:^ {0,3}(?:[-*+]|\d{1,3}[.)]) +\S.*\n+){2}",
+    r"^ {0,3}(?:#{1,6} +\S|```|~~~|\|?[ :]*-{3,}[ :]*\|[-| :]*$)|\*\*\S|^--- \S.*\n\+\+\+ \S"
+    r"|(?:^ {0,3}(?:[-*+]|\d{1,3}[.)]) +\S.*\n+){2}",
     re.MULTILINE,
 )
-"""A heading, a fence, the line below the head of a table; something bold; two points of a list."""
+"""A heading, a fence, the line below the head of a table; something bold; a diff; two points of a list."""
 
 
 def is_markdown(text: str) -> bool:

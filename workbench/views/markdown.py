@@ -1,7 +1,8 @@
 """Markdown as rows, through Rich: only for texts that are short enough to render while a key is pressed.
 
 What a model wrote is shown whole or not typeset: HTML, images, entities and definitions of links stay as they are
-written, as Rich would leave them out."""
+written, as Rich would leave them out. A unified diff is code, with or without a fence: its lines are no points of a
+list."""
 
 from __future__ import annotations
 
@@ -58,7 +59,56 @@ class _Code(CodeBlock):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.info:
             yield Text(self.info, style=_token("faint"))
-        yield Text(str(self.text).rstrip(), style=_token("code-string"), no_wrap=False)
+        lines = str(self.text).rstrip().split("\n")
+        told = diff_token if self.info in ("diff", "patch") or _is_diff(lines) else lambda _: "code-string"
+        yield Text("\n").join(Text(line, style=_token(told(line)), no_wrap=False) for line in lines)
+
+
+def diff_token(line: str) -> str:
+    """The token of a line of a unified diff. An empty line is one of code, and no distance between paragraphs."""
+    if line.startswith(("--- ", "+++ ", "diff ", "index ")):
+        return "dim"
+    return {"-": "gone", "+": "added", "@": "accent", "": "code-string"}.get(line[:1], "plain")
+
+
+def _is_diff(lines: Sequence[str]) -> bool:
+    names = [at for at, line in enumerate(lines[:4]) if line.startswith("--- ")]
+    return bool(names) and len(lines) > names[0] + 1 and lines[names[0] + 1].startswith("+++ ")
+
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def _fenced(text: str) -> str:
+    """The text with each unified diff that has no fence in one."""
+    lines, made, fence, at = text.split("\n"), list[str](), "", 0
+    while at < len(lines):
+        mark = _FENCE.match(lines[at])
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        end = at if fence or mark is not None else _end_of_diff(lines, at)
+        if end > at:
+            around = "`" * max((2, *(len(ticks) for line in lines[at:end] for ticks in re.findall("`+", line)))) + "`"
+            made += [around, *lines[at:end], around]
+        else:
+            made.append(lines[at])
+        at = max(end, at + 1)
+    return "\n".join(made)
+
+
+def _end_of_diff(lines: Sequence[str], at: int) -> int:
+    """Returns the line after a unified diff that begins at this line; the line itself if none does. Models write empty
+    lines without the blank of a line that stays: one is of the diff if the next is."""
+    first = at
+    while first - at < 4 and lines[first : first + 1] and lines[first].startswith(("diff --git ", "index ")):
+        first += 1
+    if not _is_diff(lines[first : first + 2]):
+        return at
+    end = at = first + 2
+    while at < len(lines) and lines[at][:1] in ("", " ", "+", "-", "@", "\\"):
+        at += 1
+        end = at if lines[at - 1].strip() else end
+    return end
 
 
 class _Heading(Heading):
@@ -95,7 +145,7 @@ class _Markdown(Markdown):
 
     def __init__(self, text: str) -> None:
         super().__init__("", hyperlinks=False)
-        self.parsed = _PARSER.parse(text)
+        self.parsed = _PARSER.parse(_fenced(text))
         for child in (child for token in self.parsed for child in token.children or ()):
             if child.type == "softbreak":  # Models mean the lines that they write: none is joined with the next.
                 child.type = "hardbreak"
