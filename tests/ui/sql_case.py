@@ -119,7 +119,12 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     seen["scrolled"] = screen_text(it.app)
     await it.until(lambda: at.screen.side.size.height > long, "the catalogue did not take the lines of a short result")
     await it.press("f6", "f6")
-    seen["catalogue keys"] = screen_text(it.app).splitlines()[-1]
+    catalogue = at.screen.side.rows
+    assert isinstance(catalogue, CatalogueRows)
+    for kind in ("head", "example", "table"):
+        at.screen.side.move_to(next(index for index, one in enumerate(catalogue.entries) if one.kind == kind))
+        await it.pilot.pause()
+        seen[f"keys at a {kind}"] = screen_text(it.app).splitlines()[-1]
     seen["catalogue lines"] = (long, at.screen.side.size.height)
     await it.press("f6")
     seen.update(await _completed(at))

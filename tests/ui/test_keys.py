@@ -422,6 +422,19 @@ def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
     assert problems == ("keys.sheet.copy: 'f2' already means 'The next colour theme' (app.theme)",)
 
 
+async def test_the_footer_offers_nothing_for_the_rows_of_an_empty_pane(tmp_path: Path) -> None:
+    """It offered to open, find, filter and copy where there is nothing."""
+    async with bench(tmp_path) as it:
+        await it.press("2")
+        assert it.presenter.problems
+        assert "enter open  / find" in it.text().splitlines()[-1]
+        await it.press("3")
+        assert "The state is empty." in it.pane("dock")
+        footer = it.text().splitlines()[-1]
+        assert not [word for word in ("enter open", "find", "filter", "copy") if word in footer]
+        assert "zoom" in footer
+
+
 async def test_choices_and_the_footer_take_keys_and_clicks(tmp_path: Path) -> None:
     async with bench(tmp_path) as it:
         await a_click_on_the_footer_is_a_press(it)

@@ -152,6 +152,21 @@ async def test_a_key_is_rebound_at_once_and_a_clash_is_named(tmp_path: Path) -> 
         await it.until(lambda: it.session.stepper.held is not None, "the new key did not act")
 
 
+async def test_the_footer_of_the_keys_offers_what_keys_can_do(tmp_path: Path) -> None:
+    """It named the tab that was open, and a key for the workspace's file, which wrote into the user's own."""
+    async with settings(tmp_path) as it:
+        footer = screen_text(it.app).splitlines()[-1]
+        assert "tab keys" in footer
+        assert "w in workspace" in footer
+        await it.press("tab")
+        footer = screen_text(it.app).splitlines()[-1]
+        assert "tab settings" in footer
+        assert "in workspace" not in footer
+        await it.press("w")
+        assert "A workspace may not set keys" in screen_text(it.app)
+        assert "keys of run" not in screen_text(it.app)
+
+
 async def test_a_file_that_is_broken_meanwhile_is_named_and_the_old_values_stay(tmp_path: Path) -> None:
     async with settings(tmp_path) as it:
         await it.press("escape")

@@ -108,8 +108,18 @@ def test_the_footer_offers_the_keys_of_the_part_with_the_focus(seen: dict[str, A
     assert "in full" not in seen["tables"].splitlines()[-1]
     assert "] columns" in seen["result keys"]
     assert "complete" not in seen["result keys"]
-    assert "first rows" in seen["catalogue keys"]
-    assert "] columns" not in seen["catalogue keys"]
+    assert "s first rows" in seen["keys at a table"]
+    assert "] columns" not in seen["keys at a table"]
+
+
+def test_the_footer_of_the_catalogue_offers_what_can_be_done_with_the_row(seen: dict[str, Any]) -> None:
+    """Before, it offered to delete a saved query and to show first rows wherever the cursor was."""
+    assert "enter open" in seen["keys at a example"]
+    assert "enter open" not in seen["keys at a head"]
+    for kind in ("head", "example"):
+        assert "first rows" not in seen[f"keys at a {kind}"]
+    for kind in ("head", "example", "table"):
+        assert "delete" not in seen[f"keys at a {kind}"]
 
 
 def test_the_catalogue_has_the_lines_that_a_short_result_leaves(seen: dict[str, Any]) -> None:

@@ -55,6 +55,7 @@ _OF_THE_WRITER = _DRIVING | {"run.feedback", "run.answer"}
 """Commands that need the run to be made by this process."""
 _OF_CASCADES = frozenset({"run.start", "run.again", "run.fork", "run.feedback", "run.freeze"})
 """Commands that need a cascade behind the run."""
+_OF_ROWS = frozenset({"list.open", "view.find", "view.filter", "view.copy"})
 _OF_CALLS = frozenset({"view.why", "view.wire", "view.diff", "view.full"})
 """Commands of the panes about the call that shows."""
 _AMONG_CALLS = frozenset({"view.previous", "view.next", "view.strategies", "view.ways"})
@@ -286,6 +287,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         if self.pane().needle:
             run = (*hints(("found.next", "found.previous", "view.clear"), table), *run[1:])
         useless = self._useless_keys(presenter)
+        if self.last_pane == "dock" and not len(self.dock_pane.rows):
+            useless |= _OF_ROWS
         pane = hints((id for id in PANE_FOOTERS.get(self.last_pane, ()) if id not in useless), table)
         if self.is_zoomed:
             ((id, key, _),) = hints(("pane.zoom",), table)
@@ -566,6 +569,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             self.dock_pane.scroll_to(y=top, animate=False, force=True)
         if self.has_class("-narrow"):
             self.focus_pane("dock")
+        elif not same:
+            self.offer_keys()
 
     # -- the focus ---------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ filter with the same keys in every list."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -58,11 +59,14 @@ class WorkbenchScreen(Screen[ScreenResultType]):
         """Call something on the screen's side; may be called in any thread."""
         self.app.call_later(callback, *arguments)
 
-    def offer(self, commands: Iterable[str], fixed: Iterable[str] = ()) -> None:
-        """Show commands in the footer, and fixed ones at its right end, by keys that write nothing into a text."""
+    def offer(
+        self, commands: Iterable[str], fixed: Iterable[str] = (), words: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Show commands in the footer, and fixed ones at its right end, by keys that write nothing into a text.
+        ``words``: what some of them are called now."""
         writes = isinstance(self.focused, Input | TextArea)
         offered = hints(commands, self.services.keys, writes=writes)
-        offered = tuple((id, key, self.WORDS.get(id, word)) for id, key, word in offered)
+        offered = tuple((id, key, words.get(id, self.WORDS.get(id, word))) for id, key, word in offered)
         self.footer.offer(offered, hints(fixed, self.services.keys, writes=writes))
 
     # -- messages ----------------------------------------------------------------------------------------------------

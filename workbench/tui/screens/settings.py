@@ -56,7 +56,6 @@ class SettingsScreen(WorkbenchScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["settings"], ALWAYS[:2])
         self._read()
         self.call_after_refresh(self.show_rows)
 
@@ -107,11 +106,18 @@ class SettingsScreen(WorkbenchScreen[None]):
         on, off = ("tab-on", "tab") if self._tab == "settings" else ("tab", "tab-on")
         rows.title = (("Settings", on), (" │ ", "separator"), ("Keys", off))
         self.rows_pane.show(rows, cursor)
+        self._offer()
         self._show_doc()
         token = "error" if self._fault else "dim"
         left: list[Span] = [(" settings ", "faint"), (flat(self._project.root.name), "bold"), ("   ", "plain")]
         words = self._fault or order_words(self.size.width - width_of(left))
         self._header.show((*left, (flat(words, 300), token)))
+
+    def _offer(self) -> None:
+        """The footer: keys are in the user's file alone, and the key of the tabs names the other one."""
+        at_keys = self._tab == "keys"
+        commands = (id for id in FOOTERS["settings"] if not (at_keys and id == "settings.workspace"))
+        self.offer(commands, ALWAYS[:2], {"settings.tab": "settings"} if at_keys else {})
 
     def _index(self) -> int:
         """The row under the cursor among all rows; -1 for none."""
@@ -155,6 +161,9 @@ class SettingsScreen(WorkbenchScreen[None]):
         """Ask for another value, and write it into the user's file or the workspace's."""
         index, inner = self._index(), self._all_rows()
         if index < 0:
+            return
+        if isinstance(inner, KeyRows) and target == "workspace":
+            self.services.say("A workspace may not set keys: they are in your own file.", "warning")
             return
         if isinstance(inner, KeyRows):
             self._change_key(inner.keys[index].id, inner.keys[index].keys)

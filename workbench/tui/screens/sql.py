@@ -188,7 +188,12 @@ class SqlScreen(WorkbenchScreen[None]):
     def _offer_keys(self) -> None:
         """Offer the keys of the part with the focus alone."""
         part = "sql_result" if self.focused is self.results else "sql_side" if self.focused is self.side else "sql"
-        self.offer(FOOTERS[part], ALWAYS[:2])
+        entry = self._entry(self.side.cursor)
+        kind = entry.kind if entry is not None else ""
+        useless = {id for id, of in (("sql.rows", "table"), ("sql.drop", "saved"), ("list.open", kind)) if of != kind}
+        useless |= {"sql.rows"} if entry is not None and entry.taken == INNER else set()
+        useless |= {"list.open"} if kind == "head" else set()
+        self.offer((id for id in FOOTERS[part] if part != "sql_side" or id not in useless), ALWAYS[:2])
 
     def _leave(self, cancel: Cancel | None) -> None:
         if cancel is not None:
@@ -563,6 +568,7 @@ class SqlScreen(WorkbenchScreen[None]):
     @on(RowView.Chosen, "#side")
     def _side_chosen(self) -> None:
         self._show_about()
+        self._offer_keys()
 
     @on(RowView.Opened, "#side")
     def _side_opened(self, event: RowView.Opened) -> None:
