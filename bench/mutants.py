@@ -64,7 +64,7 @@ SUMS: Mapping[type[ast.operator], type[ast.operator]] = {
 }
 
 
-_CLAIMS = ("frozen", "strict")
+_CLAIMS = ("frozen", "gc", "strict")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def mutants_of(path: Path, root: Path = ROOT) -> list[Mutant]:
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
     """The children that a mistake may be in: no annotation, decorator or docstring, and neither whether the values of a
-    class are frozen, which the type checker sees, nor ``strict`` of ``zip``, which asserts equal lengths."""
+    class are frozen, which the type checker sees, or looked at by the collector of garbage, nor ``strict`` of ``zip``,
+    which asserts equal lengths."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_comment", "type_params", "format_spec"):
             continue

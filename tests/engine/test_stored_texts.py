@@ -42,7 +42,7 @@ def test_the_tools_of_the_engine_are_told_as_stored() -> None:
     child = cascade_spec(Definition.of(json.dumps(CASCADE), "c.json"))
     bare = cascade_spec(Definition.of(json.dumps(CASCADE | {"description": " Finds it. "}), "c.json"))
     own = [*ENGINE_SPECS.values(), *RAG_SPECS.values(), bank_spec("notes"), child]
-    schemas = [json.dumps(texts.native_schema(spec), indent=1) for spec in own]
+    schemas = [json.dumps(texts.native_schema(spec)) for spec in own]
     check_stored(STORED / "told-tools.txt", "\n".join([texts.tool_text([*own, OF_EACH_TYPE]), *schemas]) + "\n")
     assert texts.tool_text([]) == ""
     assert bare.description == "Finds it."

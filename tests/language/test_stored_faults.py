@@ -1,9 +1,10 @@
 """What is told of files that are not as they should be: each problem with its place, its hint and its fix, as stored.
 
-The texts stand in ``faults/``, one below the other with a line of ``=`` between them."""
+The texts stand in ``faults/`` behind ``|``, each with what is told of it below."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,12 @@ from workbench.language.lint.linter import check
 from workbench.language.load import load
 
 FAULTS = Path(__file__).parent / "faults"
-BETWEEN = "\n====\n"
+SHORT = {
+    '"…": ""': '"description": "d", "thought": "t", "expected_output": "e"',
+    '"does": "all"': '"dependencies": [], "action_type": "inference", "does": ""',
+    '"does": ""': '"tool_or_prompt": {"name": "inference", "params": {"prompt": "p"}}',
+}
+"""What most tasks have."""
 ENDINGS = {"dot": ".dot", "tasks": ".json", "yaml": ".yaml"}
 
 
@@ -37,8 +43,14 @@ def styled(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ["dot", "tasks", "yaml", "stylesheets"])
 def test_files_that_are_not_as_they_should_be_are_told_as_stored(name: str) -> None:
-    lines = []
-    for text in (FAULTS / f"{name}.txt").read_text("utf-8").removesuffix("\n").split(BETWEEN):
-        lines += [*(f"| {line}".rstrip() for line in text.split("\n"))]
-        lines += styled(text) if name == "stylesheets" else told(text, f"x{ENDINGS[name]}")
-    check_stored(FAULTS / f"{name}-told.txt", "\n".join(lines) + "\n")
+    lines: list[str] = []
+    for is_text, group in groupby(
+        (FAULTS / f"{name}.txt").read_text("utf-8").splitlines(), lambda line: line[:1] == "|"
+    ):
+        if is_text:
+            given = list(group)
+            text = "\n".join(line[2:] for line in given)
+            for short, whole in SHORT.items():
+                text = text.replace(short, whole)
+            lines += [*given, *(styled(text) if name == "stylesheets" else told(text, f"x{ENDINGS[name]}"))]
+    check_stored(FAULTS / f"{name}.txt", "\n".join(lines) + "\n")
