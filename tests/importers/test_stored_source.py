@@ -86,7 +86,6 @@ TEXTS: dict[str, str | bytes] = {
     "behind one another": '{"a": 1}{"b": 2} , [3]\n4 "five"',
     "behind one another, cut": '{"a": 1}{"b": 2',
     "a comma too many": '{"a": [1, 2,],\n "b": ",]",}',
-    "two commas too many, and cut": '{"a": [1, 2,],\n "b": ",]",',
     "a list of lines": "[1]\n[2]\n",
     "a short list": '[{"a": 1}, {"b": 2}]',
     "a long list": json.dumps([{"a": number} for number in range(9)]),
