@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
@@ -105,3 +106,17 @@ def test_a_file_cut_at_any_byte_is_read_or_refused_at_a_line() -> None:
         assert loaded.cascade is not None or loaded.problems, cut
         assert all(problem.span.line >= 1 for problem in loaded.problems), cut
     assert load(data, "f.yaml").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("nested", "file", "most"),
+    [
+        (lambda levels: f"a: {'[' * levels}{']' * levels}", "f.yaml", 99),
+        (lambda levels: "".join(f"{' ' * level}a:\n" for level in range(levels)), "f.yaml", 99),
+        (lambda levels: f'{{"a": {"[" * levels}{"]" * levels}}}', "f.json", 99),
+        (lambda levels: f"digraph g {{ {'subgraph x {' * levels}{'}' * levels} }}", "f.dot", 100),
+    ],
+)
+def test_the_deepest_file_is_read_and_a_deeper_one_is_not(nested: Callable[[int], str], file: str, most: int) -> None:
+    deep = [[one.message for one in load(nested(levels), file).problems] for levels in (most, most + 1)]
+    assert ["too deep: more than 100 levels" in messages for messages in deep] == [False, True]

@@ -103,9 +103,10 @@ class _Composer(yaml.CBaseLoader):
     def descend_resolver(self, parent: Any, index: Any) -> None:
         self.depth += 1
         self.nodes += 1
-        if self.depth > MAX_DEPTH or self.nodes > MAX_NODES:
+        fault = too_deep if self.depth > MAX_DEPTH else too_many if self.nodes > MAX_NODES else None
+        if fault is not None:
             self.stopped_at = parent.start_mark.index if parent is not None else 0
-            raise TooMuch(too_deep() if self.depth > MAX_DEPTH else too_many())
+            raise TooMuch(fault())
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
