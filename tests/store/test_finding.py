@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -210,6 +211,74 @@ def test_what_nobody_said_is_not_found(tmp_path: Path, phrase: str) -> None:
     store = Store(tmp_path)
     saved(store, spoken("The queue did not drain."))
     assert found(store, f'text:"{phrase}"') == []
+
+
+VISIT, TURN = Place("s0", "draft", 1), Place("s0", "draft", 1, 1, 2, 1)
+TOLD: list[tuple[str, Place, dict[str, Any], str, str]] = [
+    ("run_started", Place(), {"input": {"a": ["x", 7125, "NEEDLE in"]}, "cascade_text": "x"}, "needle in", "input"),
+    ("run_started", Place(), {"input": {"a": ["x", 7125]}}, "7125", "input"),
+    ("call_failed", TURN, {"error": {"kind": "server", "message": "a needle broke"}}, "needle", "draft:2"),
+    ("tool_started", TURN, {"arguments": '{"q": "needle"}'}, '"q": "needle"', "draft:2"),
+    ("tool_finished", VISIT, {"text": "a needle"}, "needle", "draft"),
+    ("state_set", TURN, {"key": "k", "value": {"deep": [None, True, {"er": "needle"}]}}, "needle", "draft:2"),
+    ("state_set", TURN, {"key": "k", "value": True}, "true", "draft:2"),
+    ("check_finished", TURN, {"reason": "needle"}, "needle", "draft:2"),
+    ("evaluation_finished", VISIT, {"reason": "needle"}, "needle", "draft"),
+    ("human_asked", TURN, {"question": "needle?"}, "needle", "draft:2"),
+    ("human_asked", TURN, {"question": "why?", "context": "needle"}, "needle", "draft:2"),
+    ("human_answered", TURN, {"answer": "needle"}, "needle", "draft:2"),
+    ("edited", TURN, {"before": "needle", "after": "pin"}, "needle", "draft:2"),
+    ("edited", TURN, {"before": "pin", "after": "needle"}, "needle", "draft:2"),
+    ("warning", VISIT, {"message": "needle"}, "needle", "draft"),
+    ("candidate_finished", VISIT, {"output": "needle"}, "needle", "draft"),
+    ("candidate_finished", VISIT, {"output": "", "reason": "needle"}, "needle", "draft"),
+    ("phase_finished", VISIT, {"output": "needle"}, "needle", "draft"),
+    ("phase_finished", VISIT, {"reason": "needle"}, "needle", "draft"),
+    ("run_finished", Place(), {"output": "needle"}, "needle", "output"),
+    ("run_finished", Place(), {"output": "", "reason": "needle"}, "needle", "output"),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "data", "phrase", "at"), TOLD)
+def test_each_text_of_a_run_is_found_where_it_stands(
+    tmp_path: Path, kind: str, place: Place, data: dict[str, Any], phrase: str, at: str
+) -> None:
+    w = Writer()
+    begun = [] if kind == "run_started" else [w.event("run_started", session_id="s", input={})]
+    store = Store(tmp_path)
+    saved(store, [*begun, w.event(kind, place, **data), w.event("blob", hash="h", kind="tools", body="needle")])
+    hit = TextSearch(store).find(RUN, Phrase(phrase))
+    assert hit is not None
+    assert (hit.place, phrase in hit.excerpt.lower()) == (at, True)
+    ends = TextSearch(store).find(RUN, Phrase(phrase, ends=True))
+    assert (ends is not None) is (kind == "run_started" or (kind == "run_finished" and data["output"] == phrase))
+
+
+def test_a_run_that_was_removed_since_it_was_listed_holds_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    saved(store, spoken("needle"))
+    listed = list(store.runs())
+    store.remove(RUN)
+    assert list(find_runs(listed, parse_filter("text:needle", datetime.now(UTC)), TextSearch(store))) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "excerpt"),
+    [
+        ("", "", "needle"),
+        ("a\n  b ", " c", "a b needle c"),
+        ("x" * 40, "y" * 160, f"{'x' * 40}needle{'y' * 160}"),
+        ("x" * 41, "y" * 161, f"…{'x' * 40}needle{'y' * 160}…"),
+    ],
+)
+def test_an_excerpt_is_the_text_around_a_phrase_in_one_line(
+    tmp_path: Path, before: str, after: str, excerpt: str
+) -> None:
+    store = Store(tmp_path)
+    saved(store, spoken(f"{before}needle{after}"))
+    hit = TextSearch(store).find(RUN, Phrase("Needle"))
+    assert hit is not None
+    assert (hit.place, hit.excerpt) == ("draft:2", excerpt)
 
 
 def test_a_long_message_in_a_file_of_its_own_is_searched_too(tmp_path: Path) -> None:

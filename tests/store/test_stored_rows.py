@@ -24,9 +24,10 @@ from workbench.store.index.tables import EventRow, TableRow
 
 STORED = Path(__file__).parent / "stored"
 LONG = 100
-SAME = frozenset(
-    "session_id trace_id parent_id cascade_id cascade_file run_id message_id species_hash timestamp body_hash".split()
-)
+SAME = {
+    *("session_id", "trace_id", "parent_id", "cascade_id", "cascade_file", "run_id", "message_id", "timestamp"),
+    *("species_hash", "body_hash"),
+}
 """Columns that the other runs show."""
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
+from workbench.store.faults import UnknownRun
 from workbench.store.journal import record
 from workbench.store.journal.reading import segments
 from workbench.store.store import Store
@@ -75,7 +76,7 @@ class TextSearch:
         try:
             folder = self._store.folder(run_id)
             now = identity(folder)
-        except (OSError, ValueError):
+        except (OSError, ValueError, UnknownRun):
             return None
         kept = self._known.get(run_id)
         if kept is None or kept[0] != now:
