@@ -15,7 +15,7 @@ from tests.ui.snapshot import FOLDER
 from tests.ui.support import triage_story
 from workbench.language.problem import Problem, Severity, TextSpan
 from workbench.store.catalog import Member
-from workbench.store.summary import RunSummary
+from workbench.store.summary import EXCERPT, RunSummary
 from workbench.tui.widgets.rowview import Spread
 from workbench.views.cells import Row
 from workbench.views.model import Rows
@@ -58,7 +58,13 @@ class Sizes(Rows):
         return tuple(Row(((f"{index}.{part}", "plain"),)) for part in range(self.sizes[index]))
 
 
-@given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 30), st.integers(-1, 11), st.booleans(), st.booleans())
+@given(
+    st.lists(st.integers(1, 5) | st.integers(6, 40), max_size=12),
+    st.integers(1, 30),
+    st.integers(-1, 11),
+    st.booleans(),
+    st.booleans(),
+)
 def test_every_line_belongs_to_one_row_and_no_row_is_cut_beside_free_lines(
     sizes: list[int], page: int, selected: int, spreads: bool, told_beside: bool
 ) -> None:
@@ -75,13 +81,25 @@ def test_every_line_belongs_to_one_row_and_no_row_is_cut_beside_free_lines(
         assert len(spread.lines_of(selected)) == sizes[selected]
     if told_beside:
         assert len(spread) <= max(page, len(sizes)), "a row in several lines hides another one"
-    if spreads and len(sizes) <= page and (told_beside or not 0 <= selected < len(sizes)):
+    if spreads and len(sizes) <= page:
         free = page - len(spread)
-        assert free >= 0
+        assert free >= 0 or (0 <= selected < len(sizes) and not told_beside), "the selected row is never cut that fits"
         cut = [at for at, size in enumerate(sizes) if len(spread.lines_of(at)) < size]
-        assert not cut or free == 0, "a row is cut beside free lines"
+        assert not cut or free <= 0, "a row is cut beside free lines"
         told = {at for at, row in found if row is not None and row.text.endswith("…")}
         assert all(at in told for at in cut if len(spread.lines_of(at)) > 1), "a row ends in the middle unsaid"
+
+
+def test_long_rows_share_the_free_lines_and_a_selected_one_that_fits_nowhere_leaves_half_of_the_page() -> None:
+    def heights(sizes: list[int], page: int, selected: int = -1) -> list[int]:
+        spread = Spread(Sizes(sizes, spreads=True), 80, page, selected)
+        return [len(spread.lines_of(at)) for at in range(len(sizes))]
+
+    assert heights([18, 18, 18], 30) == [10, 10, 10]
+    assert heights([3, 18, 18], 30) == [3, 14, 13]
+    assert heights([4, 4, 4], 9) == [4, 4, 1]
+    assert heights([50, 1, 1], 20, selected=0) == [18, 1, 1]
+    assert heights([50] + 30 * [1], 20, selected=0) == [11] + 30 * [1]
 
 
 def test_a_run_in_full_loses_no_word_and_leaves_no_cell_empty_where_that_saves_no_line() -> None:
@@ -101,6 +119,17 @@ def test_a_run_in_full_loses_no_word_and_leaves_no_cell_empty_where_that_saves_n
             assert all(line[at:].strip() for line in lines), f"{width}: the input takes lines of its own"
             assert lines[0][rows.heads(width)[0].text.index("input") : at].strip(), f"{width}: its cell is empty"
     assert beside
+
+
+def test_a_run_in_full_has_as_much_of_its_texts_as_a_list_holds() -> None:
+    """Not the 200 characters that its columns take at most; an ellipsis stands for what only its journal has."""
+    texts = {name: " ".join(f"{name}{n}" for n in range(900))[:EXCERPT] for name in ("given", "said")}
+    run = RunSummary("r", "one", "c", input=f"q: {texts['given']}"[:EXCERPT], output=texts["said"], excerpt=True)
+    rows = RunRows(Listing(RunsRequest(), [Member(run)]), beside_card=True)
+    for width in (80, 120, 200):
+        words = " ".join(row.text for row in rows.whole(0, width)).split()
+        assert {"given200", "said200", "said240"} <= set(words), width
+        assert sum(word.endswith("…") for word in words) == 2, width
 
 
 def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> None:

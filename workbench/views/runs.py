@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from workbench.context.place import Place
 from workbench.store.catalog import ASCENDING
-from workbench.store.summary import WAITING, RunSummary
+from workbench.store.summary import EXCERPT, WAITING, RunSummary
 from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
 from workbench.views.cells import Row, Span, Target, crop, fit, fit_ends, flat, width_of
 from workbench.views.filter_result import marked
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from workbench.store.text_search import Hit
     from workbench.workspace.runs_poller import Listing
 
+BEGINNING = 200
+"""Characters of a text that a column shows at most; below it, or in a column of several lines, all goes on that a
+summary holds."""
 ROOMY = 100
 """Cells from which on there is room for more than what a run was asked, said and cost."""
 WIDE = 150
@@ -208,17 +211,19 @@ def _cells(run: RunSummary) -> list[Cell]:
         Cell(verdict(run.labels), "", f"{score_words(run.labels.score)} {run.labels.thumb}".strip()),
         Cell(tag_words(run.labels), "accent"),
         Cell(given_words(run)),
-        Cell(flat(run.output, 200)),
+        Cell(flat(run.output, BEGINNING)),
         Cell(run.cascade_file or run.cascade_id),
         Cell(run.model or UNKNOWN),
         Cell(note_of(run), _note_token(run)),
     ]
 
 
-def given_words(run: RunSummary) -> str:
-    """Its input in one line: the values alone, since the names are the same in every run of a cascade."""
+def given_words(run: RunSummary, limit: int = BEGINNING) -> str:
+    """Its input in one line: the values alone, since the names are the same in every run of a cascade; cut at so many
+    characters."""
     values = (line.partition(": ")[2] or line for line in run.input.split("\n"))
-    return flat(" · ".join(value.strip() for value in values if value.strip()), 200)
+    words = " · ".join(value.strip() for value in values if value.strip())
+    return flat(f"{words}…" if len(run.input) >= EXCERPT and run.excerpt else words, limit)
 
 
 def _took(run: RunSummary) -> str:
@@ -295,6 +300,8 @@ class RunRows(Rows):
             max((cell_len(counted(run, run.calls)) for run in runs), default=0),
             max((cell_len(_tokens(run)) for run in runs), default=0),
         )
+        self._wholes: dict[tuple[int, int], tuple[Row, ...]] = {}
+        """Kept, as each key asks for those of all rows in view."""
         self._order, self._turned = listing.wanted.order, listing.wanted.turned
         self._marked = marked
         self._open = open_id
@@ -349,6 +356,11 @@ class RunRows(Rows):
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
         """The row with its whole input and output: in their columns, or below the row where those are narrow."""
+        if (lines := self._wholes.get((index, width))) is None:
+            lines = self._wholes[index, width] = self._whole(index, width)
+        return lines
+
+    def _whole(self, index: int, width: int) -> tuple[Row, ...]:
         at, texts, all_texts = 4, False, self._texts(index)
         cut: dict[str, tuple[int, int]] = {}
         for column in _columns(width, self._sizes, self._order):
@@ -392,7 +404,7 @@ class RunRows(Rows):
     def _texts(self, index: int) -> Mapping[str, Sequence[Span]]:
         """What a run was given, and what it said at last."""
         member = self.members[index]
-        return {"input": ((given_words(member.run), _dim(member)),), "output": _output(member)}
+        return {"input": ((given_words(member.run, EXCERPT), _dim(member)),), "output": _output(member, EXCERPT)}
 
     def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
         run, dim = member.run, _dim(member)
@@ -470,12 +482,13 @@ def _dim(member: Member) -> str:
     return "dim" if member.run.depth else "plain"
 
 
-def _output(member: Member) -> tuple[Span, ...]:
-    """The run's origin and its problem, then its output."""
+def _output(member: Member, limit: int = BEGINNING) -> tuple[Span, ...]:
+    """The run's origin and its problem, then its output, cut at so many characters."""
     run = member.run
-    note, output = note_of(run, named=not member.depth), flat(run.output, 200)
-    said = ((f" · {output}", "dim"),) if note and output else ((output, _dim(member)),)
-    return (((note, _note_token(run)),) if note else ()) + (said if output else ())
+    said = f"{run.output}…" if len(run.output) >= EXCERPT and run.excerpt else run.output
+    note, output = note_of(run, named=not member.depth), flat(said, limit)
+    told = ((f" · {output}", "dim"),) if note and output else ((output, _dim(member)),)
+    return (((note, _note_token(run)),) if note else ()) + (told if output else ())
 
 
 def _models_in(run: RunSummary, width: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual import events
@@ -25,37 +25,58 @@ SLICE, PAUSE = 0.008, 0.02
 """Seconds of work at a time on what takes longer than a frame, and until the next slice."""
 
 
+SHARE = 6
+"""Lines that a row may go on for, however many rows are cut."""
+
+
 class Spread:
     """Rows and lines count from 0."""
 
     def __init__(self, rows: Rows, width: int, page: int, selected: int) -> None:
-        """Rows that are cut show whole: the selected one if the ``page`` has lines enough for it, or free ones where it
-        is told beside, then, if they may spread, as many from the top as there are free lines for. ``selected`` is -1
-        for none."""
+        """Rows that are cut go on in further lines: the selected one if the ``page`` has lines for it, or free ones
+        where it is told beside, then, if they may spread, as many from the top as there are free lines for. Where these
+        are not enough for all, a long row has its share of them, and ends with an ellipsis. ``selected`` is -1 for
+        none."""
         self._whole: dict[int, tuple[Row, ...]] = {}
         self._count = len(rows)
         if 0 <= selected < self._count:
-            self._show_whole(rows, selected, width, page - (self._count if rows.told_beside else 1))
+            free = page - (self._count if rows.told_beside else 1)
+            lines = rows.whole(selected, width) if free > 0 else ()
+            self._show(selected, lines, free if len(lines) <= free + 1 else min(free, max(SHARE, page // 2)), width)
         if rows.spreads and self._count <= page:
-            for position in range(self._count):
-                if position != selected:
-                    self._show_whole(rows, position, width, page - len(self))
-            self._show_part(rows, width, page - len(self))
+            self._share_out(rows, width, page)
         self._whole = dict(sorted(self._whole.items()))
 
-    def _show_whole(self, rows: Rows, position: int, width: int, free: int) -> None:
-        """Show a row in all of its lines, if it has several and not more than ``free`` besides its first."""
-        if free > 0 and 1 < len(lines := rows.whole(position, width)) <= free + 1:
-            self._whole[position] = lines
+    def _share_out(self, rows: Rows, width: int, page: int) -> None:
+        """Give the free lines to the rows that are cut, from the top: to those first that are whole by no more than
+        their share."""
+        if page <= len(self):
+            return
+        wholes = ((at, rows.whole(at, width)) for at in range(self._count))
+        cut = {at: lines for at, lines in wholes if len(lines) > self._height(at)}
+        share = self._share(cut, page)
+        for position, lines in cut.items():
+            if len(lines) <= min(share, page - len(self) + self._height(position) - 1) + 1:
+                self._whole[position] = lines
+        cut = {at: lines for at, lines in cut.items() if len(lines) > self._height(at)}
+        for most in (self._share(cut, page), page):
+            for position, lines in cut.items():
+                more = self._height(position) - 1
+                self._show(position, lines, max(more, min(most, page - len(self) + more)), width)
 
-    def _show_part(self, rows: Rows, width: int, free: int) -> None:
-        """Give the lines that are left to the first row that none of them is enough for."""
-        others = (at for at in range(self._count) if free > 0 and at not in self._whole)
-        cut = next(((at, lines) for at in others if len(lines := rows.whole(at, width)) > free + 1), None)
-        if cut is not None:
-            position, lines = cut
-            last = Row(crop((*lines[free].spans, ("…", "dim")), width), lines[free].tone)
-            self._whole[position] = (*lines[:free], last)
+    def _share(self, cut: Collection[int], page: int) -> int:
+        return max(SHARE, (page - len(self)) // max(1, len(cut)))
+
+    def _height(self, position: int) -> int:
+        return len(self._whole.get(position, (None,)))
+
+    def _show(self, position: int, lines: tuple[Row, ...], more: int, width: int) -> None:
+        """Show a row in its lines, if it has several: at most so many besides the first."""
+        if more > 0 and len(lines) > more + 1:
+            last = Row(crop((*lines[more].spans, ("…", "dim")), width), lines[more].tone)
+            lines = (*lines[:more], last)
+        if more > 0 and len(lines) > 1:
+            self._whole[position] = lines
 
     def __len__(self) -> int:
         """Lines in all."""
@@ -65,7 +86,7 @@ class Spread:
         """The lines that a row takes."""
         before = sum(len(lines) - 1 for other, lines in self._whole.items() if other < position)
         first = position + before
-        return range(first, first + len(self._whole.get(position, (None,))))
+        return range(first, first + self._height(position))
 
     def at(self, line: int) -> tuple[int, Row | None]:
         """The row that a line belongs to, and what stands there; None for a row in one line, drawn as ever."""
