@@ -316,6 +316,20 @@ def test_a_mutation_takes_the_room_that_the_outputs_leave() -> None:
     assert rows.row(1, 120).text.rstrip().endswith("two")
 
 
+def test_a_narrow_list_tells_mutation_and_output_below_the_row() -> None:
+    mutation = "Take the opposite view of what the task asks for."
+    soundings = {"factor": 2, "mode": "aggregate", "mutation_mode": "augment", "mutations": [mutation]}
+    phase = {"name": "p", "instructions": "Write.", "soundings": soundings}
+    said = "A dashboard with three panels, each with its own source"
+    run = play({"cascade_id": "c", "phases": [phase]}, ["one", said, "both"]).state
+    rows = CandidateRows(run, run.contests.all[0])
+    assert rows.row(1, 80).text.endswith("…")
+    first, *below = (row.text.strip() for row in rows.whole(1, 80))
+    assert "dashboard" not in first, "it is told twice"
+    assert " ".join(" ".join(below).split()) == f"mutation  augment: {mutation} output  {said}".replace("  ", " ")
+    assert all(len(row.text) <= 80 for row in rows.whole(1, 80))
+
+
 def test_the_winner_of_the_soundings_is_told_where_its_refinement_was_not_decided() -> None:
     soundings = {"factor": 2, "reforge": {"steps": 1, "factor_per_step": 1, "honing_prompt": "Shorter."}}
     phase = {"name": "p", "instructions": "Write.", "soundings": soundings}

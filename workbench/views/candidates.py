@@ -145,6 +145,7 @@ class CandidateRows(Rows):
 
     empty = ("No candidate has run yet.",)
     spreads = True
+    told_beside = True
 
     def __init__(
         self,
@@ -303,9 +304,9 @@ class CandidateRows(Rows):
         return status_sign(self.status(entrant), self.tick)
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
-        """A candidate with its whole mutation and preview, each in its column."""
+        """A candidate with its whole mutation and preview, each in its column; on a narrow screen below the row."""
         ref, at = self.refs[index], Widths.of(width, self._needs)
-        if ref.kind != "candidate" or width < ROOMY:
+        if ref.kind != "candidate":
             return ()
         row = self.rounds[ref.round][1][ref.candidate]
         offered = self.offered if ref.round == len(self.rounds) - 1 else ()
@@ -313,6 +314,12 @@ class CandidateRows(Rows):
         begins = 9 + at.model + 1
         numbers = self._needs.score + self._needs.tokens + self._needs.cost + at.time
         output = begins + at.change + 3 + numbers + 2 + at.checks + 3
+        if width < ROOMY:
+            texts = [("mutation", self._change(row), "dim")]
+            if is_cut := cell_len(preview) > width - output:
+                texts.append(("output", preview, _said_token(row)))
+            first = self._candidate(row, width, offered, "" if is_cut else preview)
+            return (first, *_below(texts, width, first.tone)) if is_cut or texts[0][1] else ()
         changed = wrapped(((self._change(row), "dim"),), max(8, at.change)) if at.change else ()
         said = wrapped(((preview, _said_token(row)),), max(8, width - output))
         heads = ["".join(text for text, _ in lines[0]) if lines else "" for lines in (said, changed)]
@@ -376,6 +383,16 @@ class CandidateRows(Rows):
         """Quality against cost of a round (the last, if none is named); empty while there is nothing to draw."""
         rows = next((rows for r, rows in reversed(self.rounds) if of is None or r is of), ())
         return plot_lines(rows, width, height)
+
+
+def _below(texts: Sequence[tuple[str, str, str]], width: int, tone: str) -> Iterator[Row]:
+    """Texts in lines of their own, up to ``LINES`` each, beside their names."""
+    for name, text, token in texts:
+        indent = 9 + len(name) + 2
+        lines = wrapped(((text, token),), max(8, width - indent - 1))[:LINES] if text else ()
+        for number, line in enumerate(lines):
+            before = f"{'':9}{name}  " if not number else " " * indent
+            yield Row(crop(((before, "head"), *line), width), tone)
 
 
 # -- words: the same in the app and on the command line --------------------------------------------------------------
