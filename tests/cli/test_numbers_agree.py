@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.attach.support import session as attached
+from tests.store.examples import plain_run, save
 from tests.support.command import Cli, run_cli
 from tests.support.loopback import Loopback, Reply
 from tests.support.waiting import until
@@ -581,3 +582,27 @@ def test_sql_counts_a_run_inside_another_that_was_run_anew_once(work: Path, monk
     assert sum(row["spent"] or 0 for row in by_phase) == pytest.approx(sum(one.spent.total or 0 for one in whole))
     shown, (listed,) = run_cli("show", "around", "--json").json, run_cli("runs", "session:around", "--json").json
     assert shown["totals"]["calls"] == listed["calls"] == 3
+
+
+def test_what_was_spent_carries_the_sign_of_a_prediction_whatever_is_selected_beside_it(folder: Path) -> None:
+    """In a workspace with a run that a provider billed, and one whose cost is predicted."""
+    save(Project.at(folder).store, plain_run(session="billed"))
+    Path("two.yaml").write_text(f"model: openai/gpt-4.1-mini\n{TWO}")
+    Path("two.replies.yaml").write_text(REPLIES)
+    assert run_cli("run", "two.yaml", "--session", "guessed").code == 0
+    for query, told in (
+        ("SELECT session_id, spent FROM runs ORDER BY session_id", {"billed $0.5000", "guessed ~$"}),
+        ("SELECT r.session_id, round(r.spent, 6) AS money FROM runs AS r", {"billed $0.5000", "guessed ~$"}),
+        ("SELECT sum(spent) FROM runs WHERE session_id = 'billed'", {"$0.5000"}),
+        ("SELECT round(sum(spent), 6) AS total FROM runs WHERE spent > 0", {"~$0.5"}),
+        ("SELECT session_id, sum(spent) AS s FROM all_data GROUP BY session_id", {"billed $0.5000", "guessed ~$"}),
+        ("WITH 1 AS one SELECT session_id, spent / one AS spent_each FROM runs", {"billed $0.5000", "guessed ~$"}),
+        ("SELECT ', spent' AS name, sum(spent) FROM runs WHERE session_id = 'billed'", {", spent $0.5000"}),
+        ("SELECT session_id FROM runs WHERE spent > 0.1", {"billed"}),
+        ("SELECT max(spent) AS most FROM (SELECT spent FROM runs)", {"$0.5000"}),
+        ("SELECT DISTINCT spent FROM runs WHERE session_id = 'billed'", {"$0.5000"}),
+    ):
+        printed = run_cli("sql", query).out
+        lines = [" ".join(line.split()) for line in printed.splitlines()]
+        assert all(any(line.startswith(words) for line in lines) for words in told), printed
+        assert len(lines[0].split()) == len(run_cli("sql", query, "--json").json[0]), "there is a column more"

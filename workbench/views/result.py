@@ -79,12 +79,12 @@ def short(value: Any, column: Field | None = None, *, is_predicted: bool = False
     return shown(value)
 
 
-def _short_in(table: Answer, row: Sequence[Any], index: int) -> str:
-    """A value as a table shows it beside the others of its row: what was spent is predicted where ``cost``, the bill,
-    is unknown."""
-    column = table.columns[index]
-    unbilled = column.name == "spent" and "cost" in table.names and row[table.names.index("cost")] is None
-    return short(row[index], column, is_predicted=unbilled)
+def _short_in(table: Answer, row: int, index: int) -> str:
+    """A value as a table shows it: what was spent is predicted where the tables say so, or where ``cost``, the bill, is
+    unknown in the same row."""
+    column, values = table.columns[index], table.rows[row]
+    unbilled = column.name == "spent" and "cost" in table.names and values[table.names.index("cost")] is None
+    return short(values[index], column, is_predicted=unbilled or (row, index) in table.predicted)
 
 
 def _decimal(value: float, decimals: int = DECIMALS) -> str:
@@ -113,7 +113,7 @@ class AnswerView(View):
             Column(clean_line(c.name, CELL), right=_is_number(c), flexible=not _is_number(c), least=LEAST, most=CELL)
             for c in self.table.columns
         ]
-        rows = [[_cell(self.table, row, index) for index in range(len(self.table.columns))] for row in self.table.rows]
+        rows = [[_cell(self.table, row, at) for at in range(len(self.table.columns))] for row in range(len(self.table))]
         yield Table(columns, rows, stacks=True)
         yield (Cell(summary_line(self.table), "dim"),)
 
@@ -121,8 +121,8 @@ class AnswerView(View):
         return list(self.table.dicts())
 
 
-def _cell(table: Answer, row: Sequence[Any], index: int) -> Piece:
-    return Cell(NULL, "faint") if row[index] is None else clean_line(_short_in(table, row, index), LONG)
+def _cell(table: Answer, row: int, index: int) -> Piece:
+    return Cell(NULL, "faint") if table.rows[row][index] is None else clean_line(_short_in(table, row, index), LONG)
 
 
 class FoundPlace(Struct, frozen=True):
@@ -182,7 +182,7 @@ class ResultRows(Rows):
     def _measured(self, index: int) -> int:
         assert self.table is not None
         widest = cell_len(flat(self._columns[index].name, WIDEST))
-        for row in self.table.rows[:MEASURED]:
+        for row in range(min(MEASURED, len(self.table))):
             widest = max(widest, min(WIDEST, cell_len(flat(_short_in(self.table, row, index), WIDEST * 2))))
             if widest >= WIDEST:
                 return WIDEST
@@ -227,7 +227,7 @@ class ResultRows(Rows):
             value = self.table.rows[index][column]
             align: Align = "right" if self._right[column] else "left"
             token = "faint" if value is None else "plain"
-            text = fit(_short_in(self.table, self.table.rows[index], column), self._widths[column], align)
+            text = fit(_short_in(self.table, index, column), self._widths[column], align)
             cells += [(text, token), (" " * GAP, "plain")]
         return Row(crop(cells, width))
 

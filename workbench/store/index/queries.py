@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeVar
 
 from workbench.context.place import Place, visit_named
 from workbench.store.faults import StoreError
-from workbench.store.index.database import READS, marked
+from workbench.store.index.database import READS, DatabaseError, marked
 from workbench.store.index.row_values import json_text
-from workbench.store.index.table import ResultTable
+from workbench.store.index.table import ResultTable, marked_predictions
 from workbench.store.index.tables import MessageRow
 from workbench.store.index.values import Value
 from workbench.store.sqltext import BadSql, one_statement
@@ -294,10 +294,19 @@ class Queries:
         written in any letter case. Raises BadSql, and DatabaseError with the engine's words."""
         cancel = cancel or Cancel()
 
-        def ask() -> ResultTable:
-            statement = cancel.marked(self._engine, self._checked(text, params))
+        def answer(statement: str) -> ResultTable:
             with self._guarded(limit, seconds) as handle:
-                return handle.query(statement, params)
+                return handle.query(cancel.marked(self._engine, statement), params)
+
+        def ask() -> ResultTable:
+            statement = self._checked(text, params)
+            marking, columns = self._marking_predictions(statement)
+            for one in marking:
+                try:
+                    return answer(self._checked(one, params)).without_marks(columns)
+                except (DatabaseError, BadSql):
+                    cancel.check()  # Else the tables have no such column: those of calls may, and some have none.
+            return answer(statement)
 
         table = attended(ask, cancel.cancel)
         cancel.check()
@@ -419,6 +428,14 @@ class Queries:
         if not wanted:
             raise StoreError("nothing to search for")
         return self._engine.reader.query(f"{_SEARCH} LIMIT {int(limit)}", {"words": wanted})
+
+    def _marking_predictions(self, statement: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """See ``marked_predictions``."""
+        if "spent" not in statement.casefold():
+            return (), ()
+        with self._guarded(None, SECONDS) as handle:
+            laid_out = handle.query("SELECT formatQuery({statement:String})", {"statement": statement}).one()
+        return marked_predictions(str(laid_out))
 
     def _checked(self, text: str, params: Mapping[str, Value] | None) -> str:
         """Judged on a handle of its own: no limit of the query may cut what the guard sees."""

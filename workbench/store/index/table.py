@@ -7,12 +7,14 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.store.faults import StoreError
 
@@ -103,6 +105,57 @@ _RENAMED = re.compile(
 ``sum(cost) / count() AS each``."""
 
 
+_SPENT = re.compile(r"((?:\b[a-z_]\w*\.)?)`?\bspent\b`?", re.IGNORECASE)
+_PREDICTED_PARTS = (
+    "({0}predicted_cost + {0}inside_predicted_cost > 0)",
+    "(ifNull({0}spent, 0) > 0 AND {0}cost IS NULL)",
+)
+"""What says that a row's ``spent`` is predicted, in runs and in calls; the place is for the name of the table."""
+_TOKEN = re.compile(r"'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|\"(?:\\.|[^\"\\])*\"|.", re.DOTALL)
+
+
+def marked_predictions(formatted: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Statements that answer as this one, with a further column at the end for each column made from ``spent``, above 0
+    where that is predicted, and the indices of those columns: one statement for runs, one for calls, as only the engine
+    knows which of them a table has.
+
+    ``formatted`` is a statement as the engine lays it out, with each clause of the outermost query at the beginning of
+    a line. Nothing is given for one without such a column, and for one whose rows further columns could change.
+    """
+    begin = re.match(r"(?:WITH\b.*?\n)?SELECT\s", formatted, re.DOTALL)
+    end = re.search(r"^FROM\s", formatted, re.MULTILINE)
+    if (
+        begin is None
+        or end is None
+        or re.search(r"^UNION|^INTERSECT|^EXCEPT|^SELECT DISTINCT", formatted, re.MULTILINE)
+    ):
+        return (), ()
+    items = _items(formatted[begin.end() : end.start()])
+    if any(item.rstrip().endswith("*") for item in items):
+        return (), ()
+    found = [at for at, item in enumerate(items) if _SPENT.search(item)]
+    plain = [re.sub(r"\s+AS\s+\S+\s*$", "", items[at], flags=re.IGNORECASE) for at in found]
+    made = [", ".join(_SPENT.sub(partial(_asked_of, part), item) for item in plain) for part in _PREDICTED_PARTS]
+    head, rest = formatted[: end.start()].rstrip(), formatted[end.start() :]
+    return (tuple(f"{head}, {more}\n{rest}" for more in made), tuple(found)) if found else ((), ())
+
+
+def _asked_of(part: str, name: re.Match[str]) -> str:
+    return f"toFloat64({part.format(name[1])})"
+
+
+def _items(listed: str) -> list[str]:
+    """The expressions of a list, divided at the commas outside of brackets and quotes."""
+    items, depth = [""], 0
+    for token in _TOKEN.findall(listed):
+        depth += (token in "([{") - (token in ")]}")
+        if token == "," and not depth:
+            items.append("")
+        else:
+            items[-1] += token
+    return items
+
+
 _PREDICTED = "predicted"
 """The word in the names of columns that hold predictions."""
 
@@ -149,6 +202,8 @@ class ResultTable(Struct, frozen=True):
     rows: tuple[tuple[Any, ...], ...]
     cut: bool = False
     """More rows matched than the limit let through."""
+    predicted: frozenset[tuple[int, int]] = frozenset()
+    """The cells, by row and column, whose US dollars are known to be predicted."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,13 +248,27 @@ class ResultTable(Struct, frozen=True):
 
     def first(self, limit: int) -> ResultTable:
         """At most ``limit`` rows."""
-        return ResultTable(self.columns, self.rows[:limit], True) if len(self.rows) > limit else self
+        return replace(self, rows=self.rows[:limit], cut=True) if len(self.rows) > limit else self
+
+    def without_marks(self, marked: Sequence[int]) -> ResultTable:
+        """The same table without its last columns, each of which says of one of the ``marked`` columns where it is
+        predicted."""
+        width = len(self.columns) - len(marked)
+        cells = (
+            (at, of) for at, row in enumerate(self.rows) for of, mark in zip(marked, row[width:], strict=True) if mark
+        )
+        return replace(
+            self,
+            columns=self.columns[:width],
+            rows=tuple(row[:width] for row in self.rows),
+            predicted=frozenset(cells),
+        )
 
     def with_costs(self, sql: str) -> ResultTable:
         """The same table, with the columns known that the query made from US dollars under another name."""
         made = _renamed_costs(sql)
         columns = tuple(column._replace(renamed_cost=made.get(column.name, "")) for column in self.columns)
-        return ResultTable(columns, self.rows, self.cut) if made else self
+        return replace(self, columns=columns) if made else self
 
     @classmethod
     def from_compact_json(cls, data: bytes) -> ResultTable:
