@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from tests.engine.test_replay import check_replay
 from tests.engine.test_soundings import cascade, evaluation
 from workbench.engine.candidates.human_choice import read_reasons
 from workbench.engine.candidates.previews import html_text
+from workbench.engine.contracts import Answer
+from workbench.engine.journal.usage import Usage
 
 OUTPUTS = ("# Lamp\nbright\nlight", "# Lamp\ndark\nlight", "# Lamp\nbright\nlight")
 
@@ -28,6 +31,16 @@ def asked(played: Played, of: int = 0) -> dict[str, Any]:
 def test_candidates_are_shown_with_what_they_are_unless_the_file_hides_it() -> None:
     shown = asked(chosen(["Attempt 1"], show_index=True))["context"]
     assert "(s1 · gpt-4o-mini · 110 tokens · cost unknown · augment: Be brief.)\n# Lamp\ndark" in shown
+
+
+def test_what_no_provider_states_of_a_candidate_has_the_sign_of_a_prediction_in_the_question() -> None:
+    billed = Answer("one", usage=Usage(100, 10), cost=0.06, cost_grade="exact")
+    priced = Answer("two", usage=Usage(100, 10), cost=0.06, cost_grade="estimate")
+    soundings = {"factor": 2, "max_parallel": 1, "evaluator": "human"}
+    played = play(cascade(soundings), [billed, priced, "end"], answers=["Attempt 1"], input={"what": "it"})
+    told = re.findall(r"gpt-4o-mini · (\S+) tokens · (\S+)\)", asked(played)["context"])
+    assert told == [("110", "$0.0600"), ("110", "~$0.0600")]
+    check_replay(played)
     hidden = chosen(["Attempt 1"], show_metadata=False, show_mutations=False, max_preview_length=6)
     assert asked(hidden)["context"].startswith("Candidate 1:\n# Lamp… (19 characters)\n\nCandidate 2:\n# Lamp…")
     assert asked(hidden)["shown"] == {"hidden": ["metadata", "mutations"], "limit": 6}

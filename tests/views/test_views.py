@@ -33,7 +33,7 @@ from workbench.analysis.soundings import analysed
 from workbench.analysis.sweep import candidates, sweep
 from workbench.cli.comparison_options import own_prices, pricings_of
 from workbench.cli.printer import Printer
-from workbench.context.assembly import Rule
+from workbench.context.assembly import Grade, Rule
 from workbench.engine.contracts import Listing as Offered
 from workbench.engine.contracts import ServerTool, ToolSpec
 from workbench.engine.definition import Definition
@@ -303,7 +303,9 @@ def batch_matrix() -> Matrix:
     right, wrong = {"exact": Score(1.0)}, {"exact": Score(0.0, "too long")}
     results = {
         "00": CellResult("success", "", "Hello", "r1", "s1", 0.0125, 0.0125, 90, 7, 1.25, 1, right),
-        "01": CellResult("success", "", "Hello, you", "r2", "s2", 0.0025, 0.0025, 95, 3, 0.5, 1, wrong),
+        "01": CellResult(
+            "success", "", "Hello, you", "r2", "s2", 0.0025, 0.0025, 95, 3, 0.5, 1, wrong, grade=Grade.ESTIMATE
+        ),
         "10": CellResult("failed", "no answer", "", "r3", "s3", None, 0.0, 12, 0, 0.25, 2),
     }
     plan = BatchPlan("greet-1", "rows.jsonl", rows, variants, cells, 1, (Scorer.parse("exact"),))

@@ -8,12 +8,12 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.context.assembly import Assembly
+from workbench.context.assembly import Assembly, Grade
 from workbench.context.place import Place
 from workbench.engine.contracts import PLACEHOLDER, CascadeNotFound, HookAction, HookEvent, HookResult, Ports, ToolSpec
 from workbench.engine.definition import Definition, Options
@@ -86,6 +86,18 @@ class Injections:
         self._waiting = kept
 
 
+class CandidateSpent(NamedTuple):
+    """What a call or a candidate took."""
+
+    cost: float | None
+    """US dollars; None if any is unknown."""
+    tokens: int
+    exact: bool = True
+    """Whether providers or their price lists state the cost."""
+    grade: str = Grade.EXACT
+    """Of the tokens."""
+
+
 class Services:
     """Made once per run; every part of the run works with it. It knows no part."""
 
@@ -128,7 +140,7 @@ class Services:
         )
         self._walks = {""}
         """The branches that walk the whole cascade; all others are of candidates of a phase."""
-        self._spent: defaultdict[tuple[str, str, int], list[tuple[int, float | None]]] = defaultdict(list)
+        self._spent: defaultdict[tuple[str, str, int], list[CandidateSpent]] = defaultdict(list)
         """Tokens and US dollars, by branch, phase and visit; for walks of the whole cascade by branch alone. A branch
         name alone is ambiguous: each phase with candidates has an ``s0``, at each of its visits.
         """
@@ -338,9 +350,12 @@ class Services:
         *,
         billed: float | None = None,
         recorded: bool = False,
+        exact: bool = True,
+        grade: str = Grade.EXACT,
     ) -> None:
         """Count tokens and ``cost`` (US dollars, None if unknown) for the branch and for those that it lies inside.
         ``billed``: the part of it that this run was billed, all of it if None. ``recorded``: it was billed nothing.
+        ``exact``: a provider or its price list states the cost; ``grade``: that of the tokens.
         """
         self.tokens += tokens
         self.cost += cost or 0.0
@@ -349,17 +364,20 @@ class Services:
         branch = place.branch
         while branch:
             for key in ((branch, place.phase, place.visit), (branch, "", 0)):
-                self._spent[key].append((tokens, cost))
+                self._spent[key].append(CandidateSpent(cost, tokens, exact, grade))
             branch = branch.rpartition("/")[0]
 
-    def candidate_cost(self, place: Place) -> tuple[float | None, int]:
-        """Cost of the candidate at a place: US dollars (None if any is unknown) and tokens. A place outside any visit
-        is that of a walk of the whole cascade.
-        """
+    def candidate_spent(self, place: Place) -> CandidateSpent:
+        """What the candidate at a place took. A place outside any visit is that of a walk of the whole cascade."""
         spent = self._spent.get(place.visit_key if place.visit else (place.branch, "", 0), [])
-        known = [cost for _, cost in spent if cost is not None]
-        # fsum: branches spend in the order of chance, and the plain sum of floats depends on it.
-        return (math.fsum(known) if len(known) == len(spent) and spent else None), sum(tokens for tokens, _ in spent)
+        known = [one.cost for one in spent if one.cost is not None]
+        return CandidateSpent(
+            # fsum: branches spend in the order of chance, and the plain sum of floats depends on it.
+            math.fsum(known) if len(known) == len(spent) and spent else None,
+            sum(one.tokens for one in spent),
+            all(one.exact for one in spent),
+            Grade.of_sum(one.grade for one in spent),
+        )
 
     def check_limits(self) -> None:
         """Raises RunStopped when a limit of the settings is reached; the run can be resumed."""

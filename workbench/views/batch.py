@@ -14,7 +14,8 @@ from workbench.analysis.batch.matrix import DONE, MEASURES, OPEN, UNFIT, CellRes
 from workbench.analysis.batch.paired import LEAST, Paired
 from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score
-from workbench.dollars import UNPRICED, money
+from workbench.context.assembly import Grade
+from workbench.dollars import GRADE_SIGN, UNPRICED, money
 from workbench.json_text import as_text
 from workbench.language.clean import clean_line
 from workbench.views.cells import Row, Span, crop, fit, fit_ends, flat, whole_parts
@@ -187,7 +188,7 @@ class BatchView(View):
                     Cell(f"{one.failed:,}", "error") if one.failed else "",
                     *(UNKNOWN if mean is None else score_text(mean[0]) for mean in means),
                     spent_sum(one.cost, one.predicted, one.unpriced, estimated=one.estimated),
-                    count(one.tokens_in + one.tokens_out),
+                    count(one.tokens_in + one.tokens_out, one.grade),
                     seconds(one.seconds),
                 )
             )
@@ -238,11 +239,12 @@ class BatchView(View):
     def _number(self, variant: int, name: str, value: float, *, sign: bool = False) -> str:
         """A mean or a difference of a variant and the one that it is compared with. What shows as 0 has no sign."""
         size = abs(value) if sign else value
+        both = (self.matrix.totals(self._against), self.matrix.totals(variant))
+        worst = Grade.of_sum(one.grade for one in both)
         if name == "cost":
-            both = (self.matrix.totals(self._against), self.matrix.totals(variant))
             text = money(size, exact=not any(one.estimated or one.predicted for one in both))
         elif name == "tokens":
-            text = f"{size:,.0f}"
+            text = f"{GRADE_SIGN[worst] if size else ''}{size:,.0f}"
         else:
             text = seconds(size) if name == "seconds" else score_text(size)
         mark = ("+" if value > 0 else "−") if sign and any(digit in text for digit in "123456789") else ""
@@ -299,6 +301,7 @@ class BatchView(View):
                     "tokens": one.tokens_in + one.tokens_out,
                     "tokens_in": one.tokens_in,
                     "tokens_out": one.tokens_out,
+                    "token_grade": str(one.grade),
                     "seconds": one.seconds,
                     "scores": {
                         name: None if mean is None else {"mean": mean[0], "rows": mean[1]}
@@ -481,7 +484,7 @@ def spent_sum(known: float, predicted: float, unpriced: int, *, estimated: bool)
 def _took(one: CellResult) -> str:
     """Cost, tokens and time of a run."""
     cost = spent_sum(one.spent, one.predicted, one.without_price, estimated=one.estimated)
-    return f"{cost} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
+    return f"{cost} · {count(one.tokens, one.grade)} tokens · {seconds(one.seconds)}"
 
 
 def _spent_of(matrix: Matrix) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from workbench.analysis.batch.paired import Paired, paired
 from workbench.analysis.batch.rows import InputRow
 from workbench.analysis.batch.scoring import Score, Scorer
+from workbench.context.assembly import Grade
 
 DONE = ("success", "failed", "blocked", "diverged")
 """How a cell ended that the same command leaves as it is."""
@@ -90,6 +91,8 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     """Whether a part of the cost is tokens by a price list, and not what a provider billed."""
     unpriced: bool = False
     """Whether a call has neither a bill nor a prediction."""
+    grade: Grade = Grade.EXACT
+    """Of the tokens: worse than exact where a provider does not state what it took in."""
 
     @property
     def all_spent(self) -> float:
@@ -180,6 +183,7 @@ class Matrix:
             sum(one.without_price for one in ended),
             sum(one.tokens_in for one in found),
             sum(one.tokens_out for one in found),
+            Grade.of_sum(one.grade for one in found),
             fsum(seconds) / len(seconds) if seconds else None,
             means,
         )
@@ -235,6 +239,8 @@ class VariantTotals(Struct, frozen=True):
     """Those of which a call has no price at all."""
     tokens_in: int
     tokens_out: int
+    grade: Grade
+    """Of the tokens."""
     seconds: float | None
     """Mean of a run."""
     scores: Mapping[str, tuple[float, int] | None]

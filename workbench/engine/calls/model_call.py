@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.context.assembly import Assembly, BrokenInvariant, Item, Kind, Request
+from workbench.context.assembly import Assembly, BrokenInvariant, Grade, Item, Kind, Request
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 from workbench.engine.calls.call_records import record_answer, record_context
@@ -19,6 +19,7 @@ from workbench.engine.edits import Edit, SetAnswer
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.forecasting import Prediction, added_by_provider
 from workbench.engine.gate import Decision, Stop, StopKind
+from workbench.engine.journal.costs import CallCost
 from workbench.engine.journal.event import timestamp
 from workbench.engine.services import Services
 from workbench.engine.world import World
@@ -302,7 +303,14 @@ def _journal_answer(
     )
     # A run that is resumed finds its own answers in its journal: they were billed to it.
     tokens = (usage.input or predicted) + (usage.output or 0)
-    run.spend(tokens, answer.cost, place, recorded=event.data.get("recorded", False))
+    run.spend(
+        tokens,
+        answer.cost,
+        place,
+        recorded=event.data.get("recorded", False),
+        exact=CallCost(answer.cost, answer.cost_grade).exact,
+        grade=prediction.grade if usage.input is None else Grade.EXACT,
+    )
     sender.join([item], carried=True)
     for remark in answer.remarks:
         run.warn("answer", f"{place.phase}, turn {place.turn}: {_redacted(sender, remark)}", place=place)

@@ -238,7 +238,7 @@ async def run_one(candidate: Candidate, kind: str, refine: str = "") -> None:
         candidate.status, candidate.reason = "blocked", fault.reason
     except PhaseFailed as fault:
         candidate.status, candidate.reason, candidate.check = "failed", fault.reason, fault.check
-    cost, tokens = conversation.engine.candidate_cost(conversation.place())
+    cost, tokens, *_ = conversation.engine.candidate_spent(conversation.place())
     journal.emit(
         "candidate_finished",
         conversation.place(),

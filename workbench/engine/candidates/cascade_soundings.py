@@ -125,7 +125,7 @@ class CascadeSoundings:
             candidate.status, candidate.reason, candidate.check = "failed", fault.reason, fault.check
         last.state_set = {key: value for key, value in world.state.items() if own.state.get(key) != value}
         candidate.shown = "\n\n".join(f"### {entry['phase']}\n{entry['output']}" for entry in world.lineage)
-        cost, tokens = services.candidate_cost(last.place())
+        cost, tokens, *_ = services.candidate_spent(last.place())
         services.journal.emit(
             "candidate_finished",
             last.place(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.dollars import money
+from workbench.dollars import GRADE_SIGN, money
 from workbench.engine.candidates.previews import difference, rendered
 from workbench.engine.contracts import Question
 from workbench.engine.faults import PhaseFailed
@@ -161,9 +161,10 @@ class _PickQuestion(Struct, frozen=True):
         candidate, rule, score = self.offered[position], self.rule, self.scores.get(position)
         notes = [candidate_name(candidate.index)] if rule.show_index else []
         if rule.show_metadata:
-            cost, tokens = self.contest.engine.candidate_cost(candidate.conversation.place())
-            priced = "cost unknown" if cost is None else money(cost, exact=True)
-            notes += [candidate.conversation.model, f"{tokens:,} tokens", priced]
+            spent = self.contest.engine.candidate_spent(candidate.conversation.place())
+            priced = "cost unknown" if spent.cost is None else money(spent.cost, exact=spent.exact)
+            tokens = f"{GRADE_SIGN[spent.grade] if spent.tokens else ''}{spent.tokens:,} tokens"
+            notes += [candidate.conversation.model, tokens, priced]
             notes += [f"score {score:g}"] if score is not None else []
         if rule.show_mutations and candidate.mutation is not None:
             notes.append(f"{candidate.mutation.mode}: {candidate.mutation.template}")

@@ -184,7 +184,7 @@ class WinnerSelection:
             notes.append(f"Model: {candidate.conversation.model}")
         costs = soundings.cost_aware_evaluation
         if costs and costs.enabled and costs.show_costs_to_evaluator:
-            cost, _ = self._contest.engine.candidate_cost(candidate.conversation.place())
+            cost = self._contest.engine.candidate_spent(candidate.conversation.place()).cost
             notes.append("Cost: unknown" if cost is None else f"Cost: ${cost:.6f}")
         if candidate.verdict is not None and not candidate.verdict.valid:
             notes.append(f"Rejected by the validator: {candidate.verdict.reason}")
@@ -193,7 +193,7 @@ class WinnerSelection:
     def _scored(self, candidates: list[Candidate], qualities: dict[int, float], choice: WinnerChoice) -> list[Scored]:
         """Quality and cost of each candidate, noted in the choice; empty, with a warning, if no cost is known."""
         costs = {
-            position: self._contest.engine.candidate_cost(candidate.conversation.place())[0]
+            position: self._contest.engine.candidate_spent(candidate.conversation.place()).cost
             for position, candidate in enumerate(candidates)
         }
         scored = with_known_costs(qualities, costs)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.contracts import Audibles, CascadeNotFound, Divergence
 from workbench.engine.conversation import Conversation
@@ -69,7 +70,15 @@ class Children:
 
     def paid(self, child: Child, place: Place = Place()) -> None:
         """Count what a child took, for the candidate at ``place``."""
-        self.services.spend(child.tokens, child.cost, place, billed=child.took.spent.billed)
+        took = child.took
+        self.services.spend(
+            child.tokens,
+            child.cost,
+            place,
+            billed=took.spent.billed,
+            exact=took.spent.worth.exact,  # In a replay all of it is recorded.
+            grade=Grade.of_sum((took.grade_in, took.recorded_grade_in)),
+        )
         for _ in range(child.unpriced):
             self.services.spend(0, None, place)
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from workbench.analysis.batch.matrix import DONE, BatchPlan, CellResult
 from workbench.analysis.batch.rows import InputRow, session_names
 from workbench.analysis.batch.scoring import Scorer
+from workbench.context.assembly import Grade
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind, open_gate
 from workbench.models.tape import leaving
 from workbench.store.faults import StoreError
@@ -347,6 +348,7 @@ class Cells:
             predicted=took.predicted,
             estimated=not took.exact,
             unpriced=bool(took.unpredicted or took.missing),
+            grade=Grade.of_sum((took.grade_in,)),
         )
         self._ledger.corrected(key, took.cost - self._counted.pop(key, 0.0))
         self._ledger.write({"kind": "ended", "cell": key, "result": to_builtins(result)})
