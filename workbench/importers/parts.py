@@ -158,8 +158,15 @@ def result_value(body: Mapping[str, Any]) -> tuple[Any, bool]:
     if isinstance(value, list):
         value = [as_text(one["json"]) if list(mapping(one)) == ["json"] else one for one in value]
     inner = mapping(value)
-    if string(inner.get("type")) in ("text", "json", "content", "error-text", "error-json") and "value" in inner:
-        return inner["value"], failed or string(inner.get("type")).startswith("error")
+    if (kind := string(inner.get("type"))) in (
+        "text",
+        "json",
+        "content",
+        "error-text",
+        "error-json",
+    ) and "value" in inner:
+        # A list of JSON is one value, and no list of parts.
+        return as_text(inner["value"]) if kind.endswith("json") else inner["value"], failed or kind.startswith("error")
     return value, failed or list(inner) == ["error"]
 
 
@@ -287,10 +294,13 @@ def reference_of(part: Mapping[str, Any]) -> str | None:
     kind = string(part.get("type"))
     if "image" in kind or "image_url" in part or part.get("modality") == "image":
         return None
+    if (sound := string(part.get("input_audio"))).startswith(("http:", "https:")):
+        return sound  # Mistral's
     for key in ("file", "document", "audio", "video", "source", "file_data", ""):
         inner = mapping(part.get(key)) if key else part
         source = mapping(inner.get("source")) or inner
-        found = next((told for name in _ADDRESSES if (told := string(source.get(name)))), "")
+        told = (string(source.get(name)) for name in _ADDRESSES)
+        found = next((one for one in told if one and not one.startswith("data:")), "")
         if any(source.get(name) for name in ("content", "text", "data")):
             return None
         if found and (key or kind in (*_FILES, "uri")):
