@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from tests.store.examples import RUN, Writer, candidate_run, extend, plain_run, rich_run, save
 from workbench.context.message import Message
@@ -145,12 +145,68 @@ def test_a_broken_journal_is_listed_with_what_is_wrong(tmp_path: Path, content: 
     assert [one.run.run_id for one in found(store, "is:damaged reason:journal or reason:damaged")] == [RUN]
 
 
-@pytest.mark.parametrize("events", [plain_run(turns=5), rich_run()], ids=["plain", "rich"])
-def test_the_list_and_the_run_itself_tell_the_same_cost(tmp_path: Path, events: list[Event]) -> None:
+def mixed_run() -> list[Event]:
+    """Answers come from a recording and from providers, with and without prices; it started other runs."""
+    w = Writer()
+    events = [w.event("run_started", session_id="mixed", cascade_id="c")]
+    answers: list[dict[str, Any]] = [
+        {"recorded": True, "usage": {"input": 100, "output": 7}},
+        {"recorded": True, "usage": {}},
+        {"cost": 0.25, "cost_grade": "billed", "usage": {"input": 50, "output": 5}},
+        {"usage": {"output": 3}},
+    ]
+    for turn, answer in enumerate(answers, 1):
+        place = Place("", "sort", 1, 1, turn, 1)
+        said = Message("assistant", f"Turn {turn}.")
+        count = 90 + turn
+        priced = {"cached": 0, "fresh": count, "written": 0, "cost": 0.5, "break_at": 0, "tokens": count, "low": count}
+        priced |= {"high": count, "cost_low": 0.5, "cost_high": 0.5}
+        forecast = priced if turn != 4 else None
+        events += [
+            w.event(
+                "context_assembled", place, tokens_sent=80, grade="estimate", request={"model": "m"}, forecast=forecast
+            ),
+            w.body(said),
+            w.event(
+                "call_finished",
+                place,
+                digest="d",
+                model="m",
+                added=[{"m": said.body_hash, "kind": "answer", "place": str(place)}],
+                **answer,
+            ),
+            w.event("tool_finished", place, index=1, tool="t", text="r"),
+        ]
+    took = {"calls": 2, "tools": 1, "tokens_in": 30, "grade_in": "exact", "tokens_out": 4}
+    spent = {"billed": 0.125, "predicted": 0.0, "exact": True, "unknown": 0, "unbilled": 0, "calls": 2, "embedded": 0}
+    child = {"run_id": OTHER, "session_id": "s", "kind": "sub", "key": "sub_0"}
+    events += [
+        w.event("child_started", Place("", "sort", 1), **child, cascade_id="d"),
+        w.event(
+            "child_finished",
+            Place("", "sort", 1),
+            **child,
+            status="success",
+            took={**took, "spent": spent, "runs": 0, "missing": 0},
+        ),
+        w.event(
+            "child_started", Place("", "sort", 1), run_id="r3", session_id="t", kind="sub", key="sub_1", cascade_id="d"
+        ),
+        w.event("run_finished", status="success", output="done"),
+    ]
+    return events
+
+
+@pytest.mark.parametrize("events", [plain_run(turns=5), rich_run(), mixed_run()], ids=["plain", "rich", "mixed"])
+def test_the_list_and_the_run_itself_tell_the_same_figures(tmp_path: Path, events: list[Event]) -> None:
     store = Store(tmp_path)
     saved(store, events)
     run_id = events[0].run_id
-    assert store.summary(run_id).spent == store.state(run_id).figures().spent
+    summary, took = store.summary(run_id), store.state(run_id).figures()
+    assert summary.spent == took.spent
+    shared = {one.name for one in fields(summary)} & {one.name for one in fields(took)}
+    assert {name: getattr(summary, name) for name in shared} == {name: getattr(took, name) for name in shared}
+    assert (summary.inside, summary.missing) == (took.runs, took.missing)
 
 
 def test_sums_that_are_kept_follow_every_event() -> None:
