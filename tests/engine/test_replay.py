@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -297,3 +298,56 @@ def test_recorded_verdicts_are_used_instead_of_validators() -> None:
     base = ports(ScriptedModel([]), validators=known, sink=sink)
     asyncio.run(Run(played.definition, {"what": "it"}, played.options, replay.ports(base)).execute())
     assert comparable(sink.events) == comparable(played.events)
+
+
+WAY: dict[str, Any] = {
+    "cascade_id": "c",
+    "phases": [
+        {"name": "one", "instructions": "First."},
+        {
+            "name": "two",
+            "instructions": "Second.",
+            "context": {"from": ["one"]},
+            "tackle": ["search"],
+            "rules": {"max_turns": 3},
+        },
+    ],
+}
+SAID: dict[str, list[Reply]] = {"one": ["a"], "two": [call("search", x="1"), "c"]}
+
+
+def with_phase(number: int, **keys: Any) -> dict[str, Any]:
+    phases = [{**phase, **keys} if at == number else phase for at, phase in enumerate(WAY["phases"])]
+    return {**WAY, "phases": [{key: value for key, value in phase.items() if value is not None} for phase in phases]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (
+            with_phase(0, instructions="Third."),
+            "call one:1: message 1 (task of one turn 1; rule phases[0].instructions, line 1) is not as recorded",
+        ),
+        (
+            with_phase(1, instructions="Third."),
+            "call two:1: message 4 (task of two turn 1; rule phases[1].instructions, line 1) is not as recorded",
+        ),
+        (
+            with_phase(1, context=None),
+            "call two:1: message 2 (input; rule default) is not as recorded",
+        ),
+        (with_phase(1, model="gpt-4o"), "call two:1: model, parameters or tools are not as recorded"),
+        (with_phase(0, temperature=0.5), "call one:1: model, parameters or tools are not as recorded"),
+        (
+            {**WAY, "phases": [WAY["phases"][0], {"name": "new", "instructions": "New."}, WAY["phases"][1]]},
+            "call new:1: the recording has no call here",
+        ),
+        (with_phase(0, rules={"max_turns": 2}), "call one:2: the recording has no call here"),
+    ],
+)
+def test_a_divergence_says_what_is_not_as_recorded(changed: dict[str, Any], reason: str) -> None:
+    said = {name: list(texts) for name, texts in SAID.items()}
+    played = play(WAY, said, input={"what": "it"}, tools={"search": lambda x="": "hit"})
+    assert played.outcome.status == "success", played.outcome.reason
+    events, told, _ = replayed(played, Definition.of(json.dumps(changed), "test.yaml"))
+    assert (events[-1].data["status"], told) == ("diverged", reason)

@@ -328,7 +328,9 @@ def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Dive
             )
         entry = sent[index]
         if entry.sent != message:
-            what = f"{entry.item.kind} of {entry.item.place.phase} turn {entry.item.place.turn}"
+            at = entry.item.place
+            what = f"{entry.item.kind} of {at.phase}" if at.phase else f"{entry.item.kind}"
+            what += f" turn {at.turn}" if at.turn else ""
             rule = f"{entry.rule.path}, line {entry.rule.line}" if entry.rule.line else entry.rule.path
             return Divergence(
                 place, f"call {place.words}: message {index + 1} ({what}; rule {rule}) is not as recorded", index
