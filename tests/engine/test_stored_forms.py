@@ -15,6 +15,7 @@ from workbench.engine.forms.intent import QuestionContent, intent_of, options_of
 from workbench.engine.forms.plain import asked_line, steps, table_lines
 from workbench.engine.forms.spec import DataTable, Form, FormInvalid, Image
 from workbench.engine.forms.values import AnswerRefused, read_answer
+from workbench.engine.human.custom_form import hinted, in_words, spec_request
 
 STORED = Path(__file__).parent / "stored"
 RARE: list[dict[str, Any]] = [
@@ -214,8 +215,45 @@ def _read() -> Iterator[str]:
             yield f"    no: {fault}"
 
 
+HINTS: list[dict[str, Any]] = [
+    {"question": "Q?"},
+    {"question": "Q?", "context": "c", "ui_hint": " Yes-No "},
+    *({"question": "Q?", "ui_hint": hint} for hint in ("confirm", "rating", "rating:3", "rating:0", "rating:21")),
+    *({"question": "Q?", "ui_hint": hint} for hint in ("number", "date", "email", "multiline", "dashboard")),
+    *({"question": "Q?", "ui_hint": hint} for hint in ("a|b", " a | |b ", "choice: a|b", "multi-select: a|b", "a|")),
+]
+
+
+def _hinted() -> Iterator[str]:
+    for arguments in HINTS:
+        asked = hinted(arguments)
+        form = json.dumps(asked.form.to_json()) if asked.form is not None else "no form"
+        yield f"{arguments.get('ui_hint', '')!r}: {asked.kind}, {list(asked.options)}, {asked.context!r}, {form}"
+        if asked.form is not None:
+            yield f"    {asked.made}"
+        for said in ("2", "a, b") if asked.form is not None else ():
+            try:
+                yield f"    {said!r}: {in_words(asked, said)!r}"
+            except AnswerRefused as fault:
+                yield f"    {said!r}: no: {fault}"
+    full = QuestionContent(
+        "Which?",
+        "c" * 6001,
+        (Image(path="a.png", caption="A"), Image(digest="d")),
+        {"deep": ["ü" * 3000] * 3},
+        options_of([{"id": "a", "pros": ["p"]}]),
+        "wizard",
+        "grid",
+        "Draw a map.",
+    )
+    for message in (*spec_request(QuestionContent("Only this?")), spec_request(full)[1]):
+        lines = message.text.splitlines()
+        yield from (f"{line[:60]}… {len(line)}" if len(line) > 400 else line for line in (message.role, *lines))
+
+
 @pytest.mark.parametrize(
-    ("name", "lines"), [("shown", _shown), ("made", _made), ("answered", _answered), ("read", _read)]
+    ("name", "lines"),
+    [("hinted", _hinted), ("shown", _shown), ("made", _made), ("answered", _answered), ("read", _read)],
 )
 def test_forms_are_shown_made_and_read_as_stored(name: str, lines: Any) -> None:
     check_stored(STORED / f"forms-{name}.txt", "\n".join(lines()) + "\n")
