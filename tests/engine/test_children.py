@@ -40,8 +40,9 @@ class Shelf:
         return sorted(self.texts)
 
     @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
-        self.journals[key] = ListSink()
+    def child_ports(self, parent: Ports, run_id: str, key: str, *, resumes: bool = False) -> Iterator[Ports]:
+        if not resumes:
+            self.journals[key] = ListSink()
         yield replace(parent, sink=self.journals[key])
 
 

@@ -507,8 +507,9 @@ class Graphs:
         return ()
 
     @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
-        self.sinks[run_id] = ListSink()
+    def child_ports(self, parent: Ports, run_id: str, key: str, *, resumes: bool = False) -> Iterator[Ports]:
+        if not resumes:
+            self.sinks[run_id] = ListSink()
         yield replace(parent, sink=self.sinks[run_id])
 
 

@@ -225,9 +225,9 @@ def test_a_call_that_a_resume_sends_again_is_told_before_it_leaves_however_often
             journaled=list(sink.events),
         )
         assert asyncio.run(again.execute()).status == "success"
-    assert [RunState.of(events).unanswered.again for events in left] == [0, 1, 2, 3]
+    assert [RunState.of(events).unanswered.own.again for events in left] == [0, 1, 2, 3]
     state = RunState.of(sink.events)
-    assert (state.unanswered.again, len(state.calls), state.own.calls) == (3, 1, 1)
+    assert (state.unanswered.own.again, len(state.calls), state.own.calls) == (3, 1, 1)
 
 
 class ByPlace(ScriptedModel):
@@ -238,6 +238,45 @@ class ByPlace(ScriptedModel):
             return native("", t={"x": str(place.turn)})
         text = f"{place.branch} {place.phase} {place.turn}" if place.turn else "Winner: 1"
         return Answer(text, usage=Usage(input=100, output=10))
+
+
+class KilledAt(ByPlace):
+    """Keeps what the journal holds when so many calls of a phase are under way: there the process is killed."""
+
+    def __init__(self, phase: str, calls: int, sink: ListSink) -> None:
+        super().__init__([])
+        self._phase, self._calls, self._sink = phase, calls, sink
+        self.left: list[Event] = []
+
+    async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
+        if place.phase == self._phase and place.turn:
+            self._calls -= 1
+            while self._calls > 0:
+                await asyncio.sleep(0)
+            self.left = self.left or list(self._sink.events)
+        return await super().complete(request, place, images, on_text)
+
+
+@pytest.mark.parametrize("rivals", [1, 3])
+def test_a_call_that_a_kill_cut_off_and_a_resume_answered_is_no_news_to_the_next_resume(rivals: int) -> None:
+    """The process is killed at the first call of the first phase, then at that of the second, then once more."""
+    soundings = {"soundings": {"factor": rivals, "evaluator_instructions": "the best"}} if rivals > 1 else {}
+    phases = [{"name": "a", "instructions": "x", **soundings}, {"name": "b", "instructions": "y"}]
+    played = play({"cascade_id": "c", "phases": phases}, [], own_model=ByPlace([]), input={"what": "it"})
+    kept: list[Event] = []
+    for phase, calls in (("a", rivals), ("b", 1), ("b", 1), ("", 0)):
+        sink = ListSink()
+        sink.events = list(kept)
+        model = KilledAt(phase, calls, sink)
+        outside = ports(model, sink=sink)
+        if kept:
+            outside = Replay(Recording(kept, played.blobs), RESUMED, outside).ports(outside)
+        given = (played.definition, {"what": "it"}, played.options, outside)
+        assert asyncio.run(Run(*given, run_id="run-1", journaled=kept).execute()).status == "success"
+        kept = model.left or sink.events
+    answered = [event.place for event in kept if event.kind == "call_finished"]
+    assert len(answered) == len(set(answered)) == len(played.of_kind("call_finished"))
+    assert RunState.of(kept).unanswered.own.again == rivals + 2
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])

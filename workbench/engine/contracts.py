@@ -17,6 +17,7 @@ from workbench.engine.definition import Definition
 from workbench.engine.gate import Gate, open_gate
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock, RecordedTimes, Sink
+from workbench.engine.journal.past_run import PastRun
 from workbench.engine.journal.usage import Usage as Usage
 from workbench.language.model.mcp import McpServer
 from workbench.language.templates.names import TemplateFault as TemplateFault
@@ -454,9 +455,11 @@ class Library(Protocol):
         """``cascade_id`` of every cascade in the tackle folders that can be a tool, sorted."""
         ...
 
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> AbstractContextManager[Ports]:
+    def child_ports(
+        self, parent: Ports, run_id: str, key: str, *, resumes: bool = False
+    ) -> AbstractContextManager[Ports]:
         """Ports for a child: a journal of its own; in a replay its own recording. ``key`` is ``KIND_N``, unique
-        within the parent."""
+        within the parent. ``resumes``: it goes on in the journal that it has."""
         ...
 
 
@@ -473,7 +476,7 @@ class NoLibrary(Struct):
         return ()
 
     @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+    def child_ports(self, parent: Ports, run_id: str, key: str, *, resumes: bool = False) -> Iterator[Ports]:
         yield parent
 
 
@@ -651,8 +654,10 @@ class Ports(Struct):
     servers: Servers | None = None
     """None if no MCP server can be started."""
     gate: Gate = open_gate
-    continues: Sequence[Event] = ()
-    """The events of a run that was cut off, in whose place this one goes on (``JournalWriter``)."""
+    journaled: Sequence[Event] = ()
+    """The events of this very run, when it is resumed (``JournalWriter``)."""
+    past_run: Callable[[str], PastRun | None] = lambda key: None
+    """The run that a resumed run had started, by the key of the child; None for one that was not started before."""
     recorded_at: RecordedTimes | None = None
     """When events happened in the run that this one replays; None where nothing is replayed."""
     recorded_seconds: Callable[[Place], float | None] = lambda place: None

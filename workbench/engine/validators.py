@@ -15,6 +15,7 @@ from workbench.engine.current import calling
 from workbench.engine.definition import Definition, Outcome
 from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.journal.figures import Figures
+from workbench.engine.journal.unanswered import UnansweredCounts
 from workbench.engine.services import Services
 from workbench.engine.toolcalls import objects_in
 from workbench.engine.world import World
@@ -47,6 +48,10 @@ class Child(Struct, frozen=True):
     unpriced: int
     """How often the cost of something was not known."""
     took: Figures = Figures()
+    """With the runs inside it."""
+    replaced: Figures = Figures()
+    """What the run took that it was started in the place of: no part of ``took``."""
+    unanswered: UnansweredCounts = UnansweredCounts()
     """With the runs inside it."""
 
 

@@ -24,7 +24,7 @@ from workbench.store.faults import SessionTaken, StoreBusy, StoreError, UnknownR
 from workbench.store.journal import annotation_file
 from workbench.store.journal.disk import Disk, LocalDisk, is_digest, is_id, make_root, safe_join
 from workbench.store.journal.journal import Journal, LateFolder, writer_lock
-from workbench.store.journal.lock import FileLock, Holder, holder_of
+from workbench.store.journal.lock import WRITER_LOCK, FileLock, Holder, holder_of
 from workbench.store.journal.reading import Health, Tail, read_blob, segments
 from workbench.store.summary import RunSummary, Summarizer, fault_in, fault_of, unreadable
 from workbench.store.team_server import TeamServer
@@ -229,7 +229,7 @@ class Store:
     def writer(self, run_id: str) -> Holder | None:
         """The process that appends to a run now."""
         try:
-            return holder_of(self.folder(run_id) / "writer.lock")
+            return holder_of(self.folder(run_id) / WRITER_LOCK)
         except UnknownRun:
             return None
 

@@ -43,10 +43,10 @@ class CascadeLibrary:
         return sorted(name for name, entry in library.items() if entry.cascade.inputs_schema)
 
     @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+    def child_ports(self, parent: Ports, run_id: str, key: str, *, resumes: bool = False) -> Iterator[Ports]:
         project = self._project
         with (
-            project.store.create_anyway(run_id) as sink,
+            (project.store.append_to if resumes else project.store.create_anyway)(run_id) as sink,
             JournalWatch(sink, parent.notify, project.notes.append, project.unsaved),
         ):
             if not isinstance(parent.tools, (Toolbox, ChildTools)):
@@ -77,7 +77,7 @@ class ReplayLibrary(CascadeLibrary):
     """The cascades of a workspace for replays: a child run leaves no journal; the replay observes its events."""
 
     @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+    def child_ports(self, parent: Ports, run_id: str, key: str, *, resumes: bool = False) -> Iterator[Ports]:
         yield replace(parent, sink=_Images(parent.sink))
 
 

@@ -26,7 +26,7 @@ from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import FORKED, LIVE, RESUMED, REUSED, Policy, Replay
 from workbench.engine.run.run import Run
 from workbench.models.encodings import encodings
-from workbench.store.faults import StoreError
+from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.journal.journal import Journal
 from workbench.store.restore import rescued, restore
 from workbench.store.store import unheard
@@ -532,10 +532,20 @@ def _journal_of(project: Project, attached: RunAttachments, run_id: str) -> RunJ
 
 
 def _restored(project: Project, run_id: str) -> None:
-    """Put back records of a run that did not fit into the store, before new ones take their place. Raises StoreError if
-    that fails.
+    """Put back records of a run, and of the runs inside it, that did not fit into the store, before new ones take their
+    place. Raises StoreError if that fails.
     """
-    if (project.unsaved / run_id).is_dir():
-        for one in rescued(project.store, project.unsaved):
-            if one.run_id == run_id:
-                project.notes.append(restore(project.store, one))
+    for one in rescued(project.store, project.unsaved) if project.unsaved.is_dir() else ():
+        if _is_inside(project, one.run_id, run_id):
+            project.notes.append(restore(project.store, one))
+
+
+def _is_inside(project: Project, run_id: str, outer: str) -> bool:
+    """Whether a run is the outer one, or one that this started, or one inside those."""
+    while run_id and run_id != outer:
+        try:
+            run = project.store.summary(run_id)
+        except UnknownRun:
+            return False
+        run_id = run.parent_run if run.depth else ""
+    return bool(run_id)

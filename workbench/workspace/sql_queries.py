@@ -441,15 +441,12 @@ class SavedQueries:
             raise StoreError(f"{file}: cannot be deleted: {fault.strerror}") from fault
 
 
-_COUNTED_ONCE = "run_id IN (SELECT max(run_id) FROM runs GROUP BY session_id, started)"
-"""Of a run inside another that was cut off and run anew, the last one: it has the answers of those before, too."""
-
 EXAMPLES: tuple[tuple[str, str], ...] = (
     (
         "cost and tokens by phase",
         "SELECT phase_name, countIf(NOT recorded) AS calls, sum(tokens_in) AS tokens_in,\n"
         "       sum(tokens_out) AS tokens_out, sum(spent) AS spent\n"
-        f"FROM all_data\nWHERE response_hash != ''\n  AND {_COUNTED_ONCE}\n"
+        "FROM all_data\nWHERE response_hash != ''\n"
         "GROUP BY phase_name\nORDER BY tokens_in DESC",
     ),
     (
@@ -473,7 +470,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
         "tools by how much they return",
         "SELECT JSONExtractString(metadata_json, 'tool') AS tool, count() AS calls,\n"
         "       round(avg(lengthUTF8(JSONExtractString(content_json)))) AS characters\n"
-        f"FROM all_data\nWHERE node_type = 'tool_result'\n  AND {_COUNTED_ONCE}\n"
+        "FROM all_data\nWHERE node_type = 'tool_result'\n"
         "GROUP BY tool\nORDER BY characters DESC",
     ),
     (

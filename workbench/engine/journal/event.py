@@ -109,8 +109,10 @@ KINDS: dict[str, str] = {
         "watched program)"
     ),
     "run_finished": "status, output, state, reason",
-    "child_started": "run_id, session_id, kind, key, cascade_id",
-    "child_finished": "run_id, session_id, kind, key, status, output, outputs, state, reason, "
+    "child_started": "run_id, session_id, kind, key, cascade_id, number and replaces {run_id, ended, took, unanswered} "
+    "(of one that a resumed run started in the place of another, which had begun with another text or input)",
+    "child_finished": "run_id, session_id, kind, key, number, status, output, outputs, state, reason, "
+    "unanswered {tries, tokens_in, tokens_out, cost, again} (where there were any), "
     "took {calls, recorded, tools, tokens_in, grade_in, tokens_out, spent, runs, missing} (with the runs inside it; "
     "recorded answers are no part of calls, tokens and cost: recorded, recorded_tokens_in, recorded_grade_in, "
     "recorded_tokens_out and spent.recorded say theirs)",

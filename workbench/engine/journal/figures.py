@@ -223,18 +223,24 @@ class ChildFigures(Struct):
     is_resumed: bool = False
 
     def take(self, event: Event) -> None:
-        """The next event. A run that was cut off with its parent is run anew by the resumed parent, with the answers
-        that it had: it takes the place of the first one."""
+        """The next event. A run that is started in the place of another one takes nothing from its figures. In journals
+        of before a run that was cut off was run anew, with the answers that it had been billed for, and only its end
+        named it: it counts instead of the first one."""
         self.is_resumed = self.is_resumed or event.kind == "run_resumed"
         if event.kind not in ("child_started", "child_finished"):
             return
         run_id, session = str(event.data.get("run_id", "")), str(event.data.get("session_id", ""))
         before = self.by_session.get(session, run_id)
-        if self.is_resumed and session and before != run_id:
+        if isinstance(replaced := event.data.get("replaces"), Mapping):
+            self._took(str(replaced.get("run_id", "")), replaced.get("took"))
+        elif self.is_resumed and session and before != run_id:
             self.ended.pop(before, None)
             self.open.pop(before, None)
         self.by_session[session] = run_id
-        took = Figures.from_json(event.data.get("took")) if event.kind == "child_finished" else None
+        self._took(run_id, event.data.get("took") if event.kind == "child_finished" else None)
+
+    def _took(self, run_id: str, body: object) -> None:
+        took = Figures.from_json(body) if body is not None else None
         if took is not None:
             self.ended[run_id] = took
             self.open.pop(run_id, None)

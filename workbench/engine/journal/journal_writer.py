@@ -80,22 +80,16 @@ class JournalWriter:
         observe: Callable[[Event], None],
         journaled: Sequence[Event] = (),
         *,
-        continues: Sequence[Event] = (),
         recorded_at: RecordedTimes | None = None,
         bodies: int = 0,
     ) -> None:
         """``journaled``: a resumed run's events. An emitted event that is among them is skipped; a new one is appended
-        behind them, the first one after a ``run_resumed``. ``continues``: the events of a run that was cut off, in
-        whose place this one goes on: the same, but what is found again is written, with its time. ``bodies``: how many
-        are remembered at most; 0 for all of them, and the bytes of images. One that comes again later is stored once
-        more.
+        behind them, the first one after a ``run_resumed``. ``bodies``: how many are remembered at most; 0 for all of
+        them, and the bytes of images. One that comes again later is stored once more.
         """
         self.run_id = run_id
-        before = journaled or continues
-        self._past = PastEvents(before) if before else None
+        self._past = PastEvents(journaled) if journaled else None
         """Journaled events that were not emitted again yet."""
-        self._copies = not journaled
-        """Whether what is found again is to be written."""
         self.repeated = False
         """Whether the event that was emitted last happened before the run was resumed."""
         self._last_seq = journaled[-1].seq if journaled else 0
@@ -117,7 +111,7 @@ class JournalWriter:
         self.ports: Mapping[str, str] = {}
         """Journaled with ``run_resumed``."""
         self._resumed = False
-        self._began = clock.now() if before else ""
+        self._began = clock.now() if journaled else ""
         """When the run was resumed: to repeat a long past takes time before anything new is journaled."""
         self._behind = False
         """Whether something is to be made durable soon."""
@@ -160,31 +154,20 @@ class JournalWriter:
         past = None if self._resumed and stops else self._past
         if past is not None and (known := past.find(kind, place, data)) is not None:
             self.repeated = True
-            if self._copies:
-                self._copy_pauses(known.seq)
-                known = self._append(kind, place, data, known.at)
-            else:
-                self.seq, self.last_at = known.seq, known.at
-                self._observe(known)
+            self.seq, self.last_at = known.seq, known.at
+            self._observe(known)
             if kind != "blob":
                 self._matched[place.branch] = known.seq
             return known
         self.repeated = False
         if self._past is not None and not self._resumed:
             self._resumed = True
-            if self._copies:
-                self._copy_pauses(self._past.last_seq)
             about = {"ports": self.ports, "branch": place.branch, "after": self._matched.get(place.branch, 0)}
             self._append("run_resumed", Place(), about, self._began)
         recorded = self._recorded_at(kind, place, data) if self._recorded_at is not None else ""
         if kind != "paused":
             self._repeats_recording = bool(recorded)
         return self._append(kind, place, data, recorded or self._clock.now())
-
-    def _copy_pauses(self, until: int) -> None:
-        """Write the pauses of the run that was cut off, up to a record of it."""
-        for pause in self._past.pauses_until(until) if self._past is not None else ():
-            self._append(pause.kind, pause.place, pause.data, pause.at)
 
     def _append(self, kind: str, place: Place, data: Mapping[str, Any], at: str) -> Event:
         self._last_seq += 1

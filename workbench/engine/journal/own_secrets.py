@@ -6,8 +6,9 @@ journal, and a run of the same file replaces the same secrets.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -46,6 +47,13 @@ def without_secrets(definition: Definition, redact: Redact) -> Definition:
             return found
     at = next((at for at, (old, new) in enumerate(zip(source.text, cleaned, strict=False)) if old != new), 0)
     raise DefinitionError((_stands_badly(source, at),))
+
+
+def input_without_secrets(input: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
+    """The input of a run, with a label for each secret in it."""
+    text, secrets = redact(json.dumps(dict(input), ensure_ascii=False))
+    given: dict[str, Any] = json.loads(text) if secrets else dict(input)
+    return given
 
 
 def labels_in(definition: Definition) -> int:

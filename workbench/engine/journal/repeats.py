@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.context.place import Place
@@ -40,27 +39,17 @@ class PastEvents:
         self._resumed = [0]
         """Sequence numbers at which the run went on."""
         self._answered: set[Place] = set()
-        self._pauses = deque[Event]()
-        self.last_seq = 0
         for event in events:
-            self.last_seq = event.seq
             if event.kind == "blob":
                 self._blobs[str(event.data.get("hash"))] = event
             elif event.kind == "run_resumed":
                 self._resumed.append(event.seq)
-            elif event.kind == "paused":  # The engine does not pause again in what it repeats.
-                self._pauses.append(event)
-            else:
+            elif event.kind != "paused":  # The engine does not pause again in what it repeats.
                 self._branches.setdefault(event.place.branch, []).append(event)
                 if event.kind == "call_finished":
                     self._answered.add(event.place)
         for left in self._branches.values():
             left.reverse()
-
-    def pauses_until(self, seq: int) -> Iterator[Event]:
-        """The pauses up to a record, each once."""
-        while self._pauses and self._pauses[0].seq <= seq:
-            yield self._pauses.popleft()
 
     def find(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event | None:
         """The journaled event that equals this one. None for a new event; after one, no event of its branch is found
@@ -77,6 +66,8 @@ class PastEvents:
         if not news:  # A call without an answer is sent again, which may be billed again, and may fail again.
             wanted = same_as(kind, place, data)
             at = self._position(left, wanted)
+            if at is not None and kind == "call_started":
+                at = self._last_start(left, at)
             if at is not None:
                 found = left[at]
                 del left[at:]
@@ -93,6 +84,21 @@ class PastEvents:
             return None
         behind = self._resumed[resumed]
         return next((i for i in range(len(left) - 1, -1, -1) if left[i].seq > behind and _key(left[i]) == wanted), None)
+
+    def _last_start(self, left: list[Event], at: int) -> int:
+        """Index of the start that led to the answer: a call that a stop cut off is started once more behind each
+        resume."""
+        first = left[at]
+        wanted, resumed = _key(first), bisect_left(self._resumed, first.seq)
+        if resumed == len(self._resumed):
+            return at
+        for index in range(at - 1, -1, -1):
+            event = left[index]
+            if event.kind == "call_finished" and event.place == first.place:
+                break
+            if event.seq > self._resumed[resumed] and _key(event) == wanted:
+                at = index
+        return at
 
 
 def _key(event: Event) -> int:

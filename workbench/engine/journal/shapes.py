@@ -300,7 +300,7 @@ _FIELDS: dict[str, Any] = {
     "remarks": list[str] | None,
     **_all("conditions edit includes input state", _Object),
     "ports": dict[str, str],
-    **_all("imported judged outputs took", _Object | None),
+    **_all("imported judged outputs replaces took unanswered", _Object | None),
     "seconds": _Quantity,
     "ended": str,
     "edge": _Count | None,

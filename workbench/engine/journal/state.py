@@ -551,9 +551,17 @@ class RunState:
             visit.callouts.append(data)
 
     def _child_started(self, event: Event, data: Mapping[str, Any]) -> None:
-        if (visit := self.visit_of(event.place)) is not None:
-            visit.children.append(dict(data))
-            visit.child_times[str(data.get("run_id", ""))] = (event.at, "")
+        if (visit := self.visit_of(event.place)) is None:
+            return
+        if isinstance(replaced := data.get("replaces"), Mapping):
+            before, ended = str(replaced.get("run_id", "")), str(replaced.get("ended", ""))
+            visit.children = [
+                {"status": "interrupted", **child} if child["run_id"] == before else child for child in visit.children
+            ]
+            begun, known = visit.child_times.get(before, (ended, ended))
+            visit.child_times[before] = (begun, known or ended)
+        visit.children.append(dict(data))
+        visit.child_times[str(data.get("run_id", ""))] = (event.at, "")
 
     def _child_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         if (visit := self.visit_of(event.place)) is not None:

@@ -282,8 +282,9 @@ class Recording:
         self.served |= {tool.spec.name for tool in listing.tools if tool.spec.side_effects}
 
     def _child(self, place: Place, data: Mapping[str, Any]) -> None:
-        """A run that was resumed started one that was cut off anew, and names that at its end."""
-        self._set(Effect(Kind.CHILD, Place(), data["key"]), data["run_id"])
+        """The newest of a key: a resumed run may have started one in the place of another. Those of before named at
+        the end of a child the one that had gone on for it."""
+        self._set(Effect(Kind.CHILD, Place(), data["key"]), data["run_id"], data.get("number", 0))
 
     def _human(self, place: Place, data: Mapping[str, Any]) -> None:
         effect, said = Effect(Kind.HUMAN, place, data["index"]), data.get("answer")

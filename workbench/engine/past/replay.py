@@ -49,7 +49,9 @@ from workbench.engine.contracts import (
 )
 from workbench.engine.definition import Definition
 from workbench.engine.gate import Decision, Gate, Stop, StopKind
+from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock, RecordedTimes
+from workbench.engine.journal.past_run import PastRun
 from workbench.engine.journal.repeats import same_as
 from workbench.engine.past.recording import Effect, Kind, RecordedCall, RecordedEffect, Recording
 from workbench.language.model.mcp import McpServer
@@ -72,7 +74,7 @@ class Policy(Struct, frozen=True):
     own_times: bool = False
     """Events get the time at which they happen, not a recorded one: the journal has those of what it holds."""
     billed: bool = False
-    """What it takes was billed to the run itself, or to one inside it, unless it was recorded then."""
+    """What it takes was billed to the run itself, unless it was recorded then."""
 
 
 STRICT = Policy("strict", live=False)
@@ -81,6 +83,9 @@ RECORDED = Policy("recorded", live=False, by_place=True)
 """As strict, but a changed request is answered all the same: a test then sees all that differs, not the first alone."""
 RESUMED = Policy("resumed", own_times=True, billed=True)
 """The run continues in its own journal: matching events are taken from it, missing ones are asked live."""
+REPLACED = Policy("replaced", own_times=True)
+"""A new child of a run that is resumed, in the place of one that was cut off and began with another text or input: it
+takes what is unchanged, which that one was billed for."""
 REUSED = Policy("reused", new_journal=True)
 """A new run that takes every answer whose place and request are unchanged, also behind the first difference."""
 FORKED = Policy("forked", held_back=True, new_journal=True)
@@ -89,8 +94,6 @@ LIVE = Policy("live", new_journal=True)
 """A new run that takes only pinned calls: a fork without a point."""
 NESTED = Policy("nested", new_journal=True)
 """A child of a new run that may go live: it takes what is unchanged."""
-RESUMED_CHILD = Policy("nested", own_times=True, billed=True)
-"""A child of a run that is resumed: it goes on in the place of the one that was cut off, with what is unchanged."""
 
 
 class _Rule(Struct, frozen=True):
@@ -173,7 +176,8 @@ class Replay:
             servers=_Servers(self, base.servers),
             # A resumed run finds its events and visits in the journal that it goes on, with their times.
             clock=base.clock if self.policy.own_times else _Clock(self, base.clock),
-            continues=self.recording.events if self.policy is RESUMED_CHILD else (),
+            journaled=self.recording.events if self.policy is RESUMED else (),
+            past_run=self.past_run if self.policy is RESUMED else lambda key: None,
             recorded_at=base.recorded_at if self.policy.own_times else self._times(),
             recorded_seconds=base.recorded_seconds if self.policy.own_times else self._seconds,
             remarks=lambda phases: self.recording.remarks,
@@ -187,6 +191,18 @@ class Replay:
     def _seconds(self, place: Place) -> float | None:
         visit = None if self.past(place) else self.recording.state.visit_of(place)
         return visit.told_seconds if visit is not None else None
+
+    def past_run(self, key: str) -> PastRun | None:
+        """The child that stood at a key; None if there was none, or its journal is lost."""
+        found = self.find(Effect(Kind.CHILD, Place(), key))
+        recording = self.children(found.outcome) if found is not None else None
+        if found is None or recording is None or not recording.events:
+            return None
+        return PastRun(recording.state.run_id, recording.events, self._events_of, cast(int, found.request))
+
+    def _events_of(self, run_id: str) -> Sequence[Event] | None:
+        recording = self.children(run_id)
+        return recording.events if recording is not None else None
 
     # -- effects -----------------------------------------------------------------------------------------------------
 
@@ -629,20 +645,25 @@ class _Library:
         return self._library.names()
 
     @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+    def child_ports(self, parent: Ports, run_id: str, key: str, *, resumes: bool = False) -> Iterator[Ports]:
         replay = self._replay
         found = None if replay.past_all else replay.find(Effect(Kind.CHILD, Place(), key))
         recording = replay.children(found.outcome) if found is not None else None
         if recording is None and replay.live is None:
             raise Divergence(Place(), f"the recording has no child run '{key}'")
         base = replay.live or parent
-        with self._library.child_ports(replace(base, sink=parent.sink), run_id, key) as ports:
+        with self._library.child_ports(replace(base, sink=parent.sink), run_id, key, resumes=resumes) as ports:
             if recording is None:
                 yield ports
                 return
             live = ports if replay.live is not None else None
-            nested = RESUMED_CHILD if replay.policy.billed else NESTED
-            child = Replay(recording, replay.policy if live is None else nested, live, replay.children)
+            if live is None:
+                policy = replay.policy
+            elif resumes:
+                policy = RESUMED
+            else:
+                policy = REPLACED if replay.policy in (RESUMED, REPLACED) else NESTED
+            child = Replay(recording, policy, live, replay.children)
             yield child.ports(ports)
             replay.asked += child.asked
 

@@ -17,7 +17,9 @@ from workbench.engine.definition import Definition, Options, Outcome, Parent
 from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.journal.event import Event
-from workbench.engine.journal.figures import FiguresFold
+from workbench.engine.journal.figures import Figures
+from workbench.engine.journal.own_secrets import input_without_secrets, without_secrets
+from workbench.engine.journal.past_run import PastRun, RunTotals
 from workbench.engine.services import Services
 from workbench.engine.validators import Child
 from workbench.language.problem import Path
@@ -81,6 +83,9 @@ class Children:
         )
         for _ in range(child.unpriced):
             self.services.spend(0, None, place)
+        if child.replaced.answers:
+            spent = child.replaced.spent
+            self.services.spend(child.replaced.tokens, spent.total, place, billed=spent.billed)
 
     async def run(
         self,
@@ -209,21 +214,39 @@ class ChildRun:
         name = "_".join(filter(None, (*place.branch.split("/"), kind)))
         key = f"{name}_{parent.number(name)}"
         self.session_id = f"{services.options.session_id}_{key}"
-        self.run_id = services.ports.ids.run_id()
-        self.about = {"run_id": self.run_id, "session_id": self.session_id, "kind": kind, "key": key}
-        services.journal.emit("child_started", place, **self.about, cascade_id=definition.cascade.cascade_id)
+        past = services.ports.past_run(key)
+        self.past = past if past is not None and self._goes_on(past) else None
+        """The same run, as far as it came before the run that starts it was resumed."""
+        self.run_id = services.ports.ids.run_id() if self.past is None else self.past.run_id
+        self.about: dict[str, Any] = {"run_id": self.run_id, "session_id": self.session_id, "kind": kind, "key": key}
+        more: dict[str, Any] = {"cascade_id": definition.cascade.cascade_id}
+        if past is not None and (number := past.number + (self.past is None)):
+            self.about["number"] = number
+        if past is not None and self.past is None:
+            more["replaces"] = past.replaced()
+        told = services.journal.emit("child_started", place, **self.about, **more)
+        self.replaced = Figures.from_json((told.data.get("replaces") or {}).get("took")) or Figures()
+        """What the run took in whose place this one is started."""
+
+    def _goes_on(self, past: PastRun) -> bool:
+        redact = self.parent.services.ports.redact
+        clean = without_secrets(self.definition, redact)
+        return past.began_with(clean.sha256, dict(clean.includes), input_without_secrets(self.input, redact))
 
     async def execute(self) -> Child:
         """Run it to its end, whatever that is."""
         parent, services = self.parent, self.parent.services
-        with services.ports.library.child_ports(services.ports, self.run_id, self.about["key"]) as ports:
+        library, resumes = services.ports.library, self.past is not None
+        with library.child_ports(services.ports, self.run_id, self.about["key"], resumes=resumes) as ports:
             if self.audibles is not None and services.ports.audibles is ports.audibles:
                 # In a replay its recording says what it was told.
                 ports = replace(ports, audibles=self.audibles)
-            took = FiguresFold()
+            totals = RunTotals.of(self.past.events if self.past is not None else ())
+            known = self.past.events[-1].seq if self.past is not None else 0
 
             def observe(event: Event) -> None:
-                took.take(event)
+                if event.seq > known:
+                    totals.take(event)
                 parent.observe(event)
 
             child = parent.start(
@@ -248,7 +271,10 @@ class ChildRun:
             outcome = await child.execute()
         of = child.services
         paid = (of.tokens, of.cost, of.unpriced)
-        return Child(self.run_id, self.session_id, outcome, of.world.outputs, *paid, took.whole)
+        took = totals.figures.whole
+        return Child(
+            self.run_id, self.session_id, outcome, of.world.outputs, *paid, took, self.replaced, totals.unanswered.whole
+        )
 
     def seen(self) -> dict[str, str]:
         """Its current position, as a manager sees it."""
@@ -274,6 +300,7 @@ class ChildRun:
             outputs=dict(child.outputs),
             reason=outcome.reason,
             took=child.took.to_json(),
+            **({"unanswered": child.unanswered.to_json()} if child.unanswered else {}),
         )
 
 

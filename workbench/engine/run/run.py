@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.journal.event import Event, stop_reason
 from workbench.engine.journal.journal_writer import JournalWriter
-from workbench.engine.journal.own_secrets import labels_in, without_secrets
+from workbench.engine.journal.own_secrets import input_without_secrets, labels_in, without_secrets
 from workbench.engine.mutation import Mutation
 from workbench.engine.run.children import Children
 from workbench.engine.run.dataflow import DataflowWalk
@@ -63,14 +62,11 @@ class Run:
             ports.clock,
             ports.sink,
             observe,
-            journaled,
-            continues=ports.continues,
+            journaled or ports.journaled,
             recorded_at=ports.recorded_at,
         )
         journal.ports = _ports(ports.model)
-        text, secrets = ports.redact(json.dumps(dict(input), ensure_ascii=False))
-        given = json.loads(text) if secrets else dict(input)
-        world = World(given, cache=ToolCache(definition.cascade.tool_caching))
+        world = World(input_without_secrets(input, ports.redact), cache=ToolCache(definition.cascade.tool_caching))
         depth = parent.depth if parent and parent.kind not in ("fork", "replay", "rerun", "checkpoint") else 0
         prompt_id = (parent.prompt_id if parent is not None else "") or journal.run_id
         self.parent = parent

@@ -152,8 +152,7 @@ COLUMNS: Mapping[str, str] = {
     "source_hashes": "Hash of each of these messages in full.",
     "spent": "US dollars as lists and trees show them: billed, else predicted for the input; of a run with the runs "
     "inside it, recorded answers left out. NULL without a known price.",
-    "started": "When the run started, in UTC; of a run inside another that was cut off and run anew, when the first "
-    "one did: the last run_id with this session_id has the answers of both.",
+    "started": "When the run started, in UTC.",
     "status": "success, failed, stopped, interrupted or running.",
     "strategy": "Context strategy, such as selective+mask(after=3).",
     "summary": "Summary of the message.",

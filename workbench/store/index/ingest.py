@@ -35,6 +35,7 @@ from workbench.store.index.run_ingest import (
     encoded_stretches,
     read_ledger,
 )
+from workbench.store.index.tables import TableRow
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import segments, written
 from workbench.store.journal.record import crc_at_end
@@ -393,7 +394,7 @@ class Follower:
         if ingest is None:
             if known is not None and not writer and self._is_whole(run_id, known):
                 if settled:
-                    self._add(replace(known, changed=settled), NewRows(0, [], False), ledger)
+                    self._add(replace(known, changed=settled), NewRows(0, self._row_if_left(run_id), False), ledger)
                 return
             ingest = self._active[run_id] = RunIngest(folder, known, self._further)
         try:
@@ -410,6 +411,10 @@ class Follower:
             del self._active[run_id]
         if followed and ingest.ended:
             self._send(database, ledger)  # A run that has just ended shows without a wait.
+
+    def _row_if_left(self, run_id: str) -> list[TableRow]:
+        """The row of a run whose process was killed, since the tables may call it running; no row of any other."""
+        return RunIngest.row_of(self._store.folder(run_id)) if not self._store.summary(run_id).finished else []
 
     def _is_left(self, known: IngestedRun) -> bool:
         """Returns whether a run that is being written is too long to be followed unasked. A server gets all runs as

@@ -106,8 +106,9 @@ class RowMaker:
                 self._cards.told(row)
         return rows
 
-    def run_row(self) -> RunRow:
-        """The run so far, as a row of its own; part of every batch."""
+    def run_row(self, *, left: bool = False) -> RunRow:
+        """The run so far, as a row of its own; part of every batch. ``left``: it has no end, and no process writes
+        it."""
         state = self.state
         own, inside = state.own, state.children.figures()
         return RunRow(
@@ -120,7 +121,7 @@ class RowMaker:
             cascade_file=state.cascade_file,
             cascade_hash=state.cascade_sha256,
             strategy=self._strategy,
-            status=state.status,
+            status="interrupted" if left else state.status,
             failed_check=self._failed_check,
             reason=state.reason,
             started=time_of(state.started) if state.started else None,

@@ -19,9 +19,10 @@ from msgspec.structs import asdict, replace
 from workbench.child_process import deaf_to_interrupts, follow_parent
 from workbench.store.index.database import Database
 from workbench.store.index.rows import RowMaker
-from workbench.store.index.tables import ROW_TYPES, BlobRow, PartRow, TableRow
+from workbench.store.index.tables import ROW_TYPES, BlobRow, PartRow, RunRow, TableRow
 from workbench.store.index.values import json_rows
 from workbench.store.journal import annotation_file
+from workbench.store.journal.lock import WRITER_LOCK, holder_of
 from workbench.store.journal.reading import Health, JournalLine, Tail
 from workbench.store.journal.record import crc_of, data_of
 
@@ -133,6 +134,8 @@ class RunIngest:
         self._further = further(folder) if further is not None else None
         self._newer = False
         """Rows were made since those of annotations, which have to be the last."""
+        self._row: RunRow | None = None
+        """The row of the run, as it was given last."""
 
     def read(self, most: int) -> NewRows:
         """The next records, up to a number. Reading stops before an invalid record; ``ingested`` says why.
@@ -183,11 +186,26 @@ class RunIngest:
             beside, waiting = self._further.beside(MOST_BYTES)
             rows += beside
             more = more or waiting
-        if rows:
-            rows.append(self._maker.run_row())
+        left = not more and self._is_left
+        if rows or (left and self._row is not None and self._row.status == "running"):
+            self._row = self._maker.run_row(left=left)
+            rows.append(self._row)
             if self._further is not None:
                 rows.append(self._further.last())
         return NewRows(count, rows, more)
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether the run has no end, and no process writes it."""
+        return self._maker.state.status == "running" and holder_of(self._tail.folder / WRITER_LOCK) is None
+
+    @classmethod
+    def row_of(cls, folder: Path) -> list[TableRow]:
+        """The row of a whole run alone. Raises OSError."""
+        ingest, more = cls(folder), True
+        while more:
+            more = ingest.read(sys.maxsize).more
+        return [ingest._row] if ingest._row is not None else []
 
     @property
     def ended(self) -> bool:

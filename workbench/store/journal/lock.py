@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from workbench.store.faults import StoreBusy, StoreError
 
+WRITER_LOCK = "writer.lock"
+"""In the folder of a run: held by the process that writes it."""
 _TRIES = 10
 _PAUSE = 0.02
 """Seconds. A process that only reads the holder keeps the lock for microseconds, and must not turn a writer away."""
