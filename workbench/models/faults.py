@@ -140,23 +140,25 @@ def _moved(tape: Tape) -> str:
 
 def retry_after(tape: Tape) -> float | None:
     """Seconds that the provider asks to wait: ``retry-after-ms``, or ``retry-after`` as a number or a date. None if it
-    asks for none, or for an infinite wait.
+    asks for none, or for a wait that is infinite or less than nothing.
     """
-    milliseconds, value = tape.headers.get("retry-after-ms"), tape.headers.get("retry-after")
+    milliseconds, value = tape.headers.get("retry-after-ms", ""), tape.headers.get("retry-after", "")
+    if (asked := _wait(milliseconds)) is not None:
+        return asked / 1000
+    if (asked := _wait(value)) is not None:
+        return asked
     try:
-        if milliseconds is not None:
-            return _finite(float(milliseconds) / 1000)
-        return None if value is None else _finite(float(value))
-    except ValueError:
-        pass
-    try:
-        return _finite((parsedate_to_datetime(value or "") - datetime.now(UTC)).total_seconds())
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     except (ValueError, OverflowError, TypeError):
         return None
 
 
-def _finite(seconds: float) -> float | None:
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+def _wait(text: str) -> float | None:
+    try:
+        asked = float(text)
+    except ValueError:
+        return None
+    return asked if math.isfinite(asked) and asked >= 0 else None
 
 
 def _kind(error: BaseException, tape: Tape, partial: str) -> tuple[str, int | None]:

@@ -79,7 +79,7 @@ def command(job: Job, program: str, stage: Path, sources: Sequence[Path], *, cou
     if job.outbox:
         argv += ["--bind", str(stage / "outbox"), str(OUTBOX)]
     # Last, when everything is in its place: what is not mounted on purpose takes no file.
-    for own in ("/dev", "/proc", "/"):
+    for own in (*_masked(), "/dev", "/proc", "/"):
         argv += ["--remount-ro", own]
     argv += ["--chdir", str(job.cwd_inside), "--"]
     if count_inside:
@@ -92,7 +92,13 @@ def _walls() -> list[str]:
         *("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--clearenv"),
         *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
         *("--proc", "/proc", "--dev", "/dev"),
+        *(part for folder in _masked() for part in ("--tmpfs", folder)),
     ]
+
+
+def _masked() -> list[str]:
+    """Folders of /proc that are about the machine, not about processes: they are empty inside."""
+    return [folder for folder in ("/proc/bus", "/proc/irq") if Path(folder).is_dir()]
 
 
 def _system() -> list[str]:
