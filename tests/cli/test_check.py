@@ -362,6 +362,8 @@ def test_sarif_has_a_result_for_each_problem_and_a_rule_for_each_code(cli: Cli, 
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     results = {result["ruleId"]: result for result in run["results"]}
     assert {"L201", "L302"} <= set(rules) == set(results)
+    said = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
+    assert said["L302"] == "handoff target '…' is not a phase (handoffs)"
     error = results["L302"]
     assert (error["level"], rules[error["ruleIndex"]]) == ("error", "L302")
     place = error["locations"][0]["physicalLocation"]

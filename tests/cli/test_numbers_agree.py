@@ -529,6 +529,11 @@ def test_a_limit_of_money_holds_for_what_is_billed(work: Path) -> None:
     assert isclose(own.spent.billed, 2 * half, abs_tol=1e-12)
 
 
+@pytest.mark.parametrize(("session", "model"), [("live", LIVE), ("offline", "offline")])
+def test_show_names_the_model_that_was_asked(work: Path, cli: Cli, session: str, model: str) -> None:
+    assert f"   model {model}\n" in cli("show", session).out
+
+
 def test_a_run_inside_another_counts_in_it_and_says_its_own(work: Path) -> None:
     state = state_of(work, "live")
     inside = [one for one in map(Project.at(work).store.summary, state.children.ended) if one]

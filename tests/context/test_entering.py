@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.context.support import Conversation, assembled, cascade, image, scope, texts
+from tests.context.test_stored_parts import PNG, url
 from workbench.context.assembly import Action, Kind, Rule
 from workbench.context.message import Image
 from workbench.context.place import Place
@@ -170,6 +171,22 @@ def test_images_and_messages_keep_their_roles_under_as_role_system() -> None:
     found = sent(entering((shown,), context={"from": [source], "include_input": False}))
     assert found[1] == ("user", "[Conversation from gather]:")
     assert {role for role, _ in found[1:]} == {"user", "assistant"}
+
+
+@pytest.mark.parametrize("include", ["output", "state"])
+def test_an_image_in_a_system_text_follows_as_one_of_the_user(include: str) -> None:
+    """A system message cannot carry an image."""
+    drawn = Conversation("gather").task("Draw.").says(f"See {url(PNG)}").record(f"See {url(PNG)}", {"map": url(PNG)})
+    source = {"phase": "gather", "include": [include], "as_role": "system"}
+    made = assembled(entering((drawn,), context={"from": [source], "include_input": False}), Conversation().task())
+    system, pictures, _ = made.request.messages
+    assert (system.role, system.images, "base64" in system.text, "[image 1]" in system.text) == (
+        "system",
+        (),
+        False,
+        True,
+    )
+    assert (pictures.role, pictures.text, len(pictures.images)) == ("user", "[Images from gather]:", 1)
 
 
 @pytest.mark.parametrize("retention", ["full", "output_only"])

@@ -66,6 +66,15 @@ def test_the_model_sees_values_and_comment_as_json() -> None:
     assert played.of_kind("human_asked")[0].data["made"]["by"] == "template"
 
 
+def test_the_last_answer_to_a_form_is_the_state_of_its_phase_as_that_to_a_question_is() -> None:
+    given = ['{"values": {"answer": "hold"}}', '{"values": {"answer": "ship"}, "comment": "now"}']
+    played = asks(custom(options=["ship", "hold"]), custom(options=["ship", "hold"]), answers=given)
+    written = [(event.data["key"], event.data["value"]["values"]["answer"]) for event in played.of_kind("state_set")]
+    assert written == [("p", "hold"), ("p", "ship")]
+    assert played.state.state["p"] == json.loads(result(played)) == {"values": {"answer": "ship"}, "comment": "now"}
+    check_replay(played)
+
+
 def test_a_question_is_shown_with_the_latest_images_and_the_last_table_of_the_visit() -> None:
     played = asks(call("chart"), call("table"), custom(), answers=["1"], turns=4)
     sections = form_of(played)["sections"]

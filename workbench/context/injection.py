@@ -225,7 +225,16 @@ class Injection:
         self._message(visit, "images", Message("user", parts), cause)
 
     def _text(self, visit: VisitRecord, part: str, text: str, cause: _Cause) -> None:
-        self._message(visit, part, pictured(Message(cause.role, text), self._scope.keep_image), cause)
+        message = pictured(Message("user", text), self._scope.keep_image)
+        if cause.role == "user":
+            self._message(visit, part, message, cause)
+            return
+        # A system message cannot carry an image: its text names them, and they follow as the user's.
+        self._message(visit, part, Message(cause.role, message.text), cause)
+        if fresh := [image for image in message.images if image.digest not in self._images]:
+            self._images.update(image.digest for image in fresh)
+            parts: tuple[Part, ...] = (TextPart(f"[Images from {visit.phase}]:"), *fresh)
+            self._message(visit, "images", Message("user", parts), cause)
 
     def _message(self, visit: VisitRecord, part: str, message: Message, cause: _Cause) -> None:
         place = Place(visit.branch, visit.phase, visit.visit)

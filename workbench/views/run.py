@@ -186,15 +186,27 @@ def what_if_words(data: Mapping[str, Any]) -> str:
 
 
 def answered_by(state: RunState) -> str:
-    """The source of the answers: a model port, or the tool whose run was imported."""
-    source = state.ports.get("imported")
-    return _source_words(source) if source else f"model {state.ports.get('model', '?')}"
+    """The source of the answers: the models that were asked, what answered in their place, or the tool whose run was
+    imported."""
+    if source := state.ports.get("imported"):
+        return _source_words(source)
+    port = str(state.ports.get("model", "?"))
+    if port != PROVIDERS:
+        return f"model {port}"
+    return f"model {flat(', '.join(models_of(state)) or str(state.options.get('default_model') or port))}"
+
+
+def models_of(state: RunState) -> list[str]:
+    """The models that its calls were sent to, in order."""
+    return list(dict.fromkeys(call.model for call in state.calls if call.model))
 
 
 def _source_words(source: str) -> str:
     return f"recorded by {source}" if source in _WATCHED else f"imported from {source}"
 
 
+PROVIDERS = "litellm"
+"""The port of a run whose calls went to providers."""
 _WATCHED = ("attach", "otlp")
 """What makes runs of a program while it runs."""
 
@@ -404,7 +416,7 @@ def run_json(state: RunState) -> dict[str, Any]:
         "overhead_s": state.overhead,
         "inside_s": state.joining,
         "model": state.ports.get("model", ""),
-        "models": list(dict.fromkeys(call.model for call in state.calls if call.model)),
+        "models": models_of(state),
         "parent": dict(state.parent) or None,
         "imported": imported_json(state),
         "input": dict(state.input),

@@ -107,7 +107,7 @@ def _report(form: str, problems: list[Problem], by_file: dict[str, list[Problem]
     if form == "github":
         return "\n".join(github(problems))
     if form == "sarif":
-        return sarif(problems, {lint.code: lint.when for lint in CATALOGUE.values()}, __version__)
+        return sarif(problems, {lint.code: lint.title for lint in CATALOGUE.values()}, __version__)
     cases = (
         Case(
             file,

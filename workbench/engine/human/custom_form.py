@@ -14,6 +14,7 @@ from workbench.context.place import Place
 from workbench.engine.calls.auxiliary_calls import ask_model
 from workbench.engine.contracts import Question, ToolResult
 from workbench.engine.conversation import Conversation
+from workbench.engine.engine_tools import ASK_CUSTOM
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.forms.intent import (
     ANSWER,
@@ -59,7 +60,8 @@ class GeneratedForm(Struct, frozen=True):
 
 
 async def ask_custom(conversation: Conversation, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
-    """Run one call of the tool. Wrong arguments give a result that the model sees."""
+    """Run one call of the tool. The answer is also ``state.<phase>``; of several the last. Wrong arguments give a
+    result that the model sees."""
     try:
         asked = _asked(arguments)
     except ValueError as fault:
@@ -69,8 +71,10 @@ async def ask_custom(conversation: Conversation, arguments: Mapping[str, Any], p
     made = await make_form(conversation, asked)
     question = Question(asked.question, kind="form", form=made.form, made=made.about)
     text = await ask_person(conversation.engine, place, question, index)
-    answered = read_answer(made.form, text)
-    return ToolResult(answered.to_text(), value=json.loads(answered.to_text()))
+    answered = read_answer(made.form, text).to_text()
+    value = json.loads(answered)
+    conversation.set_state(conversation.phase.name, value, place, by=ASK_CUSTOM)
+    return ToolResult(answered, value=value)
 
 
 FORM_SYSTEM = (

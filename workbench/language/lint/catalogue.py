@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -9,6 +10,8 @@ from msgspec import Struct
 
 from workbench.language.problem import Severity
 
+_FIELD = re.compile(r"\{\w+\}")
+_WORD = re.compile(r"[a-z]{3}")
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
 
@@ -20,6 +23,12 @@ class Lint(Struct, frozen=True):
     message: str
     when: str
     hint: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it says of any file: ``handoff target '…' is not a phase (handoffs)``."""
+        said = _FIELD.sub("…", self.message)
+        return f"{said} ({self.when})" if _WORD.search(said) else self.when
 
 
 _FILE = (
