@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from tests.engine.test_forms import ONE_OF_EACH, TABLE, form
 from tests.support.stored import check_stored
@@ -16,6 +17,7 @@ from workbench.engine.forms.plain import asked_line, steps, table_lines
 from workbench.engine.forms.spec import DataTable, Form, FormInvalid, Image
 from workbench.engine.forms.values import AnswerRefused, read_answer
 from workbench.engine.human.custom_form import hinted, in_words, spec_request
+from workbench.engine.human.pages import page_form
 
 STORED = Path(__file__).parent / "stored"
 RARE: list[dict[str, Any]] = [
@@ -251,9 +253,50 @@ def _hinted() -> Iterator[str]:
         yield from (f"{line[:60]}… {len(line)}" if len(line) > 400 else line for line in (message.role, *lines))
 
 
+GO = "<button name=go value=1>Go</button>"
+PAGES = (
+    "<h1>Title</h1><p>One<br>two <b>three</b><ul><li>a<li>b</ul><script>x</script><style>y</style>" + GO,
+    "<table><tr><th>A<th>B<tr><td>1<td>2</table>" + GO,
+    "<input name=t><input name=u value=v placeholder=p required><input name=p type=password><input type=text>" + GO,
+    *(f"<input name=k type={kind} value=3 min=1 max=5>{GO}" for kind in ("number", "range", "tel")),
+    "<input type=hidden name=h value=1><input type=hidden value=2><input type=file name=f><input type=reset name=r>"
+    + GO,
+    "<textarea name=a required> b\n c</textarea><textarea name=response[d]></textarea>" + GO,
+    "<select name=s><option value=1>One<option selected>Two<option value=3 selected>Three</select>" + GO,
+    "<select name=s multiple required><option value=1 selected>One</option><option>Two</option></select>" + GO,
+    "<select><option>a</select><select name=e></select>" + GO,
+    "<input type=radio name=r value=a checked>A<input type=radio name=r value=b>B<input type=radio name=r>" + GO,
+    "<input type=checkbox name=c value=1 checked> One <input type=checkbox name=c value=2> Two" + GO,
+    "<input type=checkbox name=c> Yes<p>more" + GO,
+    "<input type=submit name=go value=Send><input type=button name=b value=x><input type=submit>",
+    "<button>Plain</button><button type=reset name=r>No</button><button name=a value=1 type=submit> Do  it </button>",
+    "<button hx-vals='{\"a\": 1, \"b\": [2]}'>V</button><button hx-vals='[1]'>w</button>",
+    "<button name=response[x] value=y>z",
+    "<form><label>Whole <input name=w></label><label for=q>Q</label><input id=q name=q></form>" + GO,
+    "<p>only text",
+    "",
+    "<input name='a b'><input name='response[a][b]'><input name=comment>" + GO,
+)
+
+
+def _pages() -> Iterator[str]:
+    for html in PAGES:
+        made = page_form(html, "t")
+        yield html.replace("\n", "\\n")
+        yield f"    {json.dumps(made.form.to_json())}"
+        yield f"    { ({one.name: getattr(made, one.name) for one in fields(made) if one.name != 'form'}) }"
+
+
 @pytest.mark.parametrize(
     ("name", "lines"),
-    [("hinted", _hinted), ("shown", _shown), ("made", _made), ("answered", _answered), ("read", _read)],
+    [
+        ("pages", _pages),
+        ("hinted", _hinted),
+        ("shown", _shown),
+        ("made", _made),
+        ("answered", _answered),
+        ("read", _read),
+    ],
 )
 def test_forms_are_shown_made_and_read_as_stored(name: str, lines: Any) -> None:
     check_stored(STORED / f"forms-{name}.txt", "\n".join(lines()) + "\n")
