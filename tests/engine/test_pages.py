@@ -121,6 +121,24 @@ def test_a_label_is_found_where_pages_write_it(html: str, labels: list[str]) -> 
     assert found == labels
 
 
+@pytest.mark.parametrize(
+    ("html", "default"),
+    [
+        ("<select name=s><option>One<option selected>Two</select>", "Two"),
+        ("<select name=s><option value=1>One<option value=2 selected>Two</select>", "2"),
+        ("<select name=s><option>One<option>Two</select>", None),
+        ("<select name=s multiple><option selected>One<option value=2 selected>Two</select>", ("One", "2")),
+        ("<input type=radio name=r value=a> A <input type=radio name=r value=b checked> B", "b"),
+        ("<input type=checkbox name=c value=1 checked> One <input type=checkbox name=c value=2> Two", ("1",)),
+        ("<input type=checkbox name=c checked> One", True),
+        ("<input type=checkbox name=c> One", None),
+    ],
+)
+def test_what_a_page_has_chosen_is_chosen_in_its_form(html: str, default: object) -> None:
+    (section, *_) = fields_of(page_form(f"{html}<button name=go value=1>Go</button>", "t").form)
+    assert getattr(section, "default", "none") == default
+
+
 def test_a_page_is_replayed_without_a_person() -> None:
     played = asked(ANSWER)
     check_replay(played)

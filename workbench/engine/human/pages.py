@@ -65,10 +65,11 @@ class PageField(Struct):
     value: str = ""
     placeholder: str = ""
     required: bool = False
-    checked: bool = False
     multiple: bool = False
     options: list[tuple[str, str]] = field(default_factory=list)
     """Value and label of each."""
+    chosen: list[int] = field(default_factory=list)
+    """Which of them are chosen before a person says anything."""
 
 
 Choice = tuple[PageField, int]
@@ -133,7 +134,7 @@ class Page(HTMLParser):
             self._option = True
             self._select.options.append((at.get("value", ""), ""))
             if "selected" in at:
-                self._select.value = at.get("value", "")
+                self._select.chosen.append(len(self._select.options) - 1)
         elif tag == "button" and at.get("type") != "reset":
             self._end_button()
             self._button = PageButton(self._pressed(at))
@@ -199,9 +200,9 @@ class Page(HTMLParser):
             if group is None:
                 group = self._add(PageField(name, kind, self._taken_label(), required="required" in at))
             group.options.append((value, ""))
-            if "checked" in at:
-                group.value, group.checked = value, True
             choice = (group, len(group.options) - 1)
+            if "checked" in at:
+                group.chosen.append(choice[1])
             self._labelled.append(choice)
             self._ids[at.get("id", "")] = choice
             self._beside = choice if self._label is None and not (group.label and len(group.options) == 1) else None
@@ -362,15 +363,20 @@ def _section(part: PageField, id: str) -> AnySection:
     options = tuple(Option(id=value or label, label=label or value) for value, label in part.options if value or label)
     options = tuple({option.id: option for option in options}.values())[:MAX_OPTIONS]
     if part.kind == "checkbox" and len(part.options) == 1:
-        return Confirmation(id=id, label=part.label or part.options[0][1] or part.name, default=part.checked or None)
+        ticked = bool(part.chosen) or None
+        return Confirmation(id=id, label=part.label or part.options[0][1] or part.name, default=ticked)
+    known = {option.id for option in options}
+    ids = [value or text for value, text in part.options]
+    chosen = [ids[at] for at in part.chosen if ids[at] in known]
     if options and (part.kind == "checkbox" or part.multiple):
-        return MultiSelect(id=id, label=label, required=part.required, options=options)
+        default = tuple(dict.fromkeys(chosen))
+        return MultiSelect(id=id, label=label, required=part.required, options=options, default=default)
     if options:
-        default = part.value if any(option.id == part.value for option in options) else None
-        return Select(id=id, label=label, required=part.required, options=options, default=default)
+        first = chosen[-1] if chosen else None
+        return Select(id=id, label=label, required=part.required, options=options, default=first)
     kind = _KINDS.get(part.kind, "text")
-    default = part.value.strip() or None
-    return Input(id=id, label=label, required=part.required, kind=kind, placeholder=part.placeholder, default=default)
+    said = part.value.strip() or None
+    return Input(id=id, label=label, required=part.required, kind=kind, placeholder=part.placeholder, default=said)
 
 
 def _few(sections: Sequence[AnySection]) -> Sequence[AnySection]:
