@@ -13,7 +13,7 @@ from tests.engine.support import Played, call, play
 from tests.engine.test_replay import check_replay, replayed
 from tests.support.equal_runs import comparable
 from workbench.engine.candidates.trade_off import Scored, best_by_weight, by_policy, frontier
-from workbench.engine.contracts import ValidatorVerdict
+from workbench.engine.contracts import ModelFault, ValidatorVerdict
 from workbench.engine.past.recording import Kind
 
 
@@ -296,3 +296,60 @@ def test_a_refinement_is_made_with_the_parameters_of_what_it_refines() -> None:
     played = play(cascade(soundings), ["a", "b", verdict(1), "c", verdict(2), "end"])
     request = next(request for place, request in played.model.requests if place.branch == "r1.0")
     assert (request.model, dict(request.parameters)) == ("m/one", {"temperature": 0.9})
+
+
+def warned(played: Played) -> list[tuple[str, str]]:
+    return [(event.data["code"], event.data["message"]) for event in played.of_kind("warning")]
+
+
+def test_where_no_refinement_passes_the_winner_stays_and_a_warning_says_so() -> None:
+    soundings = {
+        "factor": 2,
+        "max_parallel": 1,
+        "reforge": {"steps": 2, "honing_prompt": "Better.", "factor_per_step": 1},
+    }
+    replies = ['{"a": 1}', '{"a": 2}', verdict(2), "no json", '{"a": 3}', verdict(2), "end"]
+    played = play(cascade(soundings, output_schema={"type": "object"}), replies, input={"what": "it"})
+    assert played.state.outputs["p"] == '{"a": 3}'
+    assert warned(played) == [("reforge", "no candidate of step 1 passed; the winner stays")]
+    check_replay(played)
+
+
+def test_a_threshold_that_cannot_be_asked_refines_and_a_warning_says_why() -> None:
+    threshold = {"validator": {"instructions": "Good?"}}
+    soundings = {
+        "factor": 2,
+        "max_parallel": 1,
+        "reforge": {"steps": 1, "honing_prompt": "Better.", "factor_per_step": 1, "threshold": threshold},
+    }
+    fault = ModelFault("bad_request", "no")
+    played = play(cascade(soundings), ["one", "two", verdict(1), fault, "three", verdict(2), fault, "end"])
+    assert played.state.outputs["p"] == "three", played.outcome.reason
+    assert [code for code, _ in warned(played)].count("reforge") >= 1, warned(played)
+
+
+def test_a_rewrite_that_fails_leaves_the_prompt_as_it_is_and_a_warning_says_so() -> None:
+    soundings = {"factor": 2, "max_parallel": 1, "mutate": True, "mutation_mode": "rewrite"}
+    played = play(cascade(soundings), ["one", ModelFault("bad_request", "no"), "two", verdict(2), "end"])
+    assert played.state.outputs["p"] == "two", played.outcome.reason
+    assert warned(played) == [("rewrite", "the prompt runs unchanged: bad request: no")]
+
+
+@pytest.mark.parametrize(
+    ("blocking", "status"),
+    [("retry", "failed"), ("blocking", "blocked")],
+)
+def test_a_walk_of_a_whole_cascade_that_does_not_end_well_cannot_win(blocking: str, status: str) -> None:
+    ward = {"validator": "even", "mode": blocking, "max_attempts": 1}
+    document = {
+        "cascade_id": "c",
+        "soundings": {"factor": 2, "max_parallel": 1},
+        "phases": [{"name": "p", "instructions": "Write.", "wards": {"post": [ward]}}],
+    }
+    played = play(
+        document, ["a1", "a2"], validators={"even": lambda text: ValidatorVerdict(int(text[-1]) % 2 == 0, "odd")}
+    )
+    assert (played.outcome.status, played.outcome.output) == ("success", "a2")
+    ended = [event.data["status"] for event in played.of_kind("candidate_finished")]
+    assert ended == [status, "success"]
+    assert evaluation(played)["decided_by"] == "the only one that passed"
