@@ -6,7 +6,7 @@ import asyncio
 import faulthandler
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tests.support.waiting import PATIENCE
-from tests.ui.pace import QuickPilot, running
+from tests.ui.pace import FRAMES, QuickPilot, running
 from tests.ui.support import TRIAGE
 from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
@@ -164,14 +164,18 @@ async def bench(
     over = session if session is not None else session_at(folder, text, replies)
     app = WorkbenchApp(lambda: over, given={"log": "night.log"} if given is None else given, **options)
     app.animation_level = "none"
-    async with running(app, size) as pilot:
-        it = Bench(app, pilot)
-        with app.batch_update():  # Nobody looks at a frame before all is there.
-            await it.until(lambda: app.session is not None and it.screen.presenter is not None, "nothing was opened")
-            await app.workers.wait_for_complete()
-        await pilot.pause()
-        if events or notices:
-            await it.feed(events, notices)
+    async with AsyncExitStack() as stack:
+        with FRAMES.left_out(app):  # Nobody looks at one before all is there.
+            pilot = await stack.enter_async_context(running(app, size))
+            it = Bench(app, pilot)
+            with app.batch_update():
+                await it.until(
+                    lambda: app.session is not None and it.screen.presenter is not None, "nothing was opened"
+                )
+                await app.workers.wait_for_complete()
+            await pilot.pause()
+            if events or notices:
+                await it.feed(events, notices)
         yield it
         await pilot.pause()
         assert not app.palette.unknown, "a view names a colour that there is not"

@@ -1,27 +1,30 @@
-"""What makes apps under test quick: short rests, style sheets that are parsed once, and frames that are drawn when the
-pilot pauses (``tests/conftest.py`` slows the clock that would draw them in between)."""
+"""What makes apps under test quick: short rests, style sheets that are parsed once, and one frame for each rest of the
+pilot (``tests/conftest.py`` slows the clock that would draw others in between)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import unicodedata
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import get_native_id
 from time import monotonic, process_time
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from textual import events
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import CssSource, Stylesheet
 from textual.css.types import CSSLocation
+from textual.geometry import Region
 from textual.keys import KEY_NAME_REPLACEMENTS, key_to_character
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 
 LOOK = 0.004
 """Seconds that one look lasts at whether an app rests; Textual's own looks last 20 ms, two for each key."""
@@ -41,6 +44,65 @@ TASKS = "/proc/self/task"
 _TELLS = Path(TASKS).is_dir()
 
 
+class Frames:
+    """The frames of headless apps, which nobody sees. Textual draws one for each layout, two or three until an app
+    rests, and they took a quarter of the processor time of ``tests/ui``. So they are left out while an app works; then
+    each widget draws once what it would have drawn in them: whatever is on the screen at rest has been drawn."""
+
+    def __init__(self) -> None:
+        self._left: WeakKeyDictionary[App[Any], dict[Widget, Region]] = WeakKeyDictionary()
+
+    @contextmanager
+    def left_out(self, app: App[Any]) -> Iterator[None]:
+        """Draw nothing of an app within this, and what is still on its screen at the end."""
+        if app in self._left:
+            yield
+            return
+        self._left[app] = {}
+        try:
+            yield
+        finally:
+            left = self._left.pop(app)
+        for widget, crop in left.items():
+            if widget.is_attached and (region := crop.intersection(widget.outer_size.region)):
+                widget.render_lines(region)
+
+    @contextmanager
+    def drawn(self, app: App[Any]) -> Iterator[None]:
+        """Draw all the same within this: the app takes a picture of its screen."""
+        left = self._left.pop(app, None)
+        try:
+            yield
+        finally:
+            if left is not None:
+                self._left[app] = left
+
+    def leave_out(self, widget: Widget, crop: Region) -> bool:
+        """Whether these lines of a widget are to be drawn later."""
+        left = self._left.get(widget.app)
+        if left is None:
+            return False
+        left[widget] = left[widget].union(crop) if widget in left else crop
+        return True
+
+
+FRAMES = Frames()
+_render_lines, _export_screenshot = Widget.render_lines, App.export_screenshot
+
+
+def _render_lines_of_frames(self: Widget, crop: Region) -> list[Strip]:
+    return [] if FRAMES.leave_out(self, crop) else _render_lines(self, crop)
+
+
+def _export_drawn_screenshot(self: App[Any], *arguments: Any, **options: Any) -> str:
+    with FRAMES.drawn(self):
+        return _export_screenshot(self, *arguments, **options)
+
+
+Widget.render_lines = _render_lines_of_frames  # type: ignore[method-assign]
+App.export_screenshot = _export_drawn_screenshot  # type: ignore[method-assign]
+
+
 class QuickPilot(Pilot[Any]):
     """A pilot that waits no longer than it must."""
 
@@ -51,9 +113,10 @@ class QuickPilot(Pilot[Any]):
 
     async def press(self, *keys: str) -> None:
         """Press keys, by their names or characters, and let the app answer each."""
-        for key in keys:
-            self._send(key)
-            await self.pause()
+        with FRAMES.left_out(self.app):
+            for key in keys:
+                self._send(key)
+                await self.pause()
 
     async def type(self, text: Iterable[str]) -> None:
         """Type a text, or keys, faster than the app draws it, and let the app answer it as a whole."""
@@ -74,16 +137,17 @@ class QuickPilot(Pilot[Any]):
         if delay is not None:
             await super().pause(delay)
             return
-        await self._rest()
-        self._watch_layouts()
-        self._laid_out = False
-        await super().pause(0)
-        for _ in range(LAYOUTS):
-            if not self._laid_out and not self._has_messages():
-                return
+        with FRAMES.left_out(self.app):
             await self._rest()
+            self._watch_layouts()
             self._laid_out = False
-            await self.wait_for_animation()  # There is none: this lays out now what would be at the next frame.
+            await super().pause(0)
+            for _ in range(LAYOUTS):
+                if not self._laid_out and not self._has_messages():
+                    return
+                await self._rest()
+                self._laid_out = False
+                await self.wait_for_animation()  # There is none: this lays out now what would be at the next frame.
 
     def _watch_layouts(self) -> None:
         """Note each layout of the screen on top."""
