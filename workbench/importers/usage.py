@@ -167,12 +167,17 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 
 def fuller(told: Usage, reported: Usage) -> Usage:
-    """Of two counts of the same call the one with cached tokens; the first if both or neither have them."""
+    """Of two counts of the same call the one with cached tokens, and what it lacks from the other; the first if both or
+    neither have them."""
     if told.input is None and told.output is None:
         return reported
     if told.cached is None and told.written is None and (reported.cached is not None or reported.written is not None):
-        return replace(reported, reasoning=told.reasoning if reported.reasoning is None else reported.reasoning)
+        lacks = {name: getattr(told, name) for name in _KNOWN_TO_BOTH if getattr(reported, name) is None}
+        return replace(reported, **lacks)
     return told
+
+
+_KNOWN_TO_BOTH = ("input", "output", "reasoning")
 
 
 def _by_lifetime(flat: Mapping[str, Any]) -> dict[str, int]:

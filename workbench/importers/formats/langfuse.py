@@ -18,8 +18,9 @@ from workbench.importers.values import array, as_text, decoded, duration_between
 def is_langfuse(body: Any) -> bool:
     """Observations with types, beside their trace or inside it."""
     found = _observations(body)
-    kinds = ("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN")
-    return bool(found) and any(_kind(one) in kinds for one in found)
+    told = set(map(_kind, found))
+    # Opik, whose spans have times of the same names, tells tools from "llm" and "general".
+    return bool(told & {"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"}) and not told & {"LLM", "GENERAL"}
 
 
 def _observations(body: Any) -> Sequence[Mapping[str, Any]]:
