@@ -89,7 +89,7 @@ class Branches:
 
     def of(self, place: Place) -> Branch:
         """The branch of a place, in the phase and visit of the place. The main line stands for an unknown branch."""
-        return self._known.get(self._key(place), self._main)
+        return self._known.get(self._key(place), self._main) if place.branch else self._main
 
     def named(self, session_id: str) -> str | None:
         """The branch that has this session id, of several the outermost: candidates within a walk share that of the

@@ -37,6 +37,7 @@ from workbench.store.index.run_ingest import (
 )
 from workbench.store.index.tables import TableRow
 from workbench.store.journal import annotation_file
+from workbench.store.journal.journal import writer_of
 from workbench.store.journal.reading import segments, written
 from workbench.store.journal.record import crc_at_end
 from workbench.store.store import Store
@@ -322,10 +323,10 @@ class Follower:
             with suppress(UnknownRun, OSError):
                 folder = self._store.folder(run_id)
                 changed = folder.stat().st_mtime_ns
+                if time.time_ns() - changed <= FRESH_NS or writer_of(folder) is not None:
+                    continue
                 size = sum((folder / name).stat().st_size for name in segments(folder))
-                fresh = time.time_ns() - changed <= FRESH_NS
-                if not fresh and self._store.writer(run_id) is None:
-                    yield _UnknownRun(folder, size, changed)
+                yield _UnknownRun(folder, size, changed)
 
     def _send_read(
         self,
@@ -384,7 +385,7 @@ class Follower:
         known, changed = ledger.get(run_id), folder.stat().st_mtime_ns
         if known is not None and known.changed == changed:
             return
-        writer = self._store.writer(run_id) is not None
+        writer = writer_of(folder) is not None
         if writer and known is not None and self._is_left(known):
             self._active.pop(run_id, None)
             return

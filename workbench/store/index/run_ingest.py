@@ -151,7 +151,7 @@ class RunIngest:
         while not (more or refused) and (some := list(islice(lines, min(TOGETHER, max(most - count, 1))))):
             for line in some:
                 try:
-                    made = self._maker.apply(line.event, data_of(line.raw)) if line.event is not None else []
+                    made = self._maker.apply(line.event, _data_of(line)) if line.event is not None else []
                 except NONSENSE as error:
                     refused = f"record {line.seq}: {type(error).__name__}: {error}"
                     break
@@ -226,6 +226,11 @@ class RunIngest:
         return self._tail.health
 
 
+def _data_of(line: JournalLine) -> str:
+    """The data of a record as it stands in its row of ``events``; empty for a body, which stands in no such row."""
+    return "" if line.event is None or line.event.kind == "blob" else data_of(line.raw)
+
+
 class Batch(Struct):
     """Rows that are to be sent together, by run."""
 
@@ -283,7 +288,7 @@ def _by_type(rows: Iterable[TableRow]) -> list[tuple[type[TableRow], list[TableR
 
 def newest(rows: Iterable[TableRow]) -> list[TableRow]:
     """Without the versions of a row that a later one in the same batch replaces."""
-    return list({row.key: row for row in rows}.values())
+    return list({type(row).key_of(row): row for row in rows}.values())
 
 
 # Many finished runs are read by several processes: making rows takes three quarters of a first index, and threads of

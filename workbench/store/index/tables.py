@@ -57,11 +57,12 @@ class TableRow(Struct, kw_only=True, array_like=True):
     """The expression by which rows are kept apart; empty for none."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Computed columns and indices, as they are declared."""
-    _key_of: ClassVar[Callable[[Any], tuple[object, ...]]]
+    key_of: ClassVar[Callable[[Any], tuple[object, ...]]]
+    """``key`` of a row, for those who ask for that of many: it is no function of Python's."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._key_of = attrgetter("table", *cls.key_columns)
+        cls.key_of = attrgetter("table", *cls.key_columns)
 
     @property
     def version(self) -> object:
@@ -71,7 +72,7 @@ class TableRow(Struct, kw_only=True, array_like=True):
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for versions of the same row."""
-        return type(self)._key_of(self)
+        return type(self).key_of(self)
 
     @classmethod
     def columns(cls) -> tuple[str, ...]:
