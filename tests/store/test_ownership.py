@@ -67,6 +67,29 @@ def test_the_app_loads_the_index_only_when_what_it_shows_first_is_made() -> None
     assert indexing.notice == "runs are not indexed here: no store"
 
 
+def test_the_app_does_not_load_the_index_while_a_run_goes_on() -> None:
+    """Loading it stops all threads, and with them what answers a key."""
+    loaded, asked, running = threading.Event(), threading.Event(), threading.Event()
+
+    def store() -> Store:
+        loaded.set()
+        raise StoreError("no store")
+
+    def busy() -> bool:
+        asked.set()
+        return running.is_set()
+
+    running.set()
+    with Indexing(store, after=0) as indexing:
+        indexing.begin(busy)
+        assert asked.wait(PATIENCE)
+        asked.clear()
+        assert asked.wait(PATIENCE), "it asks again"
+        assert not loaded.is_set()
+        running.clear()
+        assert loaded.wait(PATIENCE)
+
+
 @pytest.mark.fault("F10")
 def test_a_second_process_is_told_the_pid_still_journals_and_reads_a_copy(tmp_path: Path) -> None:
     store = Store(tmp_path)

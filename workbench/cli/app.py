@@ -81,7 +81,7 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
 
         def make() -> Session | Workspace:
             made = opening.make()
-            indexing.begin()
+            indexing.begin(lambda: made.running)
             return made
 
         return run_app(

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -546,6 +546,8 @@ class Workspace(Struct, frozen=True):
     sandbox: str = ""
     proposed: str = ""
     """A file that is not there yet: home offers to make it."""
+    running: ClassVar[bool] = False
+    """A session has runs of its own; a list of cascades has none."""
 
     def file(self, file: Path) -> Session:
         """A session over a cascade file. Raises CannotOpen."""

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 START_AFTER = 6.0
 """Seconds after what the app shows first was made: chDB takes 0.2 to 0.8 s of CPU and 300 MB to load, which the first
 frames should not feel. On a busy machine a long run is still being read so long after the start."""
+MOST_DELAY = 60.0
+"""Seconds that it also waits while a run goes on: loading chDB stops all threads twice for 50 ms, and a key that is
+pressed while an answer streams in took 0.2 s then. A run may be paused for hours."""
+BUSY_PAUSE = 0.2
+"""Seconds between two looks whether it still does."""
 
 
 class Indexing:
@@ -47,6 +52,7 @@ class Indexing:
         self.notice = ""
         self._store = store
         self._after = after
+        self._busy: Callable[[], bool] = lambda: False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
@@ -58,14 +64,19 @@ class Indexing:
         if self._thread.ident is not None:
             self._thread.join(10.0)
 
-    def begin(self) -> None:
-        """To be called once, when what the app shows first is made."""
+    def begin(self, busy: Callable[[], bool] = lambda: False) -> None:
+        """To be called once, when what the app shows first is made. ``busy``: whether a run goes on, which is asked in
+        the thread."""
+        self._busy = busy
         self._thread.start()
 
     def _run(self) -> None:
         if self._stop.wait(self._after):
             return
-
+        until = time.monotonic() + MOST_DELAY
+        while self._busy() and time.monotonic() < until:
+            if self._stop.wait(BUSY_PAUSE):
+                return
         shared = ExitStack()
         try:
             index = shared.enter_context(shared_index(self._store(), owned_index))
