@@ -23,8 +23,8 @@ from workbench.store.branches import Branches, sessions_above
 from workbench.store.faults import SessionTaken, StoreBusy, StoreError, UnknownRun
 from workbench.store.journal import annotation_file
 from workbench.store.journal.disk import Disk, LocalDisk, is_digest, is_id, make_root, safe_join
-from workbench.store.journal.journal import Journal, LateFolder, writer_lock, writer_of
-from workbench.store.journal.lock import FileLock, Holder
+from workbench.store.journal.journal import Journal, LateFolder, writer_lock
+from workbench.store.journal.lock import FileLock, Holder, writer_of
 from workbench.store.journal.reading import Health, Tail, read_blob, segments
 from workbench.store.summary import RunSummary, Summarizer, fault_in, fault_of, unreadable
 from workbench.store.team_server import TeamServer

@@ -37,7 +37,7 @@ from workbench.store.index.run_ingest import (
 )
 from workbench.store.index.tables import TableRow
 from workbench.store.journal import annotation_file
-from workbench.store.journal.journal import writer_of
+from workbench.store.journal.lock import writer_of
 from workbench.store.journal.reading import segments, written
 from workbench.store.journal.record import crc_at_end
 from workbench.store.store import Store

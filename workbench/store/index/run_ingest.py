@@ -22,7 +22,7 @@ from workbench.store.index.rows import RowMaker
 from workbench.store.index.tables import ROW_TYPES, BlobRow, PartRow, RunRow, TableRow
 from workbench.store.index.values import json_rows
 from workbench.store.journal import annotation_file
-from workbench.store.journal.lock import WRITER_LOCK, holder_of
+from workbench.store.journal.lock import writer_of
 from workbench.store.journal.reading import Health, JournalLine, Tail
 from workbench.store.journal.record import crc_of, data_of
 
@@ -197,7 +197,7 @@ class RunIngest:
     @property
     def _is_left(self) -> bool:
         """Whether the run has no end, and no process writes it."""
-        return self._maker.state.status == "running" and holder_of(self._tail.folder / WRITER_LOCK) is None
+        return self._maker.state.status == "running" and writer_of(self._tail.folder) is None
 
     @classmethod
     def row_of(cls, folder: Path) -> list[TableRow]:

@@ -18,7 +18,7 @@ from workbench.engine.journal.event import Event
 from workbench.store.faults import StoreError
 from workbench.store.journal.commits import commits
 from workbench.store.journal.disk import NO_ROOM, Disk, File, LocalDisk, is_digest, write_whole
-from workbench.store.journal.lock import WRITER_LOCK, FileLock, Holder, holder_of
+from workbench.store.journal.lock import WRITER_LOCK, FileLock
 from workbench.store.journal.record import START, crc_of, encoded
 
 # The folder of a run that cannot be made now: it is tried again with every record, which wait in memory meanwhile.
@@ -356,8 +356,3 @@ class Journal:
 def writer_lock(folder: Path) -> FileLock:
     """The lock of the one process that appends to a run. Raises StoreBusy, StoreError."""
     return FileLock(folder / WRITER_LOCK, f"run {folder.name} is being written")
-
-
-def writer_of(folder: Path) -> Holder | None:
-    """The process that appends to a run now."""
-    return holder_of(folder / WRITER_LOCK)

@@ -107,6 +107,11 @@ def holder_of(path: Path) -> Holder | None:
         os.close(fd)
 
 
+def writer_of(folder: Path) -> Holder | None:
+    """The process that appends to the run in a folder now."""
+    return holder_of(folder / WRITER_LOCK)
+
+
 def _locked(fd: int, mode: int, tries: int = _TRIES) -> bool:
     for left in range(tries, 0, -1):
         try:
