@@ -13,6 +13,7 @@ from msgspec.structs import fields
 
 from tests.support.stored import check_stored
 from workbench.importers.conversation import Picture, Remarks, Unreadable
+from workbench.importers.exchanges import answered_of, finish_of, given_of, parameters_of, served_by
 from workbench.importers.messages import read_message, read_messages, tool_schemas
 from workbench.importers.spans import logged_span, records_of, spans_of
 from workbench.importers.usage import fuller, sum_of, usage_of
@@ -345,3 +346,69 @@ def test_spans_are_read_like_the_stored_ones() -> None:
         yield " ".join(map(told, spans_of([{**SPAN, "spanId": "s1"}, logs])))
 
     check("spans", lines())
+
+
+SAID = {"role": "assistant", "content": "a"}
+REQUESTS: tuple[dict[str, Any], ...] = (
+    *({key: [{"role": "user", "content": "q"}]} for key in ("messages", "contents", "input", "other")),
+    {"contents": [{"parts": [{"text": "q"}]}], "systemInstruction": {"parts": [{"text": "s"}]}},
+    *({key: "q", "system": "s"} for key in ("input", "prompt", "contents", "messages")),
+    *({"prompt": "q", key: "s"} for key in ("system_prompt", "instructions", "system_instructions")),
+    *({"prompt": "q", key: "s"} for key in ("system_instruction", "system", "nothing")),
+    *({"prompt": "q", "config": {key: "s"}} for key in ("systemInstruction", "system_instruction", "nothing")),
+    {"messages": []},
+    {"messages": ["q"]},
+)
+RESPONSES: tuple[dict[str, Any], ...] = (
+    {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}, {}]},
+    {"choices": [{"text": "a"}]},
+    {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]},
+    {"output": [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}], "status": "completed"},
+    {"output": {"message": {"content": [{"text": "a"}]}}, "stopReason": "end_turn"},
+    {"message": {"content": "a"}, "done_reason": "length"},
+    {"content": {"parts": ["a"]}},
+    {"content": "a", "finish_reason": "stop"},
+    {"content": [{"type": "text", "text": "a"}], "stop_reason": "max_tokens"},
+    {**SAID, "id": "r1"},
+    *({}, {"content": "a"}, {"choices": []}, {"output": "a"}),
+)
+SCHEMA = {"type": "object"}
+PARAMETERS: tuple[dict[str, Any], ...] = (
+    {
+        name: at
+        for at, name in enumerate(("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "other"))
+    },
+    {
+        "max_output_tokens": 1,
+        "reasoning_effort": "low",
+        "reasoning": {"effort": "low"},
+        "tool_choice": "auto",
+        "stop": "x",
+    },
+    {"thinking": {"type": "enabled"}, "response_format": {"type": "json_object"}, "temperature": None},
+    *({key: {"maxOutputTokens": 1, "topP": 0.5}} for key in ("generationConfig", "generation_config", "config")),
+    {"inferenceConfig": {"maxTokens": 2, "temperature": 0.5}, "additionalModelRequestFields": {"seed": 3}},
+    {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}},
+    {"output_format": {"type": "json_schema", "schema": SCHEMA}},
+    {"output_config": {"format": {"schema": SCHEMA, "strict": True}}},
+    {"outputConfig": {"textFormat": {"structure": {"jsonSchema": {"name": "n", "schema": '{"type": "array"}'}}}}},
+    *({"config": {key: SCHEMA}} for key in ("responseSchema", "responseJsonSchema", "response_schema")),
+    *({"config": {key: SCHEMA}} for key in ("response_json_schema", "_responseJsonSchema", "other")),
+)
+OWN_TOOLS: tuple[list[Any], ...] = (
+    [],
+    [{"type": "web_search"}, {"type": "web_search"}, {"googleSearch": {}}, {"name": "bash"}, {}],
+    [{"type": "custom", "input_schema": {}}, {"type": "b:1", "input_schema": {}}, {"function": {"name": "f"}}],
+    [{"name": "late", "defer_loading": True, "input_schema": {}}, {"defer_loading": True}, {"toolSpec": {"name": "t"}}],
+    [{"functionDeclarations": [{}]}, {"function_declarations": [{}]}, {"inputSchema": {}}, {"parameters": {}, "x": 1}],
+)  # fmt: skip
+
+
+def test_requests_and_responses_are_read_like_the_stored_ones() -> None:
+    def lines() -> Iterator[str]:
+        yield from (f"{str(one)[:90]}\n  {told(given_of(one))}" for one in REQUESTS)
+        yield from (f"{str(one)[:90]}\n  {told(answered_of(one))} {finish_of(one)!r}" for one in RESPONSES)
+        yield from (f"{str(one)[:90]}\n  {told(parameters_of(one))}" for one in PARAMETERS)
+        yield from (f"{str(one)[:90]}\n  {served_by(one)!r}" for one in OWN_TOOLS)
+
+    check("exchanges", lines())

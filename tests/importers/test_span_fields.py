@@ -480,6 +480,147 @@ FILES: dict[str, Any] = {
         span({**LLM, "input.value": REQUEST, "output.value": RESPONSE}),
         span({"openinference.span.kind": "CHAIN", "input.value": "a"}, spanId="s0"),
     ),
+    "langfuse": {
+        "trace": {
+            "id": "t1",
+            "name": "a trace",
+            "userId": "u",
+            "tags": ["x"],
+            "scores": [1],
+            "metadata": {"a": 1},
+            "observations": [
+                {
+                    "type": "GENERATION",
+                    "traceId": "t1",
+                    "name": "chat",
+                    "startTime": AT,
+                    "endTime": LATER,
+                    "input": {"messages": ASK, "tools": [TOOL]},
+                    "output": {"choices": [*CHOICES, *CHOICES], "tools": []},
+                    "model": "gpt-4.1",
+                    "provider": "openai",
+                    "usageDetails": {"input": 20, "output": 5, "cache_read_input_tokens": 12},
+                    "costDetails": {"total": 0.25},
+                    "modelParameters": {"temperature": 0.5, "seed": "null"},
+                },
+                {
+                    "type": "generation",
+                    "trace_id": "t1",
+                    "start_time": LATER,
+                    "end_time": LATER,
+                    "input": json.dumps(
+                        {"prompt": "Look.", "config": {"system_instruction": "Be brief.", "tools": [TOOL]}}
+                    ),
+                    "output": {"text": "It is full."},
+                    "provided_model_name": "gpt-4.1",
+                    "usage_details": {"input": 20, "output": 5},
+                    "calculatedTotalCost": 0.5,
+                },
+                {"type": "GENERATION", "traceId": "t1", "startTime": LATER, "input": "Look.", "status_message": "late"},
+                {
+                    "type": "GENERATION",
+                    "traceId": "t1",
+                    "startTime": LATER,
+                    "input": {"role": "user", "content": "Look.", "previous_response_id": "r0"},
+                    "output": {
+                        "output": [{"type": "function_call", "name": "look", "arguments": "{}", "call_id": "c1"}]
+                    },
+                    "usage": {"input": 3, "output": 1},
+                    "totalCost": 0.75,
+                },
+                {
+                    "type": "GENERATION",
+                    "traceId": "t1",
+                    "startTime": LATER,
+                    "input": [*ASK, {"role": "tool", "content": TOOL}, "bare"],
+                    "output": [{"toolName": "look", "toolCallId": "c1", "args": {}}],
+                    "seconds": 1.5,
+                },
+                {
+                    "type": "GENERATION",
+                    "traceId": "t1",
+                    "startTime": LATER,
+                    "input": {"contents": [{"role": "user", "content": json.dumps(CALLS)}], "system": "Be brief."},
+                    "output": {"content": "It is full."},
+                },
+                {"type": "SPAN", "traceId": "t1", "startTime": AT, "name": "all", "output": None},
+                {"type": "EVENT", "traceId": "t1", "startTime": AT, "name": "begun"},
+            ],
+        }
+    },
+    "langsmith": {
+        "post": [
+            {
+                "id": "s1",
+                "trace_id": "t1",
+                "run_type": "llm",
+                "name": "chat",
+                "start_time": AT,
+                "inputs": {"messages": [ASK], "tools": [TOOL]},
+                "extra": {
+                    "invocation_params": {"model_name": "gpt-4.1", "temperature": 0.5, "tools": [TOOL]},
+                    "metadata": {"ls_model_name": "gpt-4.1-2025", "ls_provider": "openai"},
+                },
+            },
+            {
+                "dotted_order": f"x{'0' * 8}-0000-0000-0000-{'0' * 12}",
+                "trace_id": "t1",
+                "run_type": "llm",
+                "start_time": LATER,
+                "inputs": {"prompts": ["Look."]},
+                "error": "too many",
+            },
+            {"id": "s3", "trace_id": "t1", "run_type": "chain", "name": "all", "start_time": LATER, "tags": ["x"]},
+            {"id": "s4", "trace_id": "t1", "run_type": "llm", "name": "silent", "start_time": LATER, "inputs": {}},
+        ],
+        "patch": [
+            {
+                "id": "s1",
+                "end_time": LATER,
+                "total_cost": 0.25,
+                "outputs": {
+                    "generations": [[{"message": SAID, "generation_info": {"finish_reason": "stop"}}]],
+                    "llm_output": {"token_usage": {"prompt_tokens": 20, "completion_tokens": 5}},
+                },
+            }
+        ],
+    },
+    "runs in runs of langsmith": {
+        "id": "s0",
+        "run_type": "chain",
+        "trace_id": "t1",
+        "start_time": AT,
+        "error": "it fell",
+        "child_runs": [
+            {
+                "id": "s1",
+                "trace_id": "t1",
+                "run_type": "llm",
+                "start_time": AT,
+                "inputs": {"messages": ASK},
+                "outputs": {
+                    "generations": [[{"text": "It is full."}]],
+                    "usage_metadata": {"input_tokens": 20, "output_tokens": 5},
+                },
+            },
+            {
+                "id": "s2",
+                "trace_id": "t1",
+                "run_type": "llm",
+                "start_time": LATER,
+                "inputs": {"messages": ASK},
+                "outputs": {**RESPONSE, "llm_output": {"usage": {"prompt_tokens": 7}}},
+            },
+        ],
+    },
+    "events of langchain": [
+        {"event": "on_chat_model_start", "run_id": "s1", "name": "chat", "data": {"input": {"messages": [ASK]}}},
+        {"event": "on_chat_model_stream", "run_id": "s1", "data": {}},
+        {"event": "on_chat_model_end", "run_id": "s1", "metadata": {"ls_provider": "openai"}, "data": {"output": SAID}},
+        {"event": "on_llm_start", "run_id": "s2", "name": "text", "data": {"input": {"prompts": ["Look."]}}},
+        {"event": "on_llm_error", "run_id": "s2", "data": {"error": "too many"}},
+        {"event": "on_chain_end", "run_id": "s3", "name": "all", "data": {"output": {"generations": []}}},
+    ],
 }
 
 

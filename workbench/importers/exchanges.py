@@ -179,6 +179,7 @@ def finish_of(response: Mapping[str, Any]) -> str:
     for outer, key in (
         (first, "finish_reason"),
         (first, "finishReason"),
+        (response, "finish_reason"),
         (response, "stop_reason"),
         (response, "stopReason"),
         (response, "done_reason"),
