@@ -143,7 +143,7 @@ def test_a_long_message_is_printed_once_for_all_calls(cli: Cli, workspace: Path)
     assert cli("import", "chat.jsonl").code == 0
     out = cli("context", "--text").out
     assert out.count("word word") // 100 == 1
-    assert len(re.findall(r"\[as above: imported:1 attempt 1, entry \d; 1,000 characters\]", out)) == 5
+    assert len(re.findall(r"\[as above: imported:1, entry \d; 1,000 characters\]", out)) == 5
     assert out.count("#  role") == 6
     assert cli("context", "--text", "--turn", "6").out.count("word word") // 100 == 1
 

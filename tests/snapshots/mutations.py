@@ -91,7 +91,7 @@ Rule = tuple[str, Edit, str]
 
 def _of_phase(phase: Doc, ran: Ran, is_target: bool) -> Iterator[Rule]:
     name = phase["name"]
-    call = f"call {name}/turn 1: "
+    call = f"call {name}:1: "
     yield "another model", lambda p: p.update(model="openai/gpt-4o-mini"), f"{call}the model was"
     for what, words in (("asked kindly", " Please."), ("a typo", " teh"), ("a variable", " {{ input.nothing }}.")):
         yield what, put(phase["instructions"] + words, "instructions"), rf"{call}message \d+ \(the task\)"
@@ -130,16 +130,16 @@ def _turns(phase: Doc, ran: Ran) -> Iterator[Rule]:
         yield (
             f"{fewer} turns",
             put(fewer, "rules", "max_turns"),
-            f"call {name}/turn {fewer}/closing call",
+            rf"call {name}:{fewer} \(closing\)",
         )
     if turns < allowed:
         yield "a turn more", put(allowed + 1, "rules", "max_turns"), ""
     if "turn_prompt" in phase.get("rules", {}):
-        prompt = rf"call {name}/turn 2: message \d+ \(turn 2's prompt\)"
+        prompt = rf"call {name}:2: message \d+ \(turn 2's prompt\)"
         yield "another turn prompt", lambda p: p["rules"].update(turn_prompt="Again, better."), prompt
         yield "no turn prompt", drop("rules", "turn_prompt"), prompt
         yield "fewer prompted turns", lambda p: p["rules"].update(max_turns=1), f"(check|call|route) .*{name}"
-    masked = rf"call {name}/turn \d+: message \d+ \(turn \d+'s result\) was"
+    masked = rf"call {name}:\d+: message \d+ \(turn \d+'s result\) was"
     if "intra_context" in phase:
         after = phase["intra_context"]["mask_observations_after"]
         for other in {1, 2, 3, 4, 5} - {after}:
@@ -207,7 +207,7 @@ def _checks(phase: Doc, ran: Ran) -> Iterator[Rule]:
         yield "a stricter schema", lambda p: p["output_schema"].update(required=["findings", "verdict"]), check
         yield "no schema", lambda p: p.pop("output_schema"), "(call|route|no longer|output)"
     if "retry_instructions" in rules:
-        again = rf"call {name}/attempt 2/turn 1: message \d+ \(attempt 2, turn 1's retry message\)"
+        again = rf"call {name}:1 attempt 2: message \d+ \(attempt 2, turn 1's retry message\)"
         yield "another retry message", lambda p: p["rules"].update(retry_instructions="Once more."), again
         yield "one attempt", lambda p: p["rules"].update(max_attempts=1), "the run was success, is now failed"
     for when, wards in phase.get("wards", {}).items():

@@ -74,7 +74,7 @@ def test_a_change_of_a_child_is_told_with_the_childs_file_and_line(frozen: Path)
     edit(Path("child.yaml"), "Count", "Weigh")
     ended = run_cli("test", "replay", "family")
     assert ended.code == 1
-    assert "in sub_0: call count/turn 1: message" in ended.out
+    assert "in sub_0: call count:1: message" in ended.out
     assert "(the task) was reworded" in ended.out
     assert "(child.yaml:4)" in ended.out
 
@@ -83,7 +83,7 @@ def test_a_changed_evaluator_and_one_candidate_more_are_found(frozen: Path) -> N
     edit(Path("parent.yaml"), "Take the shorter one.", "Take the longer one.")
     ended = run_cli("test", "replay", "family")
     assert ended.code == 1
-    assert "call choose/evaluation call: message" in ended.out
+    assert "call choose evaluation: message" in ended.out
     edit(Path("parent.yaml"), "factor: 2", "factor: 3")
     assert "was not made before" in run_cli("test", "replay", "family").out
 

@@ -21,7 +21,7 @@ from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
 
 MASKED = (
-    "call look/turn 3: message 4 (turn 1's result) was masked, is now sent in full "
+    "call look:3: message 4 (turn 1's result) was masked, is now sent in full "
     "(phases[0].intra_context.mask_observations_after, greet.yaml:8)"
 )
 
@@ -163,7 +163,7 @@ def test_a_route_that_leads_elsewhere_names_what_is_no_longer_called(frozen: Pat
     edit(Path("greet.yaml"), "tackle: [read_file]", "tackle: []")
     ended = run_cli("test", "replay", "greets")
     assert ended.code == 1
-    assert ended.out.splitlines()[1].startswith("  call look/turn 1: message 1 (the tool text) was reworded")
+    assert ended.out.splitlines()[1].startswith("  call look:1: message 1 (the tool text) was reworded")
     assert "tool call 1 (read_file) fails now" in ended.out
 
 
@@ -246,7 +246,7 @@ def test_a_review_writes_what_is_accepted_and_nothing_else(frozen: Path) -> None
     before = frozen.read_bytes()
     text, left = reviewed("rs")
     assert (left, frozen.read_bytes()) == (2, before)
-    assert "  look/turn 3   request changed: 1 message sent in full again\n" in text
+    assert "  look:3   request changed: 1 message sent in full again\n" in text
     assert "    message 4 (turn 1's result) was masked, is now sent in full\n" in text
     assert "      greet.yaml:8  was 1, is 2  phases[0].intra_context.mask_observations_after\n" in text
     assert "routes, checks, tool calls, state, outputs, status: same" in text
@@ -289,7 +289,7 @@ def test_without_a_terminal_a_review_prints_and_changes_nothing(frozen: Path) ->
     before = frozen.read_bytes()
     assert (run_cli("test", "review").code, frozen.read_bytes()) == (1, before)
     (changed,) = run_cli("test", "review", "--json").json
-    assert changed["differences"][0]["words"].startswith("call answer/turn 1: message 3 (the task) was reworded")
+    assert changed["differences"][0]["words"].startswith("call answer:1: message 3 (the task) was reworded")
 
 
 def test_secrets_are_replaced_before_anything_is_written(
@@ -334,9 +334,9 @@ def test_a_label_knows_its_file() -> None:
 def test_a_change_that_goes_on_is_told_once(frozen: Path) -> None:
     edit(Path("greet.yaml"), "Read notes.txt", "Read all of notes.txt")
     text, _ = reviewed("dq")
-    assert "  look/turn 2   request changed as in look/turn 1\n" in text
-    assert "  look/turn 3   request changed as in look/turn 1\n" in text
-    assert text.count('"Read notes.txt for Ada.') == text.count("  look/turn 1   request changed: ")
+    assert "  look:2   request changed as in look:1\n" in text
+    assert "  look:3   request changed as in look:1\n" in text
+    assert text.count('"Read notes.txt for Ada.') == text.count("  look:1   request changed: ")
 
 
 def test_other_programs_learn_which_line_changed_the_run(frozen: Path, greeted: Path) -> None:
@@ -344,7 +344,7 @@ def test_other_programs_learn_which_line_changed_the_run(frozen: Path, greeted: 
     ended = run_cli("test", "run", "--format", "github")
     assert ended.code == 1
     assert ended.out.startswith("::error file=greet.yaml,line=8,")
-    assert "title=workbench snapshot-difference::greets: call look/turn 3" in ended.out
+    assert "title=workbench snapshot-difference::greets: call look:3" in ended.out
     (result,) = run_cli("test", "run", "--format", "sarif").json["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 8
     report = ElementTree.fromstring(run_cli("test", "run", "--format", "junit").out)

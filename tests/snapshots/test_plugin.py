@@ -56,7 +56,7 @@ def test_snapshots_are_tests_with_a_mark_and_a_readable_failure(frozen: Path) ->
     before = frozen.read_bytes()
     code, out = run_pytest("snapshots", "-q")
     assert code == 1
-    assert "call look/turn 3: message 4 (turn 1's result) was masked, is now sent in full" in out
+    assert "call look:3: message 4 (turn 1's result) was masked, is now sent in full" in out
     assert "mask_observations_after, greet.yaml:8)" in out
     assert "Traceback" not in out
     assert frozen.read_bytes() == before

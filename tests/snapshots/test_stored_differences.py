@@ -176,10 +176,10 @@ EDITS = {
     ("place", "purpose", "words"),
     [
         (Place("", "look", 1, 1, 0, 0), "", "look"),
-        (Place("", "look", 1, 1, 3, 1), "turn", "look/turn 3"),
-        (Place("", "look", 1, 1, 3, 2), "turn", "look/turn 3/call 2"),
-        (Place("sub_0", "look", 2, 3, 1, 2), "evaluator", "sub_0/look/visit 2/attempt 3/turn 1/evaluator call"),
-        (Place("", "look", 2, 2, 0, 1), "", "look/visit 2/attempt 2"),
+        (Place("", "look", 1, 1, 3, 1), "turn", "look:3"),
+        (Place("", "look", 1, 1, 3, 2), "turn", "look:3 call 2"),
+        (Place("sub_0", "look", 2, 3, 1, 2), "evaluator", "sub_0/look#2:1 attempt 3 (evaluator)"),
+        (Place("", "look", 2, 2, 0, 1), "", "look#2 attempt 2"),
     ],
 )
 def test_a_place_is_named_by_what_is_not_the_first(place: Place, purpose: str, words: str) -> None:

@@ -18,10 +18,15 @@ from workbench.engine.contracts import Answer, Notice, ValidatorVerdict
 from workbench.engine.journal.candidate_rounds import Entrant
 from workbench.engine.journal.state import RunState
 from workbench.engine.journal.usage import Usage
+from workbench.tui.commands import calls_found
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.dialog import Dialog
 from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
 from workbench.views.candidates import CandidateRows, contest_words, previews, stops_of, why_text
+from workbench.views.playground import where
+from workbench.views.timeline import Timeline, words_of
+from workbench.views.tree import TreeRows, TreeView
+from workbench.workspace.playground import Subject
 
 CASCADE = """\
 cascade_id: charts
@@ -337,6 +342,19 @@ def test_the_winner_of_the_soundings_is_told_where_its_refinement_was_not_decide
     run = play({"cascade_id": "c", "phases": [phase]}, ["one", "two", said, "t", "all good", "all good"]).state
     words = "2 candidates · 1 reforge step · candidate s1 won the soundings; reforge step 1 undecided"
     assert contest_words(CandidateRows(run, run.contests.all[0])) == words
+
+
+def test_a_call_beside_the_turns_has_one_name_in_the_tree_the_timeline_the_palette_and_the_playground() -> None:
+    run = contested().state
+    found = next(one for one in run.calls if one.aside)
+    assert found.words == f"generate {found.aside}"
+    assert calls_found("eval 1", run.calls) == [found]
+    assert all(one.place.turn for one in calls_found("generate 1", run.calls))
+    assert found.words in [words_of(bar, {}) for bar in Timeline.of(run).bars]
+    rows = TreeRows(run, TreeView(unfolded=True))
+    assert any(found.aside in rows.row(at, 120).text for at in range(len(rows)))
+    subject = Subject(run.run_id, run.session_id, found, (), None, offline=True)
+    assert where(subject).startswith(f"{found.words} of ")
 
 
 def test_a_hundred_candidates_fit_into_one_list() -> None:

@@ -164,6 +164,17 @@ async def test_a_digit_chooses_in_the_question_with_the_focus_and_stays_there(
         assert [len(one.chosen) for one in lists] == [1] + [0] * (len(lists) - 1)
 
 
+@pytest.mark.parametrize("kind", ["confirmation", "select", "rating"])
+async def test_the_same_number_again_keeps_the_only_choice_and_space_takes_it_back(tmp_path: Path, kind: str) -> None:
+    form = {"sections": [{"type": kind, "id": "a", **({"options": ["x", "y"]} if kind == "select" else {})}]}
+    async with asked(tmp_path, form) as it:
+        (choices,) = it.app.screen.query(Choices)
+        await it.press("2", "2")
+        assert len(choices.chosen) == 1, "the second press took the choice back without a word"
+        await it.press("space")
+        assert choices.chosen == []
+
+
 async def test_enter_on_the_choice_that_is_made_goes_on_and_keeps_it(tmp_path: Path) -> None:
     one = {"type": "select", "id": "a", "options": [{"id": "x", "label": "X"}, {"id": "y", "label": "Y"}]}
     async with asked(tmp_path, {"sections": [one, {"type": "input", "id": "b"}]}) as it:

@@ -88,7 +88,7 @@ async def test_what_changed_is_shown_with_rule_line_was_and_is(tmp_path: Path) -
         screen = await reviewed(it)
         shown = screen_text(it.app)
         assert "● greets" in shown
-        assert "look/turn 3   request changed: 1 message sent in full again" in shown
+        assert "look:3   request changed: 1 message sent in full again" in shown
         assert "greet.yaml:8  was 1, is 2" in shown
         assert [item.status for item in screen.board.items] == ["broken", "changed", "orphaned"]
         await it.press("tab", "j")

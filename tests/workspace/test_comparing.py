@@ -37,6 +37,19 @@ def test_the_run_that_a_run_was_made_from_is_the_first_one_to_compare_it_with(
     assert [one.is_origin for one in runs] == [kind != "sub", False]
 
 
+def test_a_run_that_a_recording_answered_is_listed_with_what_it_took_over(tmp_path: Path) -> None:
+    store = Store(tmp_path / ".workbench")
+    for at, recorded in enumerate((0, 1, 2)):
+        events = plain_run(f"2026010{at + 1}T000000-aaaaaaa{at}", session=f"with-{recorded}")
+        answers = [event for event in events if event.kind == "call_finished"][:recorded]
+        made = [replace(e, data={**e.data, "recorded": True}) if e in answers else e for e in events]
+        save(store, made)
+    project = Project.at(tmp_path, env={"WORKBENCH_STATE_DIR": str(tmp_path / "state")})
+    listed = {one.name: one.words for one in side_choices(project, project.store.find("with-0"))}
+    assert listed["with-1"].endswith("success, 1 call, 1 answer recorded")
+    assert listed["with-2"].endswith("success, 2 answers recorded")
+
+
 def test_a_run_whose_cascade_cannot_be_loaded_is_compared_as_stored_and_a_notice_says_why(tmp_path: Path) -> None:
     good = "cascade_id: triage\nphases:\n  - {name: sort, instructions: Sort., handoffs: []}\n"
     stored(tmp_path, "20260101T000000-aaaaaaaa", "good", good)

@@ -57,7 +57,7 @@ class Difference(Struct, frozen=True):
 
     kind: Kinds
     words: str
-    """``call research/turn 3: message 5 (turn 1's result) was sent in full, is now masked``."""
+    """``call research:3: message 5 (turn 1's result) was sent in full, is now masked``."""
     rule: Rule = field(default_factory=Rule)
     """The deciding rule; its line is of today's file, or of the frozen text if the rule is gone."""
     frozen_rule: bool = False
@@ -358,19 +358,12 @@ def _check_field(row: Row) -> tuple[str, ...]:
 
 
 def place_words(place: Place, purpose: str) -> str:
-    """``research/turn 3``, with visit, attempt and call if they are not the first."""
-    parts = [f"{place.branch}/{place.phase}" if place.branch else place.phase]
-    if place.visit > 1:
-        parts.append(f"visit {place.visit}")
-    if place.attempt > 1:
-        parts.append(f"attempt {place.attempt}")
-    if place.turn:
-        parts.append(f"turn {place.turn}")
-    if purpose and purpose != "turn":
-        parts.append(f"{purpose} call")
-    elif place.call > 1:
-        parts.append(f"call {place.call}")
-    return "/".join(parts)
+    """``research:3``, as a place is named everywhere; of a call for another ``purpose`` than a turn
+    ``research:3 (closing)``, and beside the turns ``research evaluation``."""
+    if not purpose or purpose == "turn":
+        return place.words
+    words = place._replace(call=1).words
+    return f"{words} ({purpose})" if place.turn else f"{words} {purpose}"
 
 
 def _numbered(rows: Sequence[Row]) -> Iterator[tuple[Row, int]]:

@@ -181,7 +181,7 @@ FIELDS: tuple[Field, ...] = (
     Field("reason", "words", "why it ended so, or what is wrong with it", lambda r: (r.reason, r.fault)),
     Field("user", "words", "who ran it, of runs on a team's server", lambda r: (r.user,)),
     Field("machine", "words", "the machine that it ran on, likewise", lambda r: (r.machine,)),
-    Field("calls", "number", "answered model calls", lambda r: r.calls),
+    Field("calls", "number", "model calls; recorded answers are none", lambda r: r.calls),
     Field("tools", "number", "tool calls", lambda r: r.tools),
     Field("tokens", "number", "tokens in and out", lambda r: r.tokens_in + r.tokens_out),
     Field("in", "number", "tokens in", lambda r: r.tokens_in),

@@ -41,6 +41,7 @@ from workbench.workspace.folders import at_home
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
+    from workbench.engine.journal.parts import CallState
     from workbench.tools.capabilities import Capability
     from workbench.tui.navigation import Navigator
     from workbench.tui.sessions import Sessions
@@ -261,10 +262,10 @@ class WorkbenchApp(ThemedApp):
         return self._navigation.sessions.labels if self._navigation is not None else ()
 
     @property
-    def calls(self) -> Sequence[Place]:
-        """The places of the model calls of the run that the Bench shows, in their order."""
+    def calls(self) -> Sequence[CallState]:
+        """The model calls of the run that the Bench shows, in their order."""
         presenter = self.bench.presenter
-        return [call.place for call in presenter.state.shown.calls] if presenter is not None else ()
+        return presenter.state.shown.calls if presenter is not None else ()
 
     def look_at_call(self, place: Place) -> None:
         """Look at a call of that run."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from textual.fuzzy import Matcher
 
-    from workbench.context.place import Place
+    from workbench.engine.journal.parts import CallState
     from workbench.views.keys import Key
 
 KEYS, NAMES, NARROW = 11, 32, 25
@@ -91,10 +91,10 @@ class Commands(Provider):
                 shown = self._row(entry, matcher)
                 yield Hit(score, shown, partial(self._services.run_command, entry.id), text=entry.name)
         if not getattr(self.screen, "PALETTE", ()):
-            for place in places_found(query, self._services.calls)[:MOST_CALLS]:
-                shown = self._row(NamedCommand("", flat(place.words), "", "Look at this call", ""))
-                go = partial(self._services.look_at_call, place)
-                yield Hit(BY_NAME + BY_WORD, shown, go, text=flat(place.words))
+            for call in calls_found(query, self._services.calls)[:MOST_CALLS]:
+                shown = self._row(NamedCommand("", flat(call.words), "", "Look at this call", ""))
+                go = partial(self._services.look_at_call, call.place)
+                yield Hit(BY_NAME + BY_WORD, shown, go, text=flat(call.words))
 
     def _row(self, entry: NamedCommand, matcher: Matcher | None = None) -> Content:
         """The key in a column of its own, the name, and what it does, in as many lines as that takes."""
@@ -118,20 +118,23 @@ def _is_long(entry: NamedCommand) -> bool:
     return entry.id.startswith((SHOW, "theme:"))
 
 
-def places_found(query: str, places: Sequence[Place]) -> list[Place]:
+def calls_found(query: str, calls: Sequence[CallState]) -> list[CallState]:
     """Returns the calls that are meant by ``triage:3``, ``tri 3`` or ``turn 3``: by the turn, and by the beginning of
-    the phase's name."""
+    the phase's name; beside the turns by their names, as ``evaluation 2``."""
     *names, turn = query.casefold().replace(":", " ").split() or [""]
     if not turn.isdecimal():
         return []
-    wanted = (place for place in places if str(place.turn) == turn)
-    return [place for place in wanted if all(_is_of(place, name) for name in names)]
+    wanted = (call for call in calls if str(call.nth if call.aside else call.place.turn) == turn)
+    return [call for call in wanted if _is_named(call, names)]
 
 
-def _is_of(place: Place, typed: str) -> bool:
-    """Whether a word for a call, its phase or its place begins with what is typed."""
-    words = ("turn", "call", place.phase.casefold(), place.words.casefold())
-    return any(word.startswith(typed) for word in words)
+def _is_named(call: CallState, typed: Sequence[str]) -> bool:
+    """Whether a word for a call, its phase or its place begins with each that is typed; of one beside the turns, with
+    one of them a word of its own name."""
+    own = call.aside.casefold().split()[:-1] or call.aside.casefold().split()
+    words = ("call", call.place.phase.casefold(), call.words.casefold(), *(own or ("turn",)))
+    by_name = not own or any(word.startswith(name) for name in typed for word in own)
+    return by_name and all(any(word.startswith(name) for word in words) for name in typed)
 
 
 def score_of(entry: NamedCommand, query: str, matcher: Matcher) -> float:

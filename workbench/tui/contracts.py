@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workbench.context.place import Place
     from workbench.engine.debugger.stepper import Mode
     from workbench.engine.edits import Edit
+    from workbench.engine.journal.parts import CallState
     from workbench.tools.capabilities import Capability
     from workbench.tui.palette import Palette
     from workbench.views.batch import BatchPosition
@@ -145,8 +146,8 @@ class Services(Protocol):
         ...
 
     @property
-    def calls(self) -> Sequence[Place]:
-        """The places of the model calls of the run that the Bench shows, in their order."""
+    def calls(self) -> Sequence[CallState]:
+        """The model calls of the run that the Bench shows, in their order."""
         ...
 
     def look_at_call(self, place: Place) -> None:

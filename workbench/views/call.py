@@ -89,28 +89,16 @@ def _texts(call: CallState, told: dict[str, str]) -> list[str]:
     for number, entry in enumerate(call.entries, start=1):
         text = message_text(entry) if entry.sent is not None else ""
         if entry.sent is not None and len(text) > _SHORT:
-            here = f"{call_place(call)}, entry {number}"
+            here = f"{call.words}, entry {number}"
             before = told.setdefault(entry.sent.body_hash, here)
             text = text if before == here else f"[as above: {before}; {len(text):,} characters]"
         texts.append(text)
     return texts
 
 
-def call_place(call: CallState) -> str:
-    """``triage:3 attempt 1``, with the branch, the visit and the call if there are several; beside the turns
-    ``generate evaluation 2``."""
-    place = call.place
-    where = place.phase_words + (f":{place.turn}" if place.turn else f" {call.aside}")
-    if place.visit > 1:
-        where += f" visit {place.visit}"
-    if not place.turn:
-        return where
-    return where + f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
-
-
 def _totals(call: CallState, *, filed: bool) -> Iterator[Block]:
     forecast = call.forecast
-    yield (Cell(call_place(call), "head"), f"   {call.model}   ", Cell(strategy_words(call, filed=filed), "dim"))
+    yield (Cell(call.words, "head"), f"   {call.model}   ", Cell(strategy_words(call, filed=filed), "dim"))
     guess, took = PredictedUsage.of(call), CallInput.of(call)
     predicted = f"   predicted {money(guess.cost)}" if forecast else ""
     cached = f"   cached {count(took.cached, took.cached_grade)}" if took.cached is not None else ""

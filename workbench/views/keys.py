@@ -622,7 +622,7 @@ KEYS: tuple[Key, ...] = (
             "choices.choose",
             "space",
             "choose",
-            "Choose the row, or take it back; its number does too, and the focus stays",
+            "Choose the row, or take it back; its number chooses it, and the focus stays",
             "or 1-9 choose",
         ),
         ("choices.down", "j", "step(1)", "The next row"),

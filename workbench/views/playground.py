@@ -14,7 +14,6 @@ from workbench.views.documents import message_lines
 from workbench.views.keys import told
 from workbench.views.model import Rows, WrappedRows
 from workbench.views.numbers import UNKNOWN, count, plural, seconds, spent_words
-from workbench.views.run import stop_words
 from workbench.views.signs import sign
 from workbench.views.text import TextLine, TextRows, text_lines
 from workbench.views.value import BLANK, Block, Cell, Column, Table, TextBlock, View
@@ -37,7 +36,7 @@ WORDS = {"unsent": "not sent"}
 
 def where(subject: Subject) -> str:
     """``triage:2 of log_triage-7f3a``."""
-    return f"{stop_words(str(subject.place))} of {subject.session_id}"
+    return f"{subject.call.words} of {subject.session_id}"
 
 
 def answer_text(sample: Sample) -> str:

@@ -32,7 +32,6 @@ from workbench.views.numbers import (
 from workbench.views.run import beside_words, visit_name, what_if_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
-from workbench.views.timeline import call_words
 from workbench.views.tree import (
     COLUMNS,
     MEDIUM,
@@ -206,7 +205,7 @@ class SummaryRows(Rows):
             yield "checks", said, None
         if (call := self.dearest) is not None:
             cost = spent_in_full(run.figures_of_calls([call]).spent)
-            words = f"{flat(call_words(call))}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
+            words = f"{flat(call.words)}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
             yield "most expensive", ((words, "plain"),), call
         masked = max((call.shortened for call in run.calls if call.answered), default=0)
         if masked:

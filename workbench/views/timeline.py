@@ -345,15 +345,10 @@ def place_words(place: Place) -> str:
     return f"{name}:{place.turn}" if place.turn else name
 
 
-def call_words(call: CallState) -> str:
-    """``triage:3``; beside the turns ``generate evaluation 2``."""
-    return place_words(call.place) + ("" if call.place.turn else f" {call.aside}")
-
-
 def words_of(bar: Bar, children: Mapping[str, RunState]) -> str:
     """Describes a bar, in words; ``children`` by run id."""
     if bar.kind == "call" and bar.call is not None:
-        return call_words(bar.call)
+        return bar.call.words
     if bar.kind == "child":
         return f"↳ {child_name(children.get(bar.run), bar.label)}"
     return f"you: {bar.label}" if bar.kind == "person" else bar.label

@@ -806,10 +806,9 @@ class Nodes:
     def _call(self, phase: str, call: CallState, depth: int, *, many: bool) -> Node:
         view, place = self.view, call.place
         held = place == view.held and self._is_held
-        label = flat(call.aside)
-        if place.turn:
-            label = f"try {place.attempt}.{place.turn}" if many else f"turn {place.turn}"
-            label += f"·{place.call}" if place.call > 1 else ""
+        label = flat(call.name)
+        if place.turn and many:
+            label = f"try {place.attempt}.{place.turn}" + (f" call {place.call}" if place.call > 1 else "")
         status = "running" if place in view.busy else call.status
         mark = sign("paused") if held else sign("recorded") if call.recorded else self._mark(status)
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))

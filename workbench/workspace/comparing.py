@@ -253,11 +253,21 @@ def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
     origin = str(state.parent.get("run_id") or "") if state.parent.get("kind") in MADE_FROM else ""
     runs.sort(key=lambda run: (run.run_id != origin, run.cascade_id != state.cascade_id))
     for run in runs[:OTHER_RUNS]:
-        about = f"{run.cascade_file or run.cascade_id}, {run.status}, {run.calls:,} call{'' if run.calls == 1 else 's'}"
+        about = f"{run.cascade_file or run.cascade_id}, {run.status}, {_answered(run)}"
         is_origin = run.run_id == origin
         words = f"this run was made from it; {about}" if is_origin else about
         found.append(SideChoice("run", run.name, words, ComparedRun(run.run_id), is_origin=is_origin))
     return tuple(found)
+
+
+def _answered(run: RunSummary) -> str:
+    """``3 calls``, ``1 call, 2 answers recorded``: what it was answered, by providers and by recordings."""
+    calls, recorded = (
+        f"{number:,} {noun}{'' if number == 1 else 's'}"
+        for number, noun in ((run.calls, "call"), (run.recorded, "answer"))
+    )
+    told = [calls] if run.calls or not run.recorded else []
+    return ", ".join([*told, *([f"{recorded} recorded"] if run.recorded else [])])
 
 
 def spec_fault(project: Project, run_id: str, text: str) -> str:

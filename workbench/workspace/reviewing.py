@@ -76,7 +76,7 @@ class Section(Struct, frozen=True):
     at: str
     """The place in full; empty for the run as a whole."""
     label: str
-    """``triage/turn 2``."""
+    """``triage:2``."""
     said: str
     """``request changed: 1 message reworded``."""
     file: str
@@ -143,7 +143,7 @@ _WORDS = {
 
 
 def _label(at: str) -> str:
-    """A place as people read it: ``triage/turn 2``, with visit, attempt and call where they are not the first."""
+    """A place as people read it: ``triage:2``, with visit, attempt and call where they are not the first."""
     if not at:
         return "the whole run"
     try:

@@ -348,6 +348,13 @@ class CallState(Struct):
         return name + (f" call {place.call}" if place.call > 1 else "")
 
     @property
+    def words(self) -> str:
+        """The same with its phase: ``triage:3``, as its place says it; beside the turns ``generate evaluation 2``."""
+        if self.place.turn:
+            return self.place.words
+        return f"{self.place._replace(attempt=1, call=1).words} {self.aside}".strip()
+
+    @property
     def aside(self) -> str:
         """``evaluation``, ``evaluation 2``: what a call beside the turns is called, numbered among those of its purpose
         in its visit. Empty for a call of a turn."""

@@ -109,6 +109,14 @@ class Choices(OptionList):
         for position in range(len(self._offered)):
             self.replace_option_prompt_at_index(position, self._prompt(position))
 
+    def choose(self, at: int) -> None:
+        """Choose the option at a position, by its number. Where several can be chosen, doing so again takes it back;
+        the only one stays, as it would go without a word."""
+        if self._multiple or (0 <= at < len(self._offered) and self._offered[at][0] not in self.chosen):
+            self.toggle(at)
+        elif 0 <= at < len(self._offered):
+            self.highlighted = at
+
     def toggle(self, at: int) -> None:
         """Choose the option at a position, or take it back."""
         if not 0 <= at < len(self._offered):
@@ -183,7 +191,7 @@ class Choices(OptionList):
         """A number chooses its row; up and down leave the list at its ends."""
         if event.character and event.character.isdigit() and event.character != "0":
             event.stop()
-            self.toggle(int(event.character) - 1)
+            self.choose(int(event.character) - 1)
         elif event.key == "down" and self.highlighted == len(self._offered) - 1:
             event.stop()
             event.prevent_default()
