@@ -140,7 +140,7 @@ class Watcher:
 
     def _watch(self, files: tuple[Path, ...], folders: frozenset[Path]) -> None:
         """Watch until the files to watch are others, or a folder cannot be watched any more."""
-        names = {name for file in files for name in (file.name, _real(file).name)}
+        names = {name for file in files for name in _names(file)}
         changes = watch(
             *folders,
             watch_filter=lambda _, path: Path(path).name in names,
@@ -156,8 +156,9 @@ class Watcher:
         try:
             for changed in changes:
                 # Between the look above and the kernel's first notice a save goes unseen: each time-out finds it.
-                if changed or self._moved(files):
-                    self._look_at(files)
+                told = {Path(path).name for _, path in changed}
+                # A look at all would read them beside the thread that reads the one that was saved.
+                self._look_at([file for file in files if (told and told & _names(file)) or self._moved(file)])
                 now = tuple(self._files())
                 if now != files or _folders(now) != folders:
                     return
@@ -166,9 +167,9 @@ class Watcher:
             self._look_at(files)
             self._stop.wait(LOOK_AGAIN_MS / 1000)
 
-    def _moved(self, files: Iterable[Path]) -> bool:
-        """Returns whether any file is another one, or of another time or size, than at the last look."""
-        return any(_signature(file) != self._signatures.get(file) for file in files)
+    def _moved(self, file: Path) -> bool:
+        """Returns whether it is another one, or of another time or size, than at the last look."""
+        return _signature(file) != self._signatures.get(file)
 
     def _look_at(self, files: Iterable[Path]) -> None:
         for file in files:
@@ -198,6 +199,11 @@ def _signature(file: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def _names(file: Path) -> set[str]:
+    """The names by which the kernel tells of changes of a file: its own, and that of what it links to."""
+    return {file.name, _real(file).name}
 
 
 def _real(file: Path) -> Path:
