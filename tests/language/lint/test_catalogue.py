@@ -23,28 +23,28 @@ def found(text: str, example: Example) -> list[Problem]:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
 def test_a_code_is_found_once_at_the_offending_character(example: Example) -> None:
+    """In the words of the catalogue. A near miss is not reported; the fix, put at the span, removes the finding."""
     assert example.bad.count(MARK) == 1
     problems = found(example.text, example)
     assert [(p.span.line, p.span.column) for p in problems] == [example.place], problems
-    assert problems[0].severity is CATALOGUE[example.code].severity
+    (problem,) = problems
+    assert problem.severity is CATALOGUE[example.code].severity
+    pattern = re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(CATALOGUE[example.code].message.replace("{{", "{")))
+    assert re.fullmatch(pattern, problem.message), problem.message
+    assert found(whole(example.good), example) == [], "a near miss is reported"
+    if example.fix is not None:
+        assert problem.fix == example.fix
+        assert found(fixed(example.text, problem), example) == [], "the fix does not help"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
-def test_a_near_miss_is_not_reported(example: Example) -> None:
-    assert found(whole(example.good), example) == []
-
-
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.fix is not None], ids=lambda e: e.name)
-def test_putting_the_fix_at_the_span_removes_the_finding(example: Example) -> None:
-    (problem,) = found(example.text, example)
+def fixed(text: str, problem: Problem) -> str:
+    """The text with the fix at the span of the problem, which is within a line."""
     assert problem.fix is not None
-    assert problem.fix == example.fix
-    lines = example.text.split("\n")
-    span = problem.span
+    lines, span = text.split("\n"), problem.span
     assert span.line == span.end_line
     line = lines[span.line - 1]
     lines[span.line - 1] = line[: span.column - 1] + problem.fix + line[span.end_column - 1 :]
-    assert found("\n".join(lines), example) == []
+    return "\n".join(lines)
 
 
 def test_all_that_is_said_of_the_examples_is_as_it_is_stored() -> None:
@@ -56,13 +56,6 @@ def test_all_that_is_said_of_the_examples_is_as_it_is_stored() -> None:
             lines += [f"{at} {one.severity} {one.code} {one.message}", *([f"  {one.hint}"] if one.hint else [])]
             lines += [f"  fix {one.fix!r}"] if one.fix is not None else []
     check_stored(Path(__file__).parent / "stored.txt", "\n".join(lines) + "\n")
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
-def test_a_message_is_the_one_of_the_catalogue(example: Example) -> None:
-    pattern = re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(CATALOGUE[example.code].message.replace("{{", "{")))
-    (problem,) = found(example.text, example)
-    assert re.fullmatch(pattern, problem.message), problem.message
 
 
 def test_every_code_has_an_example() -> None:
