@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.ui.support import Story, entry, masked, triage_story
 from workbench.analysis.prediction import CallInput
-from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade, Kind
+from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade, Kind, MessagePart
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -128,18 +128,30 @@ def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
     for one in (*calls, dropped_story(), scaled, less):
         rows = ContextRows(one, View(unfold=True))
         (named,) = (line.split() for line in shown(rows) if line.split()[:1] in (["overhead"], ["correction"]))
-        below = any(each.lstrip("~≈").startswith("-") for each in named)
+        below = any(each.lstrip("~≈").startswith("−") for each in named)
         assert (named[:4] == ["correction", "provider", "counts", "less"]) == below, named
         sums = [0, 0]
         for index, ref in enumerate(rows.refs):
             if ref.kind in ("entry", "tools", "overhead"):
                 cells = rows.row(index, 120).spans[-2:]
                 for side, (text, _) in enumerate(cells):
-                    number = text.strip().lstrip("≈~").replace(",", "")
+                    number = text.strip().lstrip("≈~").replace(",", "").replace("−", "-")
                     sums[side] += int(number) if number.lstrip("-").isdigit() else 0
         took = CallInput.of(one)
         assert sums == [took.full, took.sent]
     assert named[0] == "correction"
+
+
+def test_the_reasons_of_the_parts_of_a_message_stand_in_one_column() -> None:
+    """A long name pushed the reason beside it to the right of all others."""
+    call = last_call(triage_story())
+    made = entry(Message("user", "Write."), Kind.TASK, call.place, action=Action.INJECTED)
+    names = ("entity Length", "entity Deadline of the customer", "lamp.output", "prompt")
+    parts = tuple(MessagePart(name, Action.KEPT, "", 8, 8) for name in names)
+    rows = ContextRows(replace(call, entries=(made._replace(parts=parts),)), View())
+    lines = [line for line in shown(rows) if line.strip().startswith(names)]
+    assert len(lines) == len(names)
+    assert len({line.index(" kept") for line in lines}) == 1, lines
 
 
 def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -50,6 +51,13 @@ def test_the_ways_that_were_taken_stand_out_and_phases_have_their_numbers() -> N
     spent = spent_words(run.figures_of(run.visits[1:2]).spent)
     assert spent in found[2]
     assert f"{run.figures_of(run.visits[1:2]).tokens_in:,}" in found[2]
+
+
+def test_what_is_said_of_the_ways_stands_in_one_column() -> None:
+    rows = lines(FlowRows(PIPELINE, played()))
+    found = [re.search(r"▶ (?:↑ )?\S+ +(?=\S)", line) for line in rows if "▶" in line]
+    begins = {said.end() for said in found if said is not None}
+    assert len(begins) == 1, rows
 
 
 def test_numbers_stand_near_the_names_on_a_wide_screen() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.support import play
-from tests.ui.bench import bench
+from tests.ui.bench import Bench, bench
 from tests.ui.support import triage_story
 from tests.ui.test_candidates import contested
 from tests.ui.test_graphs import REVIEW
@@ -206,6 +206,12 @@ def test_a_search_and_a_filter_look_at_the_lines_as_they_wrap() -> None:
     assert rows.inner.find("expensive", 0) == rows.indices[0]
 
 
+def selected(it: Bench) -> list[str]:
+    """The rows of the tree that look selected, by the first word of what they are."""
+    assert it.screen.panes.tree_rows is not None
+    return [node.id[0] for node in it.screen.panes.tree_rows.nodes if node.tone == "selected"]
+
+
 async def test_a_run_that_ended_shows_its_summary_and_then_its_last_call(tmp_path: Path) -> None:
     story = triage_story(finished=True)
     async with bench(tmp_path, size=(40, 12), events=story.events) as it:
@@ -214,7 +220,10 @@ async def test_a_run_that_ended_shows_its_summary_and_then_its_last_call(tmp_pat
             it.presenter.state.summary = True
             it.screen.redraw()
             assert isinstance(it.screen.context_pane.rows, SummaryRows)
+            assert selected(it) == ["total"], "the last call looks selected beside the total"
             await it.press("left_square_bracket")
+            assert len(selected(it)) == 1
+            assert selected(it) != ["total"]
             assert not isinstance(it.screen.context_pane.rows, SummaryRows)
             assert it.presenter.state.selected == it.presenter.state.run.calls[-1].place
             it.presenter.state.following = True

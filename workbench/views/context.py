@@ -20,7 +20,7 @@ from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.views import answer, entry
 from workbench.views.answer import LiveCall
 from workbench.views.cells import Row, Span, Target, crop, dropping, flat, justify, width_of
-from workbench.views.columns import LINE, Columns, Needs, columns, wanted
+from workbench.views.columns import LINE, ROLE, Columns, Needs, columns, wanted
 from workbench.views.filter_result import TITLE_FRAME
 from workbench.views.model import Rows
 from workbench.views.numbers import count, plural
@@ -374,9 +374,10 @@ class ContextRows(Rows):
         sources += [entry.overhead_name(self.overhead)] if any(self.overhead) else []
         sources += [entry.DEFINITIONS] if self.call.tools_tokens else []
         sources += [answer.ANSWER] if self.call.answer is not None else []
+        parts = max((cell_len(flat(part.origin)) for one, _, _ in told for part in one.parts), default=0) - ROLE - 1
         return Needs(
-            max(map(cell_len, sources), default=0),
-            max((cell_len(entry.short_source(one)) for one in sources), default=0),
+            max(parts, max(map(cell_len, sources), default=0)),
+            max(parts, max((cell_len(entry.short_source(one)) for one in sources), default=0)),
             max((cell_len(flat(broken[0].message if broken else why)) for _, why, broken in told), default=0),
             len(count(most, self.call.grade)),
             LINE if self.view.filed else 0,

@@ -182,7 +182,8 @@ class FlowDrawing(Rows):
         if node is None:
             return ()
         visits = self._visits.get(node.id, [])
-        parts = [f" {flat(node.id)}", kind_word(node) if node.kind != "llm" else node.model or ""]
+        kind = kind_word(node) if node.kind != "llm" else node.model or ""
+        parts = [f" {flat(node.id)}", kind if kind != node.id else ""]
         if visits:
             outcome = str(visits[-1].outcome.get("outcome") or last_status(self._run, visits))
             parts.append(f"{outcome}{f' ×{len(visits)}' if len(visits) > 1 else ''}")

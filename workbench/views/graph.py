@@ -15,7 +15,7 @@ from workbench.views.cells import Row, Span, crop, flat, justify, width_of
 from workbench.views.definition import kind_word
 from workbench.views.model import Rows
 from workbench.views.signs import status_sign
-from workbench.views.tree import GAP, empty_columns, fitted, sum_cells, visit_status
+from workbench.views.tree import GAP, MOST_NAME, empty_columns, fitted, sum_cells, visit_status
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
@@ -120,6 +120,9 @@ class FlowRows(Rows):
         self._run = run
         self._visits, self._together, self._calls = by_phase(run)
         self._without = empty_columns(run, (one.seconds for some in self._visits.values() for one in some))
+        order = {node.id: at for at, node in enumerate(graph.nodes)}
+        names = [("↑ " if order[edge.dst] <= order[edge.src] else "") + flat(edge.dst) for edge in graph.edges]
+        most = min(MOST_NAME, max(map(cell_len, names), default=0))
         self._lines: list[tuple[str, tuple[Span, ...]]] = []
         """Of each row the phase that it leads to, and of a way out its spans; a phase is laid out for the width."""
         for node in graph.nodes:
@@ -129,23 +132,13 @@ class FlowRows(Rows):
                 taken = self.walked.taken(graph, number)
                 corner = "└" if number == ways[-1][0] else "├"
                 arrow = f"{corner}━▶ " if taken else f"{corner}╌▶ "
-                times = f"  taken ×{taken}" if taken > 1 else "  taken" if taken else ""
-                back = "↑ " if self._is_before(graph, edge.dst, node.id) else ""
+                times = f"taken ×{taken}" if taken > 1 else "taken" if taken else ""
+                words = f"{flat(why(edge, graph.format))}  ".lstrip()
                 token = "ok" if taken else "faint"
-                words: tuple[Span, ...] = (
-                    ("     ", "plain"),
-                    (arrow, token),
-                    (back + flat(edge.dst), "bold" if taken else "dim"),
-                )
-                self._lines.append((edge.dst, (*words, (f"  {flat(why(edge, graph.format))}", "dim"), (times, token))))
+                to = (names[number] + " " * (most - cell_len(names[number]) + 2), "bold" if taken else "dim")
+                self._lines.append((edge.dst, (("     ", "plain"), (arrow, token), to, (words, "dim"), (times, token))))
         self._kinds = {node.id: kind_word(node) for node in graph.nodes}
         self._longest = max((width_of(spans or self._left(name)) for name, spans in self._lines), default=0)
-
-    @staticmethod
-    def _is_before(graph: Graph, dst: str, src: str) -> bool:
-        """Returns whether a way leads back."""
-        names = [node.id for node in graph.nodes]
-        return names.index(dst) <= names.index(src)
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -21,8 +21,8 @@ UNKNOWN = "–"
 
 
 def count(value: int | None, grade: str = "exact") -> str:
-    """``1,812``; ``≈1,812`` when calibrated, ``~1,812`` when estimated. 0 has no sign."""
-    return UNKNOWN if value is None else f"{GRADE_SIGN[grade] if value else ''}{value:,}"
+    """``1,812``; ``≈1,812`` when calibrated, ``~1,812`` when estimated, ``~−11`` below zero. 0 has no sign."""
+    return UNKNOWN if value is None else f"{GRADE_SIGN[grade] if value else ''}{value:,}".replace("-", "−")
 
 
 def spent_words(spent: CostSum) -> str:

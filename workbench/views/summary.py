@@ -191,7 +191,7 @@ class SummaryRows(Rows):
             name = fit(f" ↳ {child_name(child)}", room - 3)
             place = child.calls[-1].place if child.calls else None
             left: tuple[Span, ...] = (("   ", "plain"), status_sign(child.status), (name[: room - 4], "dim"))
-            yield (*left, *self._total(child, width)), place, run_id
+            yield (*left, *self._total(child, width, "plain")), place, run_id
 
     def _facts(self) -> Iterator[tuple[str, tuple[Span, ...], CallState | None]]:
         run = self.run
@@ -243,8 +243,8 @@ class SummaryRows(Rows):
         """Figures of the runs inside it."""
         return inside_it(self.children)
 
-    def _total(self, run: RunState, width: int) -> Sequence[Span]:
-        return self._numbers(run.figures(self.known), run.calls, run.seconds, width, "bold")
+    def _total(self, run: RunState, width: int, token: str = "bold") -> Sequence[Span]:
+        return self._numbers(run.figures(self.known), run.calls, run.seconds, width, token)
 
     def _numbers(
         self, took: Figures | None, calls: Sequence[CallState], passed: float | None, width: int, token: str = "plain"

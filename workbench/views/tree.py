@@ -823,7 +823,7 @@ class Nodes:
             _took(call),
             place=place,
             phase=phase,
-            tone="selected" if place == view.selected and self._is_selected else "",
+            tone="selected" if place == view.selected and self._is_selected and not view.shows_total else "",
             run=self._nested,
             calls=(call,),
             sums=self.run.figures_of_calls([call]) if self.run is not None and call.answered else None,

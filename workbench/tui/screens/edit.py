@@ -664,7 +664,7 @@ class RequestForm(Dialog[None]):
     ) -> None:
         """``take`` gets both; it raises EditError for what cannot be sent."""
         super().__init__()
-        self.offered = (("tab", "next"), ("↓", "models"), (told("{review.send}"), "take"))
+        self.offered = (("tab", "next"), ("↓", "models"), (told("{review.send}"), "apply"))
         self._model = model
         self._parameters = json.dumps(dict(parameters), indent=2, ensure_ascii=False)
         self._models = models

@@ -417,7 +417,7 @@ class PlaygroundForm(Dialog[bool]):
     """The models to ask, how often, and what it may cost."""
 
     heading = "Models, samples, budget"
-    offered = (("tab", "next"), ("↓", "models"), ("enter", "take"))
+    offered = (("tab", "next"), ("↓", "models"), ("enter", "apply"))
     CSS_PATH: ClassVar[Any] = ["dialog.tcss", "playground.tcss"]
 
     def __init__(self, state: PlaygroundState, models: Callable[[], KnownModels]) -> None:

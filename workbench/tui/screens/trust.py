@@ -32,7 +32,7 @@ _ANSWERS = (
 
 def trust_dialog(root: Path, capabilities: Sequence[Capability]) -> ChoiceDialog:
     """Gives ``allow``, ``without``, or ``no`` (None where it is closed). Files are named relative to ``root``."""
-    lines = [f"  {capability}".replace(f"{root}/", "") for capability in capabilities[:SHOWN]]
+    lines = [f"• {capability}".replace(f"{root}/", "") for capability in capabilities[:SHOWN]]
     if (more := len(capabilities) - SHOWN) > 0:
         lines.append(f"  and {plural(more, 'capability')} more: workbench trust lists them all")
     return ChoiceDialog("Trust this folder?", _TEXT.format(capabilities="\n".join(lines)), _ANSWERS)
