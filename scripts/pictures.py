@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -71,6 +72,8 @@ class Picture:
     """Whether what ``files`` could do outside the sandbox is allowed."""
     prepare: Callable[[Path], None] | None = None
     """Puts into the folder what the picture needs besides."""
+    shows: tuple[str, ...] = ()
+    """What the page beside it speaks of: words that stand in the picture, each in one colour."""
 
 
 MASKED_SOONER = ("mask_observations_after: 3", "mask_observations_after: 2")
@@ -160,45 +163,259 @@ replies:
     ),
 }
 PICTURES = (
-    Picture("held", "log_triage.yaml", "n"),
-    Picture("masked", "log_triage.yaml", "n*7"),
-    Picture("cost", "debug_agent.yaml", "n*12"),
-    Picture("selected", "firmware_brief.yaml", "n*8", (120, 40)),
-    Picture("failed", "log_triage.yaml", "r", fault="ctx"),
-    Picture("chart", "refund_charts.yaml", "n*3", (120, 40)),
-    Picture("chart-viewer", "refund_charts.yaml", "n*3 enter", (100, 34)),
-    Picture("candidates", "slogans.yaml", "r C"),
-    Picture("candidates-diff", "slogans.yaml", "r C k d", (120, 20)),
-    Picture("compare", "debug_agent.yaml", "r D =everything_vs_masked enter"),
-    Picture("compare-plot", "debug_agent.yaml", "r D =everything_vs_masked enter P"),
-    Picture("freeze", "debug_agent.yaml", "r t"),
-    Picture("review", "debug_agent.yaml", "r t enter*3 ~ T tab j*5", edit=MASKED_SOONER),
-    Picture("rerun", "debug_agent.yaml", "r ~ R", edit=MASKED_SOONER),
-    Picture("runs", "log_triage.yaml", "n*4 x r L F =triage:3 enter c L", (120, 30)),
-    Picture("runs-found", "log_triage.yaml", "n*4 x r L f =text:timeout_calls>5", (120, 30)),
-    Picture("home", "", "j*5 enter r H", (120, 24)),
-    Picture("form", "product_page.yaml", "r", (120, 32)),
-    Picture("form-refused", "product_page.yaml", "r 1 ctrl+s ctrl+s", (120, 36)),
-    Picture("feedback", "product_page.yaml", "n S =Say_what_it_does_not_stand.", (120, 28)),
-    Picture("editor", "log_triage.yaml", "e end enter m o", (120, 32)),
-    Picture("sql", "log_triage.yaml", "r Q f5", (120, 32)),
-    Picture("settings", "log_triage.yaml", "comma j*3", (120, 36)),
-    Picture("small", "log_triage.yaml", "n", (80, 24)),
-    Picture("mcp", "clock.yaml", "n*2", (120, 30), files=CLOCK),
-    Picture("check", "answer.yaml", "n*2", (120, 36), files=CHECKED),
-    Picture("parameters", "report.yaml", "", (120, 30), files=REPORT),
-    Picture("data-phases", "nightly.yaml", "r tab*3 k*4 right j", (120, 36)),
-    Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
-    Picture("flow", "status_note.dot", "n*5 v", (120, 44)),
-    Picture("status-gate", "status_note.dot", "n*7", (120, 40)),
-    Picture("status-edge", "status_note.dot", "n*7 1 shift+tab k k W", (120, 40)),
-    Picture("shipping-thread", "shipping_change.dot", "n*5", (120, 40)),
-    Picture("shipping-compare", "shipping_change.dot", "r D w =fidelity:full_vs_fidelity:compact enter", (120, 36)),
-    Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py"),
-    Picture("batch", "", "L M right", prepare=stored_batch),
-    Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
+    Picture(
+        "held",
+        "log_triage.yaml",
+        "n",
+        shows=(
+            "PAUSED before intake:1",
+            "instructions",
+        ),
+    ),
+    Picture(
+        "masked",
+        "log_triage.yaml",
+        "n*7",
+        shows=(
+            "PAUSED before triage:5",
+            "age 4 > 2",
+            "age 3 > 2",
+        ),
+    ),
+    Picture(
+        "cost",
+        "debug_agent.yaml",
+        "n*12",
+        shows=(
+            "PAUSED before investigate:12",
+            "cache breaks here: turn 8's result was full in the previous call",
+        ),
+    ),
+    Picture(
+        "selected",
+        "firmware_brief.yaml",
+        "n*8",
+        (120, 40),
+        shows=(
+            "PAUSED before brief:1",
+            "3 dropped",
+        ),
+    ),
+    Picture(
+        "failed",
+        "log_triage.yaml",
+        "r",
+        fault="ctx",
+        shows=(
+            "The request is longer than the model's context.",
+            "What to do",
+        ),
+    ),
+    Picture(
+        "chart",
+        "refund_charts.yaml",
+        "n*3",
+        (120, 40),
+        shows=(
+            "turn 3/6",
+            "images of the tool",
+        ),
+    ),
+    Picture("chart-viewer", "refund_charts.yaml", "n*3 enter", (100, 34), shows=("[image/png",)),
+    Picture(
+        "candidates",
+        "slogans.yaml",
+        "r C",
+        shows=(
+            "soundings · 5 candidates",
+            "reforge step 1",
+        ),
+    ),
+    Picture("candidates-diff", "slogans.yaml", "r C k d", (120, 20), shows=("r1.0 and s4",)),
+    Picture(
+        "compare",
+        "debug_agent.yaml",
+        "r D =everything_vs_masked enter",
+        shows=(
+            "B sends 36% fewer tokens than A and costs 18% more",
+            "investigate:14",
+        ),
+    ),
+    Picture(
+        "compare-plot",
+        "debug_agent.yaml",
+        "r D =everything_vs_masked enter P",
+        shows=(
+            "tokens sent",
+            "US dollars for the input",
+        ),
+    ),
+    Picture("freeze", "debug_agent.yaml", "r t", shows=("Freeze the run as a test",)),
+    Picture(
+        "review",
+        "debug_agent.yaml",
+        "r t enter*3 ~ T tab j*5",
+        edit=MASKED_SOONER,
+        shows=(
+            "message 8 (turn 3's result) was sent in full, is now masked",
+            "debug_agent.yaml:41",
+        ),
+    ),
+    Picture("rerun", "debug_agent.yaml", "r ~ R", edit=MASKED_SOONER, shows=("First changed request",)),
+    Picture("runs", "log_triage.yaml", "n*4 x r L F =triage:3 enter c L", (120, 30), shows=("1 stopped",)),
+    Picture(
+        "runs-found",
+        "log_triage.yaml",
+        "n*4 x r L f =text:timeout_calls>5",
+        (120, 30),
+        shows=(
+            "1 of 2 runs",
+            "timeout",
+        ),
+    ),
+    Picture(
+        "home",
+        "",
+        "j*5 enter r H",
+        (120, 24),
+        shows=(
+            "Cascades",
+            "Runs",
+        ),
+    ),
+    Picture("form", "product_page.yaml", "r", (120, 32), shows=("400 lumens at 92 grams",)),
+    Picture("form-refused", "product_page.yaml", "r 1 ctrl+s ctrl+s", (120, 36), shows=("an answer is needed",)),
+    Picture("feedback", "product_page.yaml", "n S =Say_what_it_does_not_stand.", (120, 28), shows=("Say to draft",)),
+    Picture(
+        "editor",
+        "log_triage.yaml",
+        "e end enter m o",
+        (120, 32),
+        shows=(
+            "model",
+            "a ':' must follow this key",
+        ),
+    ),
+    Picture(
+        "sql",
+        "log_triage.yaml",
+        "r Q f5",
+        (120, 32),
+        shows=(
+            "Catalogue",
+            "Result",
+        ),
+    ),
+    Picture(
+        "settings",
+        "log_triage.yaml",
+        "comma j*3",
+        (120, 36),
+        shows=(
+            "Settings",
+            "Seconds that one try of a model call may take.",
+        ),
+    ),
+    Picture("small", "log_triage.yaml", "n", (80, 24), shows=("PAUSED before intake:1",)),
+    Picture("mcp", "clock.yaml", "n*2", (120, 30), files=CLOCK, shows=("time__convert_time",)),
+    Picture("check", "answer.yaml", "n*2", (120, 36), files=CHECKED, shows=("three_sentences: 2 sentences",)),
+    Picture("parameters", "report.yaml", "", (120, 30), files=REPORT, shows=("output schema (enforced: provider)",)),
+    Picture(
+        "data-phases",
+        "nightly.yaml",
+        "r tab*3 g j",
+        (120, 36),
+        shows=(
+            "shell:queries/refund_alarm.sh",
+            "It made no model call.",
+            '"alarm"',
+        ),
+    ),
+    Picture(
+        "decomposition",
+        "ticket_answers.json",
+        "r [",
+        (120, 40),
+        shows=(
+            "wave 3",
+            "entities: 5 parts",
+        ),
+    ),
+    Picture(
+        "flow",
+        "status_note.dot",
+        "n*5 v",
+        (120, 44),
+        shows=(
+            "seen conditional",
+            "look parallel",
+        ),
+    ),
+    Picture(
+        "status-gate",
+        "status_note.dot",
+        "n*7",
+        (120, 40),
+        shows=(
+            "sign_off asks",
+            "May this note go online?",
+        ),
+    ),
+    Picture(
+        "status-edge",
+        "status_note.dot",
+        "n*7 1 shift+tab k k W",
+        (120, 40),
+        shows=(
+            "Why this edge",
+            "status_note.dot:47",
+        ),
+    ),
+    Picture(
+        "shipping-thread",
+        "shipping_change.dot",
+        "n*5",
+        (120, 40),
+        shows=(
+            "PAUSED before mend:1",
+            "cache breaks here",
+        ),
+    ),
+    Picture(
+        "shipping-compare",
+        "shipping_change.dot",
+        "r D w =fidelity:full_vs_fidelity:compact enter",
+        (120, 36),
+        shows=("B sends 43% fewer tokens than A and costs 10% less",),
+    ),
+    Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py", shows=("PAUSED after agent:2",)),
+    Picture(
+        "batch",
+        "",
+        "L M right",
+        prepare=stored_batch,
+        shows=(
+            "model=x/b",
+            "exact 0",
+        ),
+    ),
+    Picture(
+        "no-key",
+        "log_triage.yaml",
+        "r",
+        (120, 30),
+        model="openai/gpt-4.1-mini",
+        shows=("The provider wants another key.",),
+    ),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
+_TAGS = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
+
+
+def missing(picture: Picture, svg: str) -> list[str]:
+    """What a picture does not show, of that which the page beside it speaks of."""
+    text = unescape(_TAGS.sub("\n", svg)).replace("\N{NO-BREAK SPACE}", " ")
+    return [words for words in picture.shows if words not in text]
 
 
 async def take(picture: Picture, folder: Path, provider: str) -> str:
@@ -336,6 +553,8 @@ def main(names: Sequence[str]) -> int:
             continue
         with tempfile.TemporaryDirectory() as folder, Loopback() as provider:
             svg = asyncio.run(take(picture, examples(Path(folder)), provider.url))
+        if lacks := missing(picture, svg):
+            print(f"{picture.name} does not show {', '.join(map(repr, lacks))}", file=sys.stderr)
         (FOLDER / f"{picture.name}.svg").write_text(svg, "utf-8")
         print(f"docs/pictures/{picture.name}.svg")
     if not names or "serve" in names:

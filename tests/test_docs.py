@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from scripts.pictures import FOLDER, PICTURES, Picture, missing
 from tests.support.command import run_cli
 from tests.support.workspaces import alone
 from workbench.cli.main import main
@@ -39,6 +40,13 @@ def commands(page: Path) -> list[list[str]]:
 def test_every_link_leads_somewhere(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_every_picture_shows_what_its_page_speaks_of(picture: Picture) -> None:
+    """Keys that lead to another place after a change of the app drew a picture of something else."""
+    assert picture.shows, "say which words it is taken for"
+    assert missing(picture, (FOLDER / f"{picture.name}.svg").read_text("utf-8")) == []
 
 
 def test_every_picture_is_shown_and_every_page_of_the_guide_is_listed() -> None:
