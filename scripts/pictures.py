@@ -237,7 +237,7 @@ PICTURES = (
         "debug_agent.yaml",
         "r D =everything_vs_masked enter",
         shows=(
-            "B sends 36% fewer tokens than A and costs 18% more",
+            "first difference",
             "investigate:14",
         ),
     ),
@@ -386,7 +386,7 @@ PICTURES = (
         "shipping_change.dot",
         "r D w =fidelity:full_vs_fidelity:compact enter",
         (120, 36),
-        shows=("B sends 43% fewer tokens than A and costs 10% less",),
+        shows=("fidelity:compact",),
     ),
     Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py", shows=("PAUSED after agent:2",)),
     Picture(
