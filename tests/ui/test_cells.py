@@ -170,3 +170,12 @@ def test_yaml_keys_templates_and_comments_are_told_apart() -> None:
     assert tokens["  - name:"] == "code-key"
     assert tokens["# why"] == "code-comment"
     assert ("{{ input.x }}", "code-template") in syntax.yaml("      say {{ input.x }} now")
+
+
+def test_numbers_inside_a_text_that_was_cut_have_its_colour() -> None:
+    """They had that of numbers: a cut text has no quotation mark at its end."""
+    spans = syntax.json('  ▸ { "role": "user", "content": "killed at 09:19, after 24… }, 3')
+    assert ('"killed at 09:19, after 24…', "code-string") in spans
+    assert ("3", "code-number") in spans
+    whole = syntax.json('"a … b": "c … 5", 6')
+    assert [token for text, token in whole if text.strip(", ")] == ["code-key", "code-string", "code-number"]

@@ -92,6 +92,8 @@ def test_why_a_run_failed_is_said_as_far_as_there_is_room(width: int) -> None:
     assert "$0.0048" in text(FACTS, width, run)
     run.reason = "context length: the provider answered 400: it takes 8,192 tokens, not 9,000"
     assert (run.reason in text(FACTS, width, run)) == (width >= 200), "it is cut beside empty cells"
+    run.reason = f"context length: http://localhost:40000/v1 answered 400: {'it takes 8,192 tokens, not 9,000. ' * 4}"
+    assert "FAILED: context length: it ta" in text(FACTS, width, run), "who answered takes the room of what is wrong"
     assert "saved" not in text(FACTS, 120, run), "the time of saving has the room that the reason needs"
     run.status, run.reason = "success", "some words"
     assert "some words" not in text(FACTS, width, run)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.state import RunState
@@ -137,18 +139,29 @@ def _widened(spans: Sequence[Span], run: RunState | None, free: int) -> tuple[Sp
     if run is None or free <= 0 or run.status not in BADGES:
         return tuple(spans)
     word, token = BADGES[run.status]
-    begun = f" {word}: "
-    cut = [span for span in spans if span[1] == token and span[0].startswith(begun) and span[0].endswith("… ")]
-    whole = f"{word}: {flat(run.reason)}"
+    begun, reason = f" {word}: ", flat(run.reason)
+    cut = [span for span in spans if span[1] == token and span[0].startswith(begun) and reason not in span[0]]
     return tuple(
-        (f" {fit(whole, width_of((span,)) - 2 + free).rstrip()} ", token) if span in cut else span for span in spans
+        (f" {_why(word, run.reason, width_of((span,)) - 2 + free)} ", token) if span in cut else span for span in spans
     )
 
 
 def _with_reason(badge: Span, reason: str, room: int) -> Span:
     """Returns a badge with as much of the reason as fits into ``room`` more cells."""
     word = badge[0].strip()
-    return f" {fit(f'{word}: {flat(reason)}', len(word) + room).rstrip()} ", badge[1]
+    return f" {_why(word, reason, len(word) + room)} ", badge[1]
+
+
+_ANSWERED = re.compile(r"(^|: )\S[^:]*(?::\S[^:]*)* answered \d{3}: (?=\S)")
+"""Who answered, and with which status: ``: http://localhost:40000/v1 answered 400: ``."""
+
+
+def _why(word: str, reason: str, cells: int) -> str:
+    """Returns how a run ended and why. Where that is cut, it is without who answered, which says least."""
+    whole = ended_words(word, flat(reason))
+    if cell_len(whole) > cells:
+        whole = ended_words(word, _ANSWERED.sub(r"\1", flat(reason), count=1))
+    return fit(whole, cells).rstrip()
 
 
 def _totals(
@@ -214,8 +227,9 @@ def _doing(run: RunState, facts: HeaderState, *, brief: bool = True, short: bool
         text = facts.waiting or flat(facts.at)
         return [*lost, (f" RUNNING {text} " if text else " RUNNING ", "running-badge")]
     word, token = BADGES.get(run.status, (flat(run.status).upper(), "held-badge"))
-    ended = ended_words(word, "" if brief or word == "DONE" else run.reason)
-    return [*lost, (f" {fit(ended, len(word) + REASON).rstrip()} ", token)]
+    if brief or word == "DONE" or not run.reason:
+        return [*lost, (f" {word} ", token)]
+    return [*lost, (f" {_why(word, run.reason, len(word) + REASON)} ", token)]
 
 
 def run_label(run: RunState) -> str:

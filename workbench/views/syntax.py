@@ -17,9 +17,9 @@ _YAML = re.compile(
     re.VERBOSE,
 )
 
-_JSON = re.compile(
+_JSON = re.compile(  # A text that was cut ends with its sign instead of its quotation mark.
     r"""(?P<key>"(?:[^"\\]|\\.)*"\s*:)
-      | (?P<string>"(?:[^"\\]|\\.)*")
+      | (?P<string>"(?:[^"\\]|\\.)*"|"(?:[^"\\…]|\\.)*…)
       | (?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false|null)\b)""",
     re.VERBOSE,
 )
