@@ -111,6 +111,10 @@ def test_what_is_pressed_says_what_comes_next(answer: Any, phase: dict[str, Any]
         ("<input id=n name=note><label for=n>Notes</label>", ["Notes"]),
         ("<input type=checkbox name=m> One<label><input type=checkbox name=n> Two</label>", ["One", "Two"]),
         ("<input type=checkbox name=m value=yes>", ["m"]),
+        ("<input type=checkbox name=m> One <input name=x> Two", ["One", "x", ""]),
+        ("<input type=checkbox name=m> One <textarea name=x></textarea> Two", ["One", "x", ""]),
+        ("<input type=checkbox name=m> One <select name=x></select> Two", ["One", "x", ""]),
+        ("<input type=checkbox name=m> One <button name=x value=1>Y</button> Two", ["One", "", "Y|Go"]),
     ],
 )
 def test_a_label_is_found_where_pages_write_it(html: str, labels: list[str]) -> None:

@@ -129,7 +129,12 @@ def lines_of(loaded: Loaded) -> list[str]:
     said += [f"node {json.dumps(plain(node))}" for node in loaded.graph.nodes]
     said += [f"edge {json.dumps(plain(edge))}" for edge in loaded.graph.edges]
     rest = {key: value for key, value in plain(loaded.graph).items() if key not in ("nodes", "edges")}
-    return [*said, f"graph {json.dumps(rest)}", *(f"outline {name} {line}" for name, line in loaded.outline)]
+    said += [f"graph {json.dumps(rest)}", *(f"outline {name} {line}" for name, line in loaded.outline)]
+    for index, phase in enumerate(loaded.cascade.phases):
+        for key in sorted(phase.model_fields_set):
+            span = loaded.source.span(("phases", index, key))
+            said.append(f"place of {phase.name}.{key}: {span.line}:{span.column}-{span.end_line}:{span.end_column}")
+    return said
 
 
 @pytest.mark.parametrize(

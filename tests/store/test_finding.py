@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import fields, replace
 
 from tests.store.examples import RUN, Writer, candidate_run, extend, plain_run, rich_run, save
+from workbench.context.assembly import Grade
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
@@ -207,6 +208,17 @@ def test_the_list_and_the_run_itself_tell_the_same_figures(tmp_path: Path, event
     shared = {one.name for one in fields(summary)} & {one.name for one in fields(took)}
     assert {name: getattr(summary, name) for name in shared} == {name: getattr(took, name) for name in shared}
     assert (summary.inside, summary.missing) == (took.runs, took.missing)
+
+
+def test_the_worth_of_a_run_counts_what_a_recording_answered_as_if_it_had_been_asked_for() -> None:
+    took = RunState.of(mixed_run()).figures()
+    worth = took.worth
+    assert (worth.calls, worth.recorded) == (took.calls + took.recorded, 0)
+    assert (worth.tokens_in, worth.recorded_tokens_in) == (took.tokens_in + took.recorded_tokens_in, 0)
+    assert (worth.tokens_out, worth.recorded_tokens_out) == (took.tokens_out + took.recorded_tokens_out, 0)
+    assert (worth.spent, worth.tools, worth.runs) == (took.spent.worth, took.tools, took.runs)
+    exact = replace(took, grade_in=Grade.EXACT)
+    assert (exact.worth.grade_in, exact.worth.recorded_grade_in) == (Grade.ESTIMATE, Grade.EXACT)
 
 
 def test_sums_that_are_kept_follow_every_event() -> None:

@@ -154,6 +154,13 @@ FLOW = (
     ),
     Example(
         "L306",
+        "- {name: a, tool: «'shell:al.sh'}",
+        "- {name: a, tool: 'shell:all.sh'}",
+        LintEnvironment(read=reading({"all.sh": "ls"})),
+        id="script",
+    ),
+    Example(
+        "L306",
         "- {name: a, instructions: x, sub_cascades: [{ref: «old/place/sub/child.yaml}]}",
         "- {name: a, instructions: x, sub_cascades: [{ref: sub/child.yaml}]}",
         LintEnvironment(read=reading({"sub/child.yaml": CHILD, "child.yaml": CHILD})),

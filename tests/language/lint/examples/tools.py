@@ -49,6 +49,7 @@ TOOLS = (
         "cascade_id: c\nmemory: bank\nphases: [{name: a, instructions: x, tackle: [bank]}]",
         id="memory",
     ),
+    Example("L501", listed("«'{{ input.tool }}'"), listed("read_file"), id="a template"),
     Example("L501", listed("«say"), listed("create_chart"), id="of the original"),
     Example("L511", "- {name: a, tool: «no_such_tool}", "- {name: a, tool: 'sql:query.sql'}"),
     Example("L511", "- {name: a, tool: «sql_dat}", "- {name: a, tool: sql_data}", fix="sql_data", id="data tool"),
