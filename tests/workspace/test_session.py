@@ -91,6 +91,18 @@ def test_a_run_is_held_at_each_turn_and_goes_on_when_told(session: Session) -> N
     assert any("that one" in tool.text for call in state.calls for tool in call.tools)
 
 
+def test_a_run_has_its_id_from_its_beginning_to_the_beginning_of_the_next(session: Session) -> None:
+    """What runs in the other thread asks for it; what cannot begin changes nothing."""
+    session.start({}, Mode.OVER)
+    until(lambda: session.stepper.held, "the first hold")
+    run_id = session.run_id
+    for begin in (partial(session.start, {}), partial(session.rerun, run_id), partial(session.resume, run_id)):
+        with pytest.raises(RuntimeError, match="a run is going on"):
+            begin(Mode.OVER)
+        assert session.run_id == run_id
+    assert {event.run_id for event in session.events} == {run_id}
+
+
 def test_stopping_ends_the_run_as_stopped_and_it_can_be_resumed(session: Session) -> None:
     session.start({}, Mode.OVER)
     until(lambda: session.stepper.held, "the first hold")

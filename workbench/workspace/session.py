@@ -245,12 +245,11 @@ class Session:
         options = new_options(self.project, opened.definition.cascade.cascade_id, choice, session or self._session)
         self._session = ""
         start = Start(opened.definition, self.file, dict(input), choice, options, self._sandbox)
-        self.run_id = SystemIds().run_id()
-        self._launch(mode, lambda: run_new(self.project, start, self._attached(), run_id=self.run_id))
+        fresh = SystemIds().run_id()
+        self._launch(mode, fresh, lambda: run_new(self.project, start, self._attached(), run_id=fresh))
 
     def attach(self, plan: AttachPlan) -> None:
         """Begin to record a program; returns at once. Raises RuntimeError while a run is going on."""
-        self.run_id = plan.options.session  # Until its first event says more.
         self.program = ProgramOutput(plan.output) if plan.output is not None else None
         mode = Mode.OVER if plan.pause else Mode.CONTINUE
 
@@ -258,7 +257,8 @@ class Session:
             self.run_id = event.run_id
             self.events.append(event)
 
-        self._launch(mode, lambda: plan.record(self.project, self.stepper, observe, self.notices.append))
+        name = plan.options.session  # Until its first event says more.
+        self._launch(mode, name, lambda: plan.record(self.project, self.stepper, observe, self.notices.append))
 
     def view(self, run_id: str) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
@@ -302,14 +302,13 @@ class Session:
         stands = from_checkpoint(self.project, run_id, lambda definition, options: self._choice(definition, options))
         if stands is not None:
             begun, parent = replace(stands[0], sandbox=self._sandbox), stands[1]
-            self.run_id = fresh = self._new_id()
-            self._launch(mode, lambda: run_new(self.project, begun, self._attached(), run_id=fresh, parent=parent))
+            fresh, attached = self._new_id(), self._attached
+            self._launch(mode, fresh, lambda: run_new(self.project, begun, attached(), run_id=fresh, parent=parent))
             return
         start = start_of(self.project, run_id, lambda definition, options: self._choice(definition, options))
         if not offline and goes_offline(self.project, run_id, start.choice, self._model):
             raise GoesOffline(start.choice.why)
-        self.run_id = run_id
-        self._launch(mode, lambda: resume(self.project, run_id, start, self._attached()))
+        self._launch(mode, run_id, lambda: resume(self.project, run_id, start, self._attached()))
 
     def fork(
         self,
@@ -336,8 +335,7 @@ class Session:
             outcome, _ = await fork(self.project, past, start, attached, point=point, edits=edits, run_id=fresh)
             return outcome
 
-        self._launch(mode, work)
-        self.run_id = fresh
+        self._launch(mode, fresh, work)
 
     def rerun(self, run_id: str, mode: Mode) -> None:
         """Run the file as it is now with the recorded answer of every call of a stored run that is unchanged; held at
@@ -354,8 +352,7 @@ class Session:
             self._past = past.recording
             return await rerun(self.project, past, start, self._attached(), run_id=fresh)
 
-        self._launch(mode, work)
-        self.run_id = fresh
+        self._launch(mode, fresh, work)
 
     def edit(self, *edits: Edit) -> None:
         """Edit what the run's stop allows; the run stays paused there. Raises EditError."""
@@ -505,9 +502,11 @@ class Session:
             observe_child=self.events.append,
         )
 
-    def _launch(self, mode: Mode, work: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
+    def _launch(self, mode: Mode, run_id: str, work: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
+        """Begin a run in a thread of its own, which may ask for its id before this returns."""
         if self.running:
             raise RuntimeError("a run is going on")
+        self.run_id = run_id
         self._keep_changed_breakpoints()
         self.viewed = None
         breakpoints = self.stepper.breakpoints
