@@ -120,6 +120,8 @@ def agrees(session: str, *, calls: int, again: int, runs: int) -> None:
     assert len(listed) == len(run_cli("runs", "--all", "--json").json) == 1 + runs
     assert {run["status"] for run in listed.values()} == {"success"}
     assert listed[session]["calls"] == calls
+    inside = [run["seconds"] for name, run in listed.items() if name.startswith(f"{session}_sub")]
+    assert sum(inside[:1]) <= listed[session]["seconds"] == shown(session)["seconds"], "it waits for them"
     rows = query("SELECT session_id, status, calls, cost, inside_calls, inside_cost, spent FROM runs")
     assert {row["status"] for row in rows} == {"success"}
     assert len(rows) == 1 + runs

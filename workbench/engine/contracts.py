@@ -656,6 +656,8 @@ class Ports(Struct):
     gate: Gate = open_gate
     journaled: Sequence[Event] = ()
     """The events of this very run, when it is resumed (``JournalWriter``)."""
+    ran_until: Callable[[], str] = lambda: ""
+    """When the runs inside it last did anything before it was resumed (``JournalWriter``)."""
     past_run: Callable[[str], PastRun | None] = lambda key: None
     """The run that a resumed run had started, by the key of the child; None for one that was not started before."""
     recorded_at: RecordedTimes | None = None

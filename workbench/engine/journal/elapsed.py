@@ -66,6 +66,7 @@ class Stretches:
 class Elapsed:
     """Adds up the stretches of a run: from its start, and from each resume, to the last event before the next.
 
+    What runs inside it did after that event belongs to the stretch (``run_resumed.until``).
     What lies between two stretches is not part of the run's time, nor is the recorded past of a fork, whose events are
     older than its start, nor the time for which the run was paused. A stretch that was killed ends with its last event.
     The times of one stretch are of one monotonic clock (``SystemClock``); where an old journal's go back, nothing is
@@ -97,6 +98,9 @@ class Elapsed:
             at = datetime.fromisoformat(event.at)
             if event.kind == "run_started":
                 self._imported = "imported" in (event.data.get("ports") or ())
+            if event.kind == "run_resumed" and self._since is not None and (until := event.data.get("until")):
+                stretch = (datetime.fromisoformat(until) - self._since).total_seconds()
+                self._passed = max(self._passed, self._before + stretch)
             if event.kind in ("run_started", "run_resumed") or self._since is None:
                 self._before, self._since = self._passed, at
             if earlier := self._imported and at < self._since:

@@ -18,7 +18,8 @@ KINDS: dict[str, str] = {
         "session_id, cascade_id, cascade_file, cascade_text, cascade_sha256, input, options, ports, parent, "
         "imported {format, file, sha256, kept, left_out, stated} (of a run that another tool made)"
     ),
-    "run_resumed": "ports, branch and after (where it went on: behind this record of this branch)",
+    "run_resumed": "ports, branch and after (where it went on: behind this record of this branch), until (when the "
+    "runs inside it last did anything before, where that is later)",
     "phase_started": (
         "kind, model, conditions (of context sources), max_turns, tools, node_type, strategy, wave (of a "
         "decomposition), edge (of a graph: the index of the one that led here)"

@@ -110,7 +110,14 @@ class JournalWriter:
         self._observe = observe
         self.ports: Mapping[str, str] = {}
         """Journaled with ``run_resumed``."""
+        self.ran_until: Callable[[], str] = lambda: ""
+        """When the runs inside it last did anything before it was resumed, ``Event.at``; empty if there are none."""
+        self.outer: Callable[[], None] = lambda: None
+        """Called before the run goes on: what it is inside of does, too."""
         self._resumed = False
+        """Whether ``run_resumed`` is written."""
+        self._has_news = False
+        """Whether the run itself journaled something new since."""
         self._began = clock.now() if journaled else ""
         """When the run was resumed: to repeat a long past takes time before anything new is journaled."""
         self._behind = False
@@ -136,13 +143,14 @@ class JournalWriter:
 
     @property
     def repeats(self) -> bool:
-        """Whether the run is resumed and all that it emitted so far happened before."""
+        """Whether the run is resumed, and all that it and the runs inside it emitted so far happened before."""
         return self._past is not None and not self._resumed
 
     def time_to_ask(self, *, live: bool) -> str:
         """The time of a request that is about to go out: the run's; but now for the first ``live`` one behind a
         recording, since whose last event the provider's cache may have expired."""
-        return self._clock.now() if live and (self._repeats_recording or self.repeats) else self.last_at
+        asked_first = self._past is not None and not self._has_news
+        return self._clock.now() if live and (self._repeats_recording or asked_first) else self.last_at
 
     def begin_again(self) -> None:
         """The run, which ``repeats``, was paused until now: it is resumed now."""
@@ -160,14 +168,24 @@ class JournalWriter:
                 self._matched[place.branch] = known.seq
             return known
         self.repeated = False
-        if self._past is not None and not self._resumed:
-            self._resumed = True
-            about = {"ports": self.ports, "branch": place.branch, "after": self._matched.get(place.branch, 0)}
-            self._append("run_resumed", Place(), about, self._began)
+        self.go_on(place.branch)
+        self._has_news = True
         recorded = self._recorded_at(kind, place, data) if self._recorded_at is not None else ""
         if kind != "paused":
             self._repeats_recording = bool(recorded)
         return self._append(kind, place, data, recorded or self._clock.now())
+
+    def go_on(self, branch: str) -> None:
+        """Something new happens in a resumed run on a branch, or in a run that it started there: ``run_resumed`` is
+        journaled first."""
+        if self._past is None or self._resumed:
+            return
+        self._resumed = True
+        self.outer()
+        about = {"ports": self.ports, "branch": branch, "after": self._matched.get(branch, 0)}
+        if (until := self.ran_until()) > self._past.last_at:
+            about["until"] = until
+        self._append("run_resumed", Place(), about, self._began)
 
     def _append(self, kind: str, place: Place, data: Mapping[str, Any], at: str) -> Event:
         self._last_seq += 1

@@ -39,7 +39,10 @@ class PastEvents:
         self._resumed = [0]
         """Sequence numbers at which the run went on."""
         self._answered: set[Place] = set()
+        self.last_at = ""
+        """When the last of them happened."""
         for event in events:
+            self.last_at = event.at
             if event.kind == "blob":
                 self._blobs[str(event.data.get("hash"))] = event
             elif event.kind == "run_resumed":

@@ -346,7 +346,7 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "hook": {"error": str | None, "index": Any, "number": _Count | None, "text": str | None},
     "route_chosen": {"to": str | None, "candidates": list[str]},
-    "run_resumed": {"after": _Count},
+    "run_resumed": {"after": _Count, "until": str},
     "context_assembled": _all("after overhead_tokens tokens_full tokens_sent tools_tokens", _Count),
     "run_started": {"options": defstruct("_Options", [(name, type_, None) for name, type_ in _OPTIONS.items()])},
     "tool_finished": {"tool": str, "index": _Count},

@@ -419,10 +419,12 @@ class RunState:
         return max(at, self.started) if at else ""
 
     def _went_on(self, event: Event) -> None:
-        """Nothing that is open has run since the event before, which is of a fork's recorded past or ended the run."""
+        """Nothing that is open has run since the event before, which is of a fork's recorded past or ended the run, or
+        since the last one of the runs inside it."""
         until = event.at if event.kind == "run_resumed" else self.started
-        if (seconds_between(self._last_at, until) or 0.0) > 0:
-            self.gaps.append((self._last_at, until))
+        last_at = max(self._last_at, str(event.data.get("until") or ""))
+        if (seconds_between(last_at, until) or 0.0) > 0:
+            self.gaps.append((last_at, until))
         if event.kind != "run_resumed":
             # The recorded past is no time of what is open, nor are its pauses, nor is going through it.
             for visit in self.visits:
@@ -430,7 +432,7 @@ class RunState:
                     visit.since, visit.pauses = event.at, Stretches()
             self.contests.went_live(event.at)
             return
-        away = seconds_between(self._time_since(self._last_at), event.at) or 0.0
+        away = seconds_between(self._time_since(last_at), event.at) or 0.0
         for visit in self.visits:
             if not visit.finished or visit.status == "stopped":
                 visit.away += away

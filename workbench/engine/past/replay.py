@@ -177,6 +177,7 @@ class Replay:
             # A resumed run finds its events and visits in the journal that it goes on, with their times.
             clock=base.clock if self.policy.own_times else _Clock(self, base.clock),
             journaled=self.recording.events if self.policy is RESUMED else (),
+            ran_until=self.ran_until if self.policy is RESUMED else lambda: "",
             past_run=self.past_run if self.policy is RESUMED else lambda key: None,
             recorded_at=base.recorded_at if self.policy.own_times else self._times(),
             recorded_seconds=base.recorded_seconds if self.policy.own_times else self._seconds,
@@ -199,6 +200,15 @@ class Replay:
         if found is None or recording is None or not recording.events:
             return None
         return PastRun(recording.state.run_id, recording.events, self._events_of, cast(int, found.request))
+
+    def ran_until(self) -> str:
+        """When the runs inside it that have no end last did anything, ``Event.at``; empty if there are none."""
+        return max(map(self._last_at, self.recording.state.children.open), default="")
+
+    def _last_at(self, run_id: str) -> str:
+        if (recording := self.children(run_id)) is None:
+            return ""
+        return max([recording.state.last_at, *map(self._last_at, recording.state.children.open)])
 
     def _events_of(self, run_id: str) -> Sequence[Event] | None:
         recording = self.children(run_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -268,6 +269,7 @@ class ChildRun:
             )
             self.running = child
             child.services.outer = services.paused_inside(self.place)
+            child.services.journal.outer = partial(services.journal.go_on, self.place.branch)
             outcome = await child.execute()
         of = child.services
         paid = (of.tokens, of.cost, of.unpriced)

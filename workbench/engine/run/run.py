@@ -66,6 +66,7 @@ class Run:
             recorded_at=ports.recorded_at,
         )
         journal.ports = _ports(ports.model)
+        journal.ran_until = ports.ran_until
         world = World(input_without_secrets(input, ports.redact), cache=ToolCache(definition.cascade.tool_caching))
         depth = parent.depth if parent and parent.kind not in ("fork", "replay", "rerun", "checkpoint") else 0
         prompt_id = (parent.prompt_id if parent is not None else "") or journal.run_id
