@@ -44,10 +44,10 @@ def known_tools(facts: Facts) -> Iterator[Finding]:
             if path[-1] == "tool":
                 code, known = "L511", (*known, *PHASE_TOOLS)
             unusable = "the phase has no 'rag'" if name in RAG_TOOLS else facts.around.unusable(name)
+            if "{{" in name or "{%" in name:
+                unusable = "a template is not rendered here: name the tool itself"
             instead = INSTEAD.get(name, "")
             why = unusable or instead or f"a tool is {_PLACES}"
-            if "{{" in name or "{%" in name:
-                unusable = "a template is not rendered here; a condition can stand in its place as code: {python: …}"
             near = None if unusable or instead else facts.meant(name, known)
             yield facts.report(code, path, name=name, instead=near, why=why)
     for at in facts.all_phases:
