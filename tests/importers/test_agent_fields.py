@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
-from tests.importers.whole import read_file
+from tests.importers.whole import STORED, lines_of
+from tests.support.stored import check_stored
 
 AT = "2026-03-01T10:00:00.000Z"
 ASK = {"role": "user", "content": "Look at a.log."}
@@ -145,6 +144,6 @@ FILES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_logs_of_agents_with_every_field_give_what_is_stored(name: str) -> None:
-    assert list(read_file(json.dumps(FILES[name]).encode()))
+def test_logs_of_agents_with_every_field_give_what_is_stored() -> None:
+    lines = [line for name, body in FILES.items() for line in (f"== {name}", *lines_of(json.dumps(body).encode()))]
+    check_stored(STORED / "fields-agents.txt", "\n".join(lines) + "\n")

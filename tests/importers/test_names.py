@@ -146,7 +146,7 @@ def read(body: Any) -> str:
 def test_parts_of_messages_are_read_like_the_stored_ones() -> None:
     def lines() -> Iterator[str]:
         for part in PARTS:
-            yield f"{str(part)[:110]}\n  {read({'role': 'assistant', 'content': [part]})}"
+            yield f"{str(part)[:50]}\n  {read({'role': 'assistant', 'content': [part]})}"
         mixed = [{"type": "tool_result", "id": "c1", "content": "r"}, {"cachePoint": {"ttl": "1h"}}]
         yield f"a mark behind a result\n  {read({'role': 'user', 'content': mixed})}"
         yield f"a mark behind a text\n  {read({'role': 'user', 'content': ['t', {'type': 'cache_point'}]})}"
@@ -245,10 +245,10 @@ def test_messages_are_read_like_the_stored_ones() -> None:
         for role in ROLES.split():
             yield f"{role}: {read({'role': role, 'content': 't'})} {read({'type': role, 'content': 't'})[:60]}"
         for body in MESSAGES:
-            yield f"{str(body)[:110]}\n  {read(body)}"
+            yield f"{str(body)[:50]}\n  {read(body)}"
         for bodies in LISTS:
             remarks = Remarks()
-            yield f"{str(bodies)[:110]}\n  {told(read_messages(bodies, remarks))} {' '.join(map(str, remarks.all))}"
+            yield f"{str(bodies)[:50]}\n  {told(read_messages(bodies, remarks))} {' '.join(map(str, remarks.all))}"
         yield from map(told, tool_schemas(list(TOOLS)))
         yield told(tool_schemas(json.dumps([TOOLS[0]])))
 
@@ -328,7 +328,7 @@ SPANS: tuple[Any, ...] = (
 def test_spans_are_read_like_the_stored_ones() -> None:
     def lines() -> Iterator[str]:
         for body in SPANS:
-            yield f"{str(body)[:110]}\n  {' '.join(map(told, spans_of(body)))}"
+            yield f"{str(body)[:50]}\n  {' '.join(map(told, spans_of(body)))}"
         record = {
             "spanId": "s1",
             "traceId": "t1",
@@ -406,9 +406,9 @@ OWN_TOOLS: tuple[list[Any], ...] = (
 
 def test_requests_and_responses_are_read_like_the_stored_ones() -> None:
     def lines() -> Iterator[str]:
-        yield from (f"{str(one)[:90]}\n  {told(given_of(one))}" for one in REQUESTS)
-        yield from (f"{str(one)[:90]}\n  {told(answered_of(one))} {finish_of(one)!r}" for one in RESPONSES)
-        yield from (f"{str(one)[:90]}\n  {told(parameters_of(one))}" for one in PARAMETERS)
-        yield from (f"{str(one)[:90]}\n  {served_by(one)!r}" for one in OWN_TOOLS)
+        yield from (f"{str(one)[:50]}\n  {told(given_of(one))}" for one in REQUESTS)
+        yield from (f"{str(one)[:50]}\n  {told(answered_of(one))} {finish_of(one)!r}" for one in RESPONSES)
+        yield from (f"{str(one)[:50]}\n  {told(parameters_of(one))}" for one in PARAMETERS)
+        yield from (f"{str(one)[:50]}\n  {served_by(one)!r}" for one in OWN_TOOLS)
 
     check("exchanges", lines())

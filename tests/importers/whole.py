@@ -57,3 +57,15 @@ def compared(file: str, test: str) -> None:
     known = json.loads(path.read_text("utf-8")) if path.exists() else {}
     known[test] = given
     check_stored(path, json.dumps(known, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def lines_of(file: bytes) -> Iterator[str]:
+    """What a file gives, as lines: of each conversation what is beside its messages, then a line for each message."""
+    for one in reading.read_file(file):
+        conversation = told(one.conversation)
+        threads = conversation.pop("threads", [])
+        yield json.dumps([one.format.name, conversation], ensure_ascii=False)
+        for thread in threads:
+            said = thread.pop("said", [])
+            yield f"  {json.dumps(thread, ensure_ascii=False)}"
+            yield from (f"    {json.dumps(message, ensure_ascii=False)}" for message in said)
