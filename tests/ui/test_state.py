@@ -169,6 +169,26 @@ def test_nor_is_it_of_a_call_of_a_nested_run_but_the_same_call_of_a_later_one_is
         assert state.doing(1.0) is None
 
 
+def test_pieces_of_answers_that_come_together_stay_in_order_each_with_its_own() -> None:
+    place = triage_story().events[-1].place
+    other = place._replace(call=place.call + 1)
+    said = [("waiting", place), ("waiting", other)]
+    said += [("a ", place), ("b ", place), ("x ", other), ("c ", place), ("y ", other), ("z ", other)]
+    notices = [
+        Notice("waiting", at, {"try": 1}) if text == "waiting" else Notice("text", at, {"text": text})
+        for text, at in said
+    ]
+    state = fed(triage_story().events, notices)
+    assert {at: wait.text for at, wait in state.waiting.items()} == {place: "a b c ", other: "x y z "}
+    again = [
+        Notice("text", place, {"text": "d"}),
+        Notice("retry", place, {"try": 2}),
+        Notice("text", place, {"text": "e"}),
+    ]
+    state.absorb((), again, 0.0)
+    assert state.waiting[place].text == "e", "a retry begins its answer anew"
+
+
 def test_what_is_kept_of_a_stream_is_bounded() -> None:
     place = triage_story().events[-1].place
     state = fed(triage_story().events, [Notice("waiting", place, {"try": 1})])
