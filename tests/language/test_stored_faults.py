@@ -4,12 +4,14 @@ The texts stand in ``faults/`` behind ``|``, each with what is told of it below.
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from tests.support.stored import check_stored
+from workbench.language.decomposition.schema import json_schema
 from workbench.language.dot.stylesheet import read_stylesheet
 from workbench.language.lint.environment import LintEnvironment
 from workbench.language.lint.linter import check
@@ -22,7 +24,7 @@ SHORT = {
     '"does": ""': '"tool_or_prompt": {"name": "inference", "params": {"prompt": "p"}}',
 }
 """What most tasks have."""
-ENDINGS = {"dot": ".dot", "tasks": ".json", "yaml": ".yaml"}
+ENDINGS = {"dot": ".dot", "json": ".json", "tasks": ".json", "yaml": ".yaml"}
 
 
 def told(text: str, file: str) -> list[str]:
@@ -41,7 +43,7 @@ def styled(text: str) -> list[str]:
     return [*rules, *(f"{one.at}+{one.length} {one.code} {one.message} {one.hint}".strip() for one in sheet.faults)]
 
 
-@pytest.mark.parametrize("name", ["dot", "tasks", "yaml", "stylesheets"])
+@pytest.mark.parametrize("name", ["dot", "json", "tasks", "yaml", "stylesheets"])
 def test_files_that_are_not_as_they_should_be_are_told_as_stored(name: str) -> None:
     lines: list[str] = []
     for is_text, group in groupby(
@@ -54,3 +56,7 @@ def test_files_that_are_not_as_they_should_be_are_told_as_stored(name: str) -> N
                 text = text.replace(short, whole)
             lines += [*given, *(styled(text) if name == "stylesheets" else told(text, f"x{ENDINGS[name]}"))]
     check_stored(FAULTS / f"{name}.txt", "\n".join(lines) + "\n")
+
+
+def test_the_schema_of_decompositions_is_as_stored() -> None:
+    check_stored(FAULTS / "decomposition-schema.txt", json.dumps(json_schema(), indent=1) + "\n")
