@@ -146,12 +146,18 @@ def test_the_reasons_of_the_parts_of_a_message_stand_in_one_column() -> None:
     """A long name pushed the reason beside it to the right of all others."""
     call = last_call(triage_story())
     made = entry(Message("user", "Write."), Kind.TASK, call.place, action=Action.INJECTED)
+    gone = MessagePart("entity Shop", Action.DROPPED, "include_all=false", 10, 0)
     names = ("entity Length", "entity Deadline of the customer", "lamp.output", "prompt")
-    parts = tuple(MessagePart(name, Action.KEPT, "", 8, 8) for name in names)
+    parts = (*(MessagePart(name, Action.KEPT, "", 8, 8) for name in names), gone)
     rows = ContextRows(replace(call, entries=(made._replace(parts=parts),)), View())
     lines = [line for line in shown(rows) if line.strip().startswith(names)]
     assert len(lines) == len(names)
     assert len({line.index(" kept") for line in lines}) == 1, lines
+    narrow = [line for line in shown(rows, 66) if line.strip(" ·").startswith((*names, "entity Shop"))]
+    assert len(narrow) == len(parts)
+    assert "dropped: include_all=false" in narrow[-1], "a name takes the room of a reason"
+    assert "entity Deadline of the customer kept" in narrow[1]
+    assert narrow[0].index(" kept") == narrow[2].index(" kept")
 
 
 def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:

@@ -374,11 +374,13 @@ class ContextRows(Rows):
         sources += [entry.overhead_name(self.overhead)] if any(self.overhead) else []
         sources += [entry.DEFINITIONS] if self.call.tools_tokens else []
         sources += [answer.ANSWER] if self.call.answer is not None else []
-        parts = max((cell_len(flat(part.origin)) for one, _, _ in told for part in one.parts), default=0) - ROLE - 1
+        parts = [part for one, _, _ in told for part in one.parts]
+        names = max((cell_len(flat(part.origin)) for part in parts), default=0) - ROLE - 1
+        reasons = [flat(broken[0].message if broken else why) for _, why, broken in told]
         return Needs(
-            max(parts, max(map(cell_len, sources), default=0)),
-            max(parts, max((cell_len(entry.short_source(one)) for one in sources), default=0)),
-            max((cell_len(flat(broken[0].message if broken else why)) for _, why, broken in told), default=0),
+            max(names, max(map(cell_len, sources), default=0)),
+            max((cell_len(entry.short_source(one)) for one in sources), default=0),
+            max(map(cell_len, (*reasons, *(flat(entry.part_reason(part)) for part in parts))), default=0),
             len(count(most, self.call.grade)),
             LINE if self.view.filed else 0,
         )

@@ -179,16 +179,21 @@ def short_source(source: str) -> str:
 _TURN = re.compile(r"^(?:attempt (\d+) )?turn (\d+) (?=\S)")
 
 
+def part_reason(part: MessagePart) -> str:
+    """Returns the decision about a part of a message, and why."""
+    return f"{part.action}: {part.reason}" if part.reason else str(part.action)
+
+
 def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
     """A part of a composed message, below it; grey if it was left out."""
     gone = part.action is Action.DROPPED
-    why = f"{part.action}: {part.reason}" if part.reason else str(part.action)
     tone = "faint" if gone else "dim"
     name = ACTION_SIGN.get(part.action)
-    # A name that is longer than its column takes what the reason beside it leaves.
-    origin, why = flat(part.origin), flat(why)
+    # A name that is longer than its column takes what the reason beside it leaves, and a reason what the name leaves.
+    origin, why = flat(part.origin), flat(part_reason(part))
     column, room = ROLE + 1 + columns.source, ROLE + 1 + columns.source + columns.why + columns.line
     cells = max(column, min(cell_len(origin) + 1, room - cell_len(why) - 1))
+    cells = min(cells, max(cell_len(origin) + 1, room - cell_len(why)))
     left: list[Span] = [
         (columns.indent, "plain"),
         sign(name) if name is not None else BLANK,
