@@ -27,6 +27,7 @@ from workbench.engine.journal.event import Event
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.screen import BenchScreen
+from workbench.tui.notices import Notices
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -160,10 +161,12 @@ async def bench(
     session: Session | None = None,
     **options: Any,
 ) -> AsyncIterator[Bench]:
-    """The app at a size, with its session open and everything drawn. Toasts and tooltips are on."""
+    """The app at a size, with its session open and everything drawn. Tooltips are on, and messages stay until a key, a
+    click or another message takes them away: on a busy machine a test may look later than they last."""
     over = session if session is not None else session_at(folder, text, replies)
     app = WorkbenchApp(lambda: over, given={"log": "night.log"} if given is None else given, **options)
     app.animation_level = "none"
+    app.notices = Notices(app.show_notices, lambda seconds, forget: None)
     async with AsyncExitStack() as stack:
         with FRAMES.left_out(app):  # Nobody looks at one before all is there.
             pilot = await stack.enter_async_context(running(app, size))
