@@ -599,6 +599,8 @@ def test_what_was_spent_carries_the_sign_of_a_prediction_whatever_is_selected_be
         ("SELECT sum(spent) FROM runs WHERE session_id = 'billed'", {"$0.5000"}),
         ("SELECT round(sum(spent), 6) AS total FROM runs WHERE spent > 0", {"~$0.5"}),
         ("SELECT session_id, sum(spent) AS s FROM all_data GROUP BY session_id", {"billed $0.5000", "guessed ~$"}),
+        ("SELECT session_id, sum(spent) AS spent FROM all_data GROUP BY 1", {"billed $0.5000", "guessed ~$"}),
+        (EXAMPLES[0][1], {"sort 2 30 10 $0.5000", "a 1 "}),
         ("WITH 1 AS one SELECT session_id, spent / one AS spent_each FROM runs", {"billed $0.5000", "guessed ~$"}),
         ("SELECT ', spent' AS name, sum(spent) FROM runs WHERE session_id = 'billed'", {", spent $0.5000"}),
         ("SELECT session_id FROM runs WHERE spent > 0.1", {"billed"}),

@@ -109,15 +109,17 @@ _SPENT = re.compile(r"((?:\b[a-z_]\w*\.)?)`?\bspent\b`?", re.IGNORECASE)
 _PREDICTED_PARTS = (
     "({0}predicted_cost + {0}inside_predicted_cost > 0)",
     "(ifNull({0}spent, 0) > 0 AND {0}cost IS NULL)",
+    "({0}response_hash != '' AND NOT {0}recorded AND {0}cost IS NULL)",
 )
-"""What says that a row's ``spent`` is predicted, in runs and in calls; the place is for the name of the table."""
+"""What says that a row's ``spent`` is predicted, in runs and in calls, and in calls where a sum has the name of the
+column; the place is for the name of the table."""
 _TOKEN = re.compile(r"'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|\"(?:\\.|[^\"\\])*\"|.", re.DOTALL)
 
 
 def marked_predictions(formatted: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Statements that answer as this one, with a further column at the end for each column made from ``spent``, above 0
-    where that is predicted, and the indices of those columns: one statement for runs, one for calls, as only the engine
-    knows which of them a table has.
+    where that is predicted, and the indices of those columns: one statement for runs, two for calls, as only the engine
+    knows which of them fits.
 
     ``formatted`` is a statement as the engine lays it out, with each clause of the outermost query at the beginning of
     a line. Nothing is given for one without such a column, and for one whose rows further columns could change.
