@@ -136,6 +136,22 @@ def test_a_tool_that_ran_before_its_run_began_is_of_the_recording(begun: float, 
     assert bar.status == status
 
 
+def test_a_question_that_its_column_cuts_goes_on_below_and_tools_are_indented() -> None:
+    question = "Which of the two headlines shall the page of the trail lamp have on its first day?"
+    asked: Record = (1.0, "human_asked", Place("", "p", 1), {"index": 1, "question": question})
+    rows = TimelineRows(Timeline.of(timed(START, PHASE, asked)))
+    at = next(i for i, bar in enumerate(rows.timeline.bars) if bar.kind == "person")
+    for width in (60, 80, 120):
+        first, *below = rows.whole(at, width)
+        assert all(len(row.text) <= width for row in (first, *below))
+        begun = first.text.partition("+")[0].replace("▚", "")
+        assert " ".join([*begun.split(), *(word for row in below for word in row.text.split())]) == f"you: {question}"
+    told = TimelineRows(Timeline.of(RunState.of(triage_story().events)))
+    names = [told.row(i, 100).text[3:] for i, bar in enumerate(told.timeline.bars) if bar.kind == "tool"]
+    assert names
+    assert all(name.startswith("  ") and not name.startswith("   ") for name in names)
+
+
 def test_the_axis_leaves_out_what_nothing_ran_in() -> None:
     run = timed(START, PHASE, *one_call(1, 0.0, 0.0, 1.0), *one_call(2, 1.0, 61.0, 62.0))
     timeline = Timeline.of(run)

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, Literal
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from workbench.context.place import Place
 from workbench.engine.journal.elapsed import Stretches
@@ -20,6 +21,7 @@ from workbench.views.children import child_name
 from workbench.views.model import Rows
 from workbench.views.numbers import LEAST_OVERHEAD, call_cost, call_time, count, seconds, took_words
 from workbench.views.signs import status_cell, status_sign
+from workbench.views.text import wrapped
 from workbench.views.value import BLANK, Block, Cell, Column, Table, View
 
 Kind = Literal["call", "tool", "child", "person", "pause", "idle"]
@@ -379,6 +381,7 @@ class TimelineRows(Rows):
     """The bars as a list; each row is laid out when it is drawn."""
 
     empty = ("No calls or tools yet.",)
+    spreads = True
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -399,14 +402,34 @@ class TimelineRows(Rows):
         return (Row(crop(((" " + fit("what", what + 2), "head"), *cells, ("  ", "head"), (axis, "head")), width)),)
 
     def row(self, index: int, width: int) -> Row:
+        return self._row(index, width, self._label(index))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """A question or a name that its column cuts goes on below the row."""
+        label, (what, _), indent = self._label(index), _widths(width), self._indent(index)
+        if cell_len(label) <= what - len(indent):
+            return ()
+        (first, *_) = wrapped(((label, "plain"),), max(8, what - len(indent)))
+        begun = "".join(text for text, _ in first)
+        rest = wrapped(((label[len(begun) :].strip(), "dim"),), max(12, width - len(indent) - 6))
+        return self._row(index, width, begun), *(Row(((f"{indent}{'':5}", "plain"), *line)) for line in rest)
+
+    def _label(self, index: int) -> str:
+        return flat(words_of(self.timeline.bars[index], self.timeline.children), 200)
+
+    def _indent(self, index: int) -> str:
+        bar = self.timeline.bars[index]
+        return "  " * bar.nested + ("  " if bar.kind == "tool" else "")
+
+    def _row(self, index: int, width: int, name: str) -> Row:
         bar = self.timeline.bars[index]
         what, columns = _widths(width)
         numbers = numbers_of(bar)
         names = {"at": AT, "time": TOOK, "tokens": SIZE, "cost": COST}
         cells = [(fit(numbers[name], names[name], "right"), "dim" if name != "cost" else "plain") for name in columns]
         mark = status_sign(bar.status) if bar.kind not in QUIET else (" ", "plain")
-        indent = "  " * bar.nested + ("  " if bar.kind == "tool" else "")
-        label = fit(f"{indent}{flat(words_of(bar, self.timeline.children), 200)}", what)
+        indent = self._indent(index)
+        label = indent + fit(name, max(4, what - len(indent)))
         left: list[Span] = [(" ", "plain"), mark, (" ", "plain"), (label, "dim" if bar.kind in QUIET else "plain")]
         room = width - what - 5 - sum(names[name] for name in columns)
         lines = drawn(bar, self.timeline, room) if room > 0 else ()
