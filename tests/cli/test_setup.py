@@ -120,6 +120,15 @@ def test_what_does_not_fit_is_refused_before_it_is_written(
     assert not (tmp_path / "config" / "config.yaml").exists()
 
 
+def test_a_key_that_another_command_was_given_is_refused_but_may_be_given_again(cli: Cli) -> None:
+    assert cli("config", "set", "keys.run.over", "f12").code == 0
+    assert cli("config", "set", "keys.run.over", "f12").code == 0
+    refused = cli("config", "set", "keys.run.continue", "f12")
+    assert refused.code == 2
+    assert "'f12' already means" in refused.err
+    assert "(run.over)" in refused.err
+
+
 def test_a_theme_that_is_not_there_is_named_with_where_it_was_asked_for(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "config" / "config.yaml"
     file.parent.mkdir()
