@@ -36,6 +36,16 @@ phases:
   - {name: first, instructions: First., sub_cascades: [{ref: between.yaml}]}
   - {name: last, instructions: Last., model: openai/last/hang@LAST}
 """,
+    "ended": """\
+cascade_id: ended
+phases:
+  - {name: first, instructions: First., sub_cascades: [{ref: beside.yaml}]}
+""",
+    "beside": """\
+cascade_id: beside
+phases:
+  - {name: own, instructions: Own., async_cascades: [{ref: inner.yaml, trigger: on_start}]}
+""",
     "between": """\
 cascade_id: between
 phases:
@@ -152,6 +162,7 @@ class Case:
 CASES = [
     Case("async", "s_async_0", 4, 2, 4, 1),
     Case("deep", "s_sub_0_sub_0", 2, 1, 5, 2),
+    Case("ended", "s_sub_0_async_0", 3, 1, 4, 2),
     Case("walks", "s_s0_sub_0", 4, 2, 7, 2),
     Case("wide", "s_sub_0", 2, 2, 4, 1),
 ]

@@ -116,6 +116,8 @@ class JournalWriter:
         """Called before the run goes on: what it is inside of does, too."""
         self._resumed = False
         """Whether ``run_resumed`` is written."""
+        self.resumed_at = 0
+        """The number of that record; 0 as long as there is none."""
         self._has_news = False
         """Whether the run itself journaled something new since."""
         self._began = clock.now() if journaled else ""
@@ -185,7 +187,7 @@ class JournalWriter:
         about = {"ports": self.ports, "branch": branch, "after": self._matched.get(branch, 0)}
         if (until := self.ran_until()) > self._past.last_at:
             about["until"] = until
-        self._append("run_resumed", Place(), about, self._began)
+        self.resumed_at = self._append("run_resumed", Place(), about, self._began).seq
 
     def _append(self, kind: str, place: Place, data: Mapping[str, Any], at: str) -> Event:
         self._last_seq += 1

@@ -117,15 +117,23 @@ class Run:
         if status != "diverged":
             type = "cascade_complete" if status == "success" else "cascade_error"
             await self.services.fire(type, Place(), {"status": status, "output": output, "reason": reason})
-        self.journal.emit("run_finished", status=status, output=output, state=self.services.world.state, reason=reason)
+        ended = await self._end(status, output, reason)
+        await self._children.join_async(status)
+        if self.journal.resumed_at > ended.seq:  # It had ended, but not those that it had started beside itself.
+            await self._end(status, output, reason)
+        return Outcome(status, output, dict(self.services.world.state), reason, self._anew)
+
+    async def _end(self, status: str, output: str, reason: str) -> Event:
+        """Journal the end, and wait until it is durable."""
+        state = self.services.world.state
+        ended = self.journal.emit("run_finished", status=status, output=output, state=state, reason=reason)
         try:
             await self.journal.durable()
         except asyncio.CancelledError:  # It has ended before that.
             self.journal.sync()
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
-        await self._children.join_async(status)
-        return Outcome(status, output, dict(self.services.world.state), reason, self._anew)
+        return ended
 
     async def _run(self) -> str:
         about = {"cascade_id": self.services.definition.cascade.cascade_id, "input": dict(self.services.world.input)}
