@@ -221,6 +221,14 @@ def test_the_worth_of_a_run_counts_what_a_recording_answered_as_if_it_had_been_a
     assert (exact.worth.grade_in, exact.worth.recorded_grade_in) == (Grade.ESTIMATE, Grade.EXACT)
 
 
+def test_the_list_names_the_file_and_the_format_that_a_run_was_imported_from(tmp_path: Path) -> None:
+    store, w = Store(tmp_path), Writer()
+    started = {"session_id": "s", "ports": {"imported": "checkpoint"}, "imported": {"file": "logs/old.json"}}
+    saved(store, [w.event("run_started", **started), w.event("run_finished", status="success", output="")])
+    listed = store.summary(RUN)
+    assert (listed.imported, listed.source, listed.source_file) == (True, "checkpoint", "logs/old.json")
+
+
 def test_sums_that_are_kept_follow_every_event() -> None:
     state, seen = RunState(), list[Event]()
     for event in candidate_run():
