@@ -355,9 +355,10 @@ def test_a_run_that_failed_for_want_of_replies_says_where_they_are_looked_for(cl
     (workspace / "bare.yaml").write_text(text)
     told = cli("run", "bare.yaml", "-m", "offline", "--session", "s").err.splitlines()
     assert told[-4:] == [
-        "failed: unscripted: no reply is scripted for phase 'a', turn 1 in bare.replies.yaml",
-        "the offline model has no answer for this call. Write the reply into the file named here "
-        "(replies: {PHASE: TEXT}), or let placeholders answer: --unscripted ok.",
+        "failed: unscripted: no reply is scripted for phase 'a', turn 1 in bare.replies.yaml. "
+        "Write this line into it: replies: {a: TEXT}",
+        "the offline model has no answer for this call. Write the line that the message ends with into the file named "
+        "here, your answer in the place of TEXT; or let placeholders answer: --unscripted ok.",
         "resume it: workbench resume s --model offline",
         "look at it: workbench context s",
     ]

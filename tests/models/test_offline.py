@@ -139,22 +139,52 @@ def test_calls_are_fenced_json_where_tools_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "text"),
+    ("place", "text", "line"),
     [
-        (at(3), "no reply is scripted for phase 'triage', turn 3 in triage.replies.yaml"),
-        (at(1, phase="x"), "no reply is scripted for phase 'x', turn 1 in triage.replies.yaml"),
+        (
+            at(3),
+            "no reply is scripted for phase 'triage', turn 3 in triage.replies.yaml",
+            "Add this line at the end of the list below 'triage': - {branch: \"\", turn: 3, text: TEXT}",
+        ),
+        (
+            at(1, phase="x"),
+            "no reply is scripted for phase 'x', turn 1 in triage.replies.yaml",
+            "Add this line below 'replies:', indented like the other phases: x: TEXT",
+        ),
         (
             at(2, attempt=2),
             "no reply is scripted for phase 'triage', turn 2 of attempt 2 in triage.replies.yaml",
+            "Add this line at the end of the list below 'triage': - {branch: \"\", attempt: 2, turn: 2, text: TEXT}",
         ),
-        (at(1, 2), "no closing reply is scripted for phase 'triage', turn 1 in triage.replies.yaml"),
-        (at(0, 2), "no reply is scripted for phase 'triage', call 2 outside turns in triage.replies.yaml"),
+        (
+            at(3, branch="s1"),
+            "no reply is scripted for phase 'triage', turn 3 in triage.replies.yaml",
+            "Add this line at the end of the list below 'triage': - {branch: \"s1\", turn: 3, text: TEXT}",
+        ),
+        (
+            at(1, 2),
+            "no closing reply is scripted for phase 'triage', turn 1 in triage.replies.yaml",
+            "Add this key to entry 1 of 'triage': closing: TEXT",
+        ),
+        (
+            at(0, 2),
+            "no reply is scripted for phase 'triage', call 2 outside turns in triage.replies.yaml",
+            "Add this line at the end of the list below 'triage': - {aside: 2, text: TEXT}",
+        ),
+        (
+            at(2, visit=2),
+            "no reply is scripted for phase 'triage', turn 2 of visit 2 in triage.replies.yaml",
+            "Add this line at the end of the list below 'triage#2': - TEXT",
+        ),
     ],
 )
-def test_what_is_not_scripted_is_a_fault_or_a_placeholder(place: Place, text: str) -> None:
+def test_what_is_not_scripted_is_a_fault_that_shows_what_to_write_or_a_placeholder(
+    place: Place, text: str, line: str
+) -> None:
     with pytest.raises(ModelFault) as fault:
         ask(place, native=True)
-    assert (fault.value.kind, fault.value.message, fault.value.retryable) == ("unscripted", text, False)
+    told = (fault.value.kind, fault.value.message, fault.value.retryable)
+    assert told == ("unscripted", f"{text}. {line}", False)
     assert ask(place, native=True, placeholders=True).text == f"[offline] {text}"
 
 

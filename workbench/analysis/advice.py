@@ -42,8 +42,8 @@ REMEDIES: Mapping[str, FaultAdvice] = {
     ),
     "unscripted": FaultAdvice(
         "the offline model has no answer for this call",
-        "Write the reply into the file named here (replies: {PHASE: TEXT}), or let placeholders answer: "
-        "--unscripted ok.",
+        "Write the line that the message ends with into the file named here, your answer in the place of TEXT; or let "
+        "placeholders answer: --unscripted ok.",
     ),
     "bad_request": FaultAdvice(
         "the provider refused the request",

@@ -16,6 +16,7 @@ from workbench.engine.journal.usage import Usage
 from workbench.engine.model_name import OFFLINE
 from workbench.models.prices import cost
 from workbench.models.replies import SUFFIX, Replies, Reply, ScriptedCall
+from workbench.models.unscripted import lines_for
 
 _BESIDE = f"a file named like the cascade, with {SUFFIX}"
 PIECES = 24
@@ -81,7 +82,7 @@ class Offline:
         )
 
     def _said(self, reply: Reply | None, request: Request, place: Place) -> tuple[str, tuple[NativeCall, ...]]:
-        closing = place.turn > 0 and place.call > 1
+        found, closing = reply, place.turn > 0 and place.call > 1
         if reply is not None and closing and place.call - 2 < len(reply.redo):
             return reply.redo[place.call - 2], ()
         if reply is not None and closing:
@@ -91,7 +92,8 @@ class Offline:
         if reply is None or (reply.text is None and not reply.say and not reply.calls):
             missing = self._missing(place, closing)
             if not self._placeholders:
-                raise ModelFault("unscripted", missing)
+                add = "" if self._advice and not self._replies.file else f". {lines_for(self._replies, place, found)}"
+                raise ModelFault("unscripted", f"{missing}{add}")
             return f"{PLACEHOLDER}{missing}", ()
         if reply.text is not None:
             return reply.text, ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -16,7 +16,7 @@ from workbench.language.diagnose import mistyped, name_of
 from workbench.language.model.base import DeferredModel
 from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
-from workbench.language.read.source import Source
+from workbench.language.read.source import Source, Spot
 from workbench.language.read.text import read_source
 
 SUFFIX = ".replies.yaml"
@@ -74,17 +74,24 @@ class ScriptedCall(_Strict):
 
 
 class Reply(_Strict):
-    """One entry: the answer of one turn, or of one call outside turns. Without `attempt`, `branch` or `aside`, entries
-    answer the turns of attempt 1 in their order. A text alone is an entry with nothing but `text`."""
+    """One entry: the answer of one turn, or of one call outside turns. Without `attempt`, `turn`, `branch` or `aside`,
+    entries answer the turns of attempt 1 in their order. A text alone is an entry with nothing but `text`."""
 
     attempt: int | None = Field(
         default=None, ge=1, description="This entry is turn 1 of this attempt; the entries after it are its next turns."
     )
+    turn: int | None = Field(
+        default=None,
+        ge=1,
+        description="This entry is this turn of its attempt, whatever stands before it; the entries after it are the "
+        "next turns.",
+    )
     branch: str | None = Field(
         default=None,
         description="This entry and those after it answer the candidates of this name, from turn 1 of attempt 1: s0, "
-        "s1, r1.0 for the first of a reforge step; * and ? match. They win over entries without branch. With aside, it "
-        "means the calls outside turns of this branch, and this entry alone.",
+        "s1, r1.0 for the first of a reforge step; * and ? match. They win over entries without branch. An empty text "
+        "goes back to entries for all. With aside, it means the calls outside turns of this branch, and this entry "
+        "alone.",
     )
     aside: int | None = Field(
         default=None,
@@ -154,6 +161,51 @@ def _listed(said: Any) -> Any:
     return [said] if isinstance(said, str) else said
 
 
+Form = Literal["", "text", "flow", "block"]
+"""How a list of entries, or the mapping of phases, is written; empty for one that is not there."""
+
+
+class Walked(NamedTuple):
+    """An entry for a turn, and the turn that it answers."""
+
+    number: int
+    """From 0, those outside turns counted too."""
+    entry: Reply
+    branch: str
+    attempt: int
+    turn: int
+
+
+def walk(entries: Iterable[Reply]) -> Iterator[Walked]:
+    """The entries for turns, in the order of the file."""
+    branch, attempt, turn, same_turn = "", 1, 0, False
+    for index, entry in enumerate(entries):
+        if entry.aside is not None:
+            continue
+        if entry.branch is not None:
+            branch, attempt, turn, same_turn = entry.branch, 1, 0, False
+        if entry.attempt is not None:
+            attempt, turn, same_turn = entry.attempt, 0, False
+        turn = entry.turn if entry.turn is not None else turn + (not same_turn)
+        same_turn = entry.when is not None
+        yield Walked(index, entry, branch, attempt, turn)
+
+
+def next_place(entries: Iterable[Reply]) -> tuple[str, int, int]:
+    """Branch, attempt and turn that one more entry would answer behind these if it gave none."""
+    walked = [*walk(entries)]
+    if not walked:
+        return "", 1, 1
+    last = walked[-1]
+    return last.branch, last.attempt, last.turn + (last.entry.when is None)
+
+
+def answered_by(by_phase: Mapping[str, Sequence[Reply]], place: Place) -> str:
+    """The key whose entries answer the calls of a place: that of the visit, if it has any, else the phase."""
+    visit = f"{place.phase}#{place.visit}"
+    return visit if by_phase.get(visit) else place.phase
+
+
 class Replies(Struct, frozen=True):
     """The replies of a cascade. ``at`` depends on place and request alone: a fork or a resumed run hears the same."""
 
@@ -161,25 +213,18 @@ class Replies(Struct, frozen=True):
     latency: float = 0.0
     """Seconds, of a reply that has none of its own."""
     file: str = ""
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    """How the entries of each phase are written; below the empty name, all of them."""
 
     def at(self, place: Place, asked: Request) -> Reply | None:
         """The entry that answers a call, or None if nothing is scripted."""
-        entries = self.by_phase.get(f"{place.phase}#{place.visit}") or self.by_phase.get(place.phase, ())
+        entries = self.by_phase.get(answered_by(self.by_phase, place), ())
         if place.turn == 0:
             beside = [entry for entry in entries if entry.aside == place.call and _fits(entry, asked)]
             own = (one for one in beside if one.branch is not None and fnmatchcase(place.branch, one.branch))
             return next(own, None) or next((one for one in beside if one.branch is None), None)
-        branch, attempt, turn, same_turn = "", 1, 0, False
         found: dict[str, Reply] = {}
-        for entry in entries:
-            if entry.aside is not None:
-                continue
-            if entry.branch is not None:
-                branch, attempt, turn, same_turn = entry.branch, 1, 0, False
-            if entry.attempt is not None:
-                attempt, turn, same_turn = entry.attempt, 0, False
-            turn += not same_turn
-            same_turn = entry.when is not None
+        for _, entry, branch, attempt, turn in walk(entries):
             here = (attempt, turn) == (place.attempt, place.turn) and (not branch or fnmatchcase(place.branch, branch))
             if here and _fits(entry, asked):
                 found.setdefault("own" if branch else "all", entry)
@@ -210,7 +255,20 @@ def read_replies(text: str | bytes, file: str = "") -> ReadReplies:
         problems = [*problems, *(_problem(error, source) for error in found)]
         parsed = _without(data, [error["loc"] for error in found])
     replies = {phase: tuple(entries) for phase, entries in parsed.replies.items()}
-    return ReadReplies(Replies(replies, parsed.defaults.latency, file), tuple(problems), source)
+    return ReadReplies(Replies(replies, parsed.defaults.latency, file, _forms(source)), tuple(problems), source)
+
+
+def _forms(source: Source) -> dict[str, Form]:
+    """How the mapping of phases, and the entries of each, are written."""
+    replies = source.data.get("replies") if isinstance(source.data, dict) else None
+    paths: dict[str, Path] = {"": ("replies",)}
+    paths |= {str(phase): ("replies", phase) for phase in replies} if isinstance(replies, dict) else {}
+    spots = {name: spot for name, path in paths.items() if (spot := source.spot(path)) is not None}
+    return {name: "text" if spot.kind == "scalar" else _style(spot) for name, spot in spots.items()}
+
+
+def _style(spot: Spot) -> Form:
+    return "flow" if spot.style == "flow" else "block"
 
 
 def _without(data: Any, faults: Sequence[Path]) -> RepliesFile:
@@ -228,7 +286,7 @@ def _without(data: Any, faults: Sequence[Path]) -> RepliesFile:
 
 def _valid_place(entry: Any, faults: Sequence[Path], path: Path) -> dict[str, Any]:
     """Where an entry with a fault belongs, as far as that itself has none."""
-    keys = ("attempt", "branch", "aside", "when") if isinstance(entry, dict) else ()
+    keys = ("attempt", "turn", "branch", "aside", "when") if isinstance(entry, dict) else ()
     return {key: entry[key] for key in keys if key in entry and (*path, key) not in faults}
 
 

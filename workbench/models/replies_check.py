@@ -15,7 +15,7 @@ from workbench.language.nearest import nearest
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
 from workbench.language.words import ROUTE_TO
-from workbench.models.replies import Replies, Reply
+from workbench.models.replies import Replies, Reply, walk
 
 MOST_CANDIDATES = 200
 """Branches of one soundings block that are tried against a pattern."""
@@ -120,28 +120,19 @@ class _Check:
     ) -> Iterator[Problem]:
         known = self._branches(phases) if phases is not None else None
         most = _most(phases) if phases is not None else None
-        turns: dict[tuple[str, int], int] = {}
-        branch, attempt, same_turn = "", 1, False
         offered = _offered(phases) if phases else None
-        for index, entry in enumerate(entries):
-            if entry.aside is not None:
-                continue
+        for index, entry, branch, attempt, turn in walk(entries):
             if offered is not None:
                 yield from self._not_offered((*path, index, "calls"), entry, offered)
-            if entry.branch is not None:
-                branch, attempt, same_turn = entry.branch, 1, False
-                if known is not None and not any(fnmatchcase(one, branch) for one in known):
-                    yield self._no_branch((*path, index, "branch"), branch, known)
-            if entry.attempt is not None:
-                attempt, same_turn = entry.attempt, False
-                if most is not None and attempt > most.attempts:
-                    told = f"attempt {attempt} is never reached: the phase has at most {most.attempts}"
-                    yield self._problem(Severity.WARNING, "L905", told, (*path, index, "attempt"))
-            key = (branch, attempt)
-            turns[key] = turns.get(key, 0) + (not same_turn)
-            same_turn = entry.when is not None
-            if most is not None and turns[key] == most.turns + 1 and not same_turn:
-                told = f"turn {turns[key]} is never reached: the phase has at most {most.turns}"
+            named = entry.branch is not None and known is not None
+            if branch and named and not any(fnmatchcase(one, branch) for one in known or ()):
+                yield self._no_branch((*path, index, "branch"), branch, known or ())
+            if entry.attempt is not None and most is not None and attempt > most.attempts:
+                told = f"attempt {attempt} is never reached: the phase has at most {most.attempts}"
+                yield self._problem(Severity.WARNING, "L905", told, (*path, index, "attempt"))
+            beyond = most is not None and turn > most.turns and (turn == most.turns + 1 or entry.turn is not None)
+            if most is not None and beyond and entry.when is None:
+                told = f"turn {turn} is never reached: the phase has at most {most.turns}"
                 yield self._problem(Severity.WARNING, "L905", told, (*path, index), "see rules.max_turns")
 
     def _branches(self, phases: Sequence[tuple[Cascade, Phase | None]]) -> tuple[str, ...] | None:
