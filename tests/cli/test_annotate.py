@@ -77,6 +77,16 @@ def test_plain_words_search_input_output_names_and_notes_at_once(ran: Cli) -> No
     assert names("-needle") == ["t", "s"]
 
 
+def test_the_list_names_the_calls_that_a_filter_finds_by_their_annotations(ran: Cli) -> None:
+    ran("annotate", "s@look:2", "--note", "ask Ben", "--tag", "odd", "--score", "2")
+    ran("annotate", "s@look:3", "--note", "ask Ann")
+    for found in ("ask Ben", "tag:odd", "note:Ben", "score<3"):
+        assert ran("runs", found, "--plain").out.splitlines()[-1] == "s@look:2 #odd 2 ✎ ask Ben", found
+        assert ran("runs", found, "--json").json[0]["found_calls"] == ["look/1/1/2/1"], found
+    lines = ran("runs", "Ben Ann", "--plain").out.splitlines()
+    assert lines[-2:] == ["s@look:2 note: ask Ben", "s@look:3 note: ask Ann"]
+
+
 def test_every_export_says_what_was_said(ran: Cli, tmp_path: Path) -> None:
     ran("annotate", "s", "--tag", "good", "--score", "4")
     ran("annotate", "s@look:3", "--tag", "turned", "--note", "<b>why</b> so")

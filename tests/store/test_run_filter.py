@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from workbench.engine.journal.annotations import Labels
 from workbench.store.run_filter import FIELDS, FilterError, complete_filter, parse_filter
 from workbench.store.summary import STATUSES, RunSummary
 from workbench.store.text_search import Phrase
@@ -40,6 +41,37 @@ UNBILLED = replace(PLAIN, cost=0.0, unknown_costs=3, unpredicted=3, exact=False)
 def finds(text: str, run: RunSummary = PLAIN, texts: Mapping[str, bool] | None = None) -> bool | None:
     known = {Phrase(phrase): found for phrase, found in (texts or {}).items()}
     return parse_filter(text, NOW).verdict(run, known)
+
+
+BEN, ODD = "research/1/1/1/1", "research/1/1/2/1"
+ANNOTATED = replace(
+    PLAIN,
+    labels=Labels(("seen",), ("of the run",)),
+    call_labels=((BEN, Labels((), ("ask Ben",), 3.0)), (ODD, Labels(("odd",), ("ask Ann",), 1.0, "down"))),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("ask Ben", (BEN,)),
+        ("research Ben", (BEN,)),
+        ("ask", (BEN, ODD)),
+        ("Ben Ann", ()),
+        ("tag:odd", (ODD,)),
+        ("tag:odd note:Ben", ()),
+        ("note:ask score>=3 status:failed", (BEN,)),
+        ("note:ask status:success", ()),
+        ("thumb:down or note:Ben", (BEN, ODD)),
+        ("-tag:odd", ()),
+        ("tag:seen", ()),
+        ("seen Ben", (BEN,)),
+        ("research", ()),
+        ("", ()),
+    ],
+)
+def test_the_calls_are_told_whose_annotations_a_filter_asks_for(text: str, calls: tuple[str, ...]) -> None:
+    assert parse_filter(text, NOW).calls(ANNOTATED) == calls
 
 
 @pytest.mark.parametrize(

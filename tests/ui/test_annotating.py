@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.widgets import TextArea
 
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
-from tests.ui.stored import FAILED, stored_runs
-from tests.ui.test_runs import go_to, opened
+from tests.ui.stored import FAILED, PARENT, stored_runs
+from tests.ui.test_runs import filtered, go_to, opened
+from workbench.context.place import Place
 from workbench.engine.journal.annotations import Annotations, Change, Labels
 from workbench.store.store import Store
 from workbench.tui.screens.annotator import NoteDialog
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.entry import LineInput
+from workbench.views.annotations import call_words
 from workbench.workspace.links import SharedLinks
 
 
@@ -105,6 +108,37 @@ async def test_a_call_and_its_run_are_annotated_on_the_bench(tmp_path: Path) -> 
             lambda: isinstance(it.app.screen, RunsScreen) and it.app.screen.listing.members, "no run is listed"
         )
         assert "#whole" in screen_text(it.app)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ask Ben", "The filter fits triage:1."),
+        ("tag:odd", "The filter fits triage:1."),
+        ("score<2", "The filter fits triage:2."),
+        ("score<4", "The filter fits triage:1, and triage:2: 2 calls. This is the first."),
+    ],
+)
+async def test_a_run_that_is_found_by_what_a_call_bears_opens_at_that_call(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    store = stored_runs(tmp_path)
+    first, second = Place.parse("triage/1/1/1/1"), Place.parse("triage/1/1/2/1")
+    store.annotate(PARENT, Change(first, tags=("odd",), notes=("ask Ben",), score=3))
+    store.annotate(PARENT, Change(second, score=1))
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await filtered(it, screen, text)
+        await it.press("enter")
+        await it.until(lambda: not screen.query(LineInput), "the filter was not taken")
+        place = second if text == "score<2" else first
+        shown = "\n".join(screen_text(it.app).splitlines()[: screen.list_pane.size.height])
+        assert f"{call_words(place)} " in shown, "the row does not name the call"
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.screen, "the run did not open")
+        await it.until(lambda: it.presenter.state.selected == place, "the call is not shown")
+        assert not it.presenter.state.summary, "the summary hides the call"
+        assert said in it.text()
 
 
 async def test_what_another_window_said_meanwhile_stays(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from workbench.engine.journal.annotations import DOWN, UP
 from workbench.store.summary import STATUSES, WAITING, RunSummary
@@ -225,19 +226,24 @@ _ROW = ("session", "id", "cascade", "file", "phase", "model", "status", "reason"
 """Texts that a bare word is searched in."""
 
 
-def row_test(word: str) -> Test:
+_LABELS = ("tag", "note", "score", "thumb")
+"""Fields of annotations."""
+
+
+def row_test(word: str, names: Sequence[str] = _ROW) -> Test:
     """Returns whether a run's names, input, output or notes hold a word, as far as its summary has them."""
-    tests = [words_test(BY_NAME[name], [word], ":") for name in _ROW]
+    tests = [words_test(BY_NAME[name], [word], ":") for name in names]
     return lambda run: any(test(run) for test in tests)
 
 
 def hit_of(run: RunSummary, word: str) -> Hit | None:
     """The text of a run that holds a word, with its surroundings; None if only a name holds it."""
     wanted = word.casefold()
-    notes = (("note", note) for labels in run.all_labels for note in labels.notes)
-    for place, text in (("input", run.input), ("output", run.output), *notes):
+    annotated = (("", run.labels), *run.call_labels)
+    notes = (("note", note, call) for call, labels in annotated for note in labels.notes)
+    for place, text, call in (("input", run.input, ""), ("output", run.output, ""), *notes):
         if wanted in text.casefold():
-            return Hit(place, excerpt(text, wanted))
+            return Hit(place, excerpt(text, wanted), call)
     return None
 
 
@@ -312,6 +318,8 @@ class RunMatch(Struct, frozen=True):
 
     run: RunSummary
     hits: Mapping[str, Hit] = field(default_factory=dict)
+    calls: tuple[str, ...] = ()
+    """The calls whose annotations make it match, by place: see ``Filter.calls``."""
 
 
 def find_runs(
@@ -331,7 +339,7 @@ def find_runs(
             verdict, hits = _read(run, wanted, search)
         if verdict:
             words = {word: hit for word in wanted.words if (hit := hit_of(run, word)) is not None}
-            yield RunMatch(run, {**words, **hits})
+            yield RunMatch(run, {**words, **hits}, wanted.calls(run))
 
 
 def _read(run: RunSummary, wanted: Filter, search: TextSearch) -> tuple[bool, dict[str, Hit]]:
@@ -384,6 +392,8 @@ class Term(Struct, frozen=True):
     """
     inner: bool = False
     """It asks for what only a run inside another one is."""
+    labels: Test | None = None
+    """Whether the annotations of a run and its calls meet it; None for a term that asks for something else."""
 
     def verdict(self, run: RunSummary, texts: Mapping[Phrase, bool]) -> bool | None:
         """None until the phrase has been searched."""
@@ -430,10 +440,28 @@ class Filter(Struct, frozen=True):
         verdicts = [_all(terms, run, texts or {}) for terms in self.alternatives]
         return True if True in verdicts else None if None in verdicts else False
 
+    def calls(self, run: RunSummary) -> tuple[str, ...]:
+        """The calls of a matching run, by place, whose tags, notes, score or thumb meet all that the run itself does
+        not."""
+        if not run.call_labels:
+            return ()
+        found = {at for terms in self.alternatives if _all(terms, run, {}) is not False for at in _calls(terms, run)}
+        return tuple(at for at, _ in run.call_labels if at in found)
+
 
 def _all(terms: tuple[Term, ...], run: RunSummary, texts: Mapping[Phrase, bool]) -> bool | None:
     found = [term.verdict(run, texts) for term in terms]
     return False if False in found else None if None in found else True
+
+
+def _calls(terms: tuple[Term, ...], run: RunSummary) -> Iterator[str]:
+    alone = replace(run, call_labels=())
+    asked = [term for term in terms if term.labels is not None and not term.negated]
+    lacking = [term.labels for term in asked if term.labels is not None and not (term.test and term.test(alone))]
+    for at, labels in run.call_labels if lacking else ():
+        of_call = replace(alone, labels=labels)
+        if all(fits(of_call) for fits in lacking):
+            yield at
 
 
 def parse_filter(text: str, now: datetime) -> Filter:
@@ -507,7 +535,8 @@ def _value(text: str, at: int) -> tuple[str, bool, int]:
 
 def _term(piece: _Piece, now: datetime) -> Term:
     if not piece.operator:
-        return Term(piece.negated, row_test(piece.value), Phrase(piece.value, ends=True))
+        labels = row_test(piece.value, ("tag", "note"))
+        return Term(piece.negated, row_test(piece.value), Phrase(piece.value, ends=True), labels=labels)
     field = BY_NAME.get(piece.field.lower())
     if field is None:
         raise FilterError(
@@ -527,9 +556,10 @@ def _term(piece: _Piece, now: datetime) -> Term:
     inner = field.name in ("id", "parent") or (field.name == "is" and "child".startswith(piece.value.lower()))
     values = [piece.value] if piece.quoted else [value for value in piece.value.split(",") if value]
     try:
-        return Term(negated, _test(field, operator, values or [piece.value], piece.value, now), inner=inner)
+        test = _test(field, operator, values or [piece.value], piece.value, now)
     except BadValue as fault:
         raise FilterError(str(fault), piece.value_column, _nearest_choice(field, piece.value)) from None
+    return Term(negated, test, inner=inner, labels=test if field.name in _LABELS else None)
 
 
 def _test(field: Field, operator: Operator, values: list[str], whole: str, now: datetime) -> Test:

@@ -62,6 +62,8 @@ class Hit(Struct, frozen=True):
     place: str
     """``phase:turn``, or ``input``, ``output``, ``note``; empty if it belongs to no call."""
     excerpt: str
+    call: str = ""
+    """Of a note on a call: its place."""
 
 
 class TextSearch:

@@ -64,6 +64,10 @@ class Navigation(Protocol):
         """Show a stored run in the Bench, at the call that ``found`` names, if it names one."""
         ...
 
+    def show_annotated(self, run_id: str, places: Sequence[str]) -> None:
+        """Show a stored run in the Bench, at the first of the calls at these places, which a filter fits."""
+        ...
+
     def resume_run(self, run_id: str) -> None:
         """Show a stored run, and resume it; it pauses before its next call."""
         ...

@@ -140,6 +140,10 @@ class Navigator:
         """Show a stored run in the Bench, at the call that ``found`` names, if it names one."""
         self.show_run(run_id, lambda: self._host.bench.controllers.inspecting.go_to(run_id, found))
 
+    def show_annotated(self, run_id: str, places: Sequence[str]) -> None:
+        """Show a stored run in the Bench, at the first of the calls at these places, which a filter fits."""
+        self.show_run(run_id, lambda: self._host.bench.controllers.inspecting.go_to_annotated(run_id, places))
+
     def resume_run(self, run_id: str) -> None:
         """Show a stored run, and go on with it; it is held before its next call."""
         self.show_run(run_id, lambda: self._host.bench.resume(run_id, Mode.OVER))

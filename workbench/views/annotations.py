@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from workbench.context.place import Place
 from workbench.views.cells import Span, flat
 from workbench.views.signs import sign
 from workbench.views.value import Block, Cell, TextBlock, View
 
 if TYPE_CHECKING:
-    from workbench.context.place import Place
     from workbench.engine.journal.annotations import Annotations, Labels
 
 
@@ -53,6 +53,12 @@ def label_spans(labels: Labels) -> tuple[Span, ...]:
     words = " ".join(filter(None, (tag_words(labels), verdict(labels))))
     note: tuple[Span, ...] = ((" ", "plain"), sign("note")) if labels.notes else ()
     return ((f"  {words}", "accent"), *note)
+
+
+def found_words(at: str, labels: Labels) -> str:
+    """A call by its place, with all that people said of it: ``triage:3 #good 4 ↑ ✎ ask Ben``."""
+    notes = [f"{sign('note')[0]} {flat(note, 200)}" for note in labels.notes]
+    return " ".join(filter(None, (flat(call_words(Place.parse(at))), tag_words(labels), verdict(labels), *notes)))
 
 
 class AnnotationsView(View):

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from workbench.context.place import Place
 from workbench.store.catalog import ASCENDING
 from workbench.store.summary import EXCERPT, WAITING, RunSummary
-from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
+from workbench.views.annotations import call_words, found_words, label_words, score_words, tag_words, verdict
 from workbench.views.cells import Row, Span, Target, crop, fit, fit_ends, flat, width_of
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
@@ -163,8 +163,13 @@ class RunsView(View):
         used = [i for i, column in enumerate(COLUMNS) if not column.leaves_empty or any(row[i].text for row in rows)]
         yield Table([COLUMNS[i].column for i in used], [[row[i] for i in used] for row in rows])
         for one in self.found:
+            labels = dict(one.run.call_labels)
+            for at in one.calls:
+                yield (Cell(f"{one.run.name}@", "dim"), found_words(at, labels[at]))
             for phrase, hit in one.hits.items():
-                yield (Cell(f"{one.run.name} {hit.place}".rstrip() + ": ", "dim"), hit.excerpt or phrase)
+                if hit.call not in one.calls:
+                    at = f"@{call_words(Place.parse(hit.call))}" if hit.call else ""
+                    yield (Cell(f"{one.run.name}{at} {hit.place}".rstrip() + ": ", "dim"), hit.excerpt or phrase)
 
     def json(self) -> list[dict[str, Any]]:
         return [found_json(one) for one in self.found]
@@ -266,7 +271,8 @@ def listed_json(run: RunSummary) -> dict[str, Any]:
 
 def found_json(found: RunMatch) -> dict[str, Any]:
     """A run that was found, with where its words stand."""
-    return listed_json(found.run) | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
+    hits = {phrase: asdict(hit) for phrase, hit in found.hits.items()}
+    return listed_json(found.run) | {"found": hits, "found_calls": list(found.calls)}
 
 
 READABLE, NARROW, BELOW = 44, 16, 6
@@ -285,6 +291,7 @@ class RunRows(Rows):
         """``open_id`` is the run that the Bench shows. ``beside_card``: a card tells the run under the cursor."""
         self.told_beside = beside_card
         self.members: Sequence[Member] = listing.members
+        self._calls = listing.calls
         runs = [member.run for member in self.members]
         self._sizes = _Sizes(
             max(map(_needs, self.members), default=0),
@@ -295,7 +302,7 @@ class RunRows(Rows):
             max((cell_len(given_words(run)) for run in runs), default=0),
             max((cell_len(cost_words(run)) for run in runs), default=0),
             max((cell_len(who_words(run)) for run in runs), default=0),
-            max((width_of(_output(member)) for member in self.members), default=0),
+            max((width_of(self._said(member)) for member in self.members), default=0),
             max((cell_len(_took(run)) for run in runs), default=0),
             max((cell_len(counted(run, run.calls)) for run in runs), default=0),
             max((cell_len(_tokens(run)) for run in runs), default=0),
@@ -404,7 +411,13 @@ class RunRows(Rows):
     def _texts(self, index: int) -> Mapping[str, Sequence[Span]]:
         """What a run was given, and what it said at last."""
         member = self.members[index]
-        return {"input": ((given_words(member.run, EXCERPT), _dim(member)),), "output": _output(member, EXCERPT)}
+        return {"input": ((given_words(member.run, EXCERPT), _dim(member)),), "output": self._said(member, EXCERPT)}
+
+    def _said(self, member: Member, limit: int = BEGINNING) -> tuple[Span, ...]:
+        """The calls that the filter fits, then the output."""
+        labels = dict(member.run.call_labels)
+        calls = [found_words(at, labels[at]) for at in self._calls.get(member.run.run_id, ()) if at in labels]
+        return (*(((" · ".join(calls) + " · ", "accent"),) if calls else ()), *_output(member, limit))
 
     def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
         run, dim = member.run, _dim(member)
@@ -412,7 +425,7 @@ class RunRows(Rows):
             case "session":
                 return _name(member, column.size)
             case "output":
-                return crop(_output(member), column.size)
+                return crop(self._said(member), column.size)
             case "started":
                 text, token = day_and_time(run.started, year=year), "dim"
             case "took":

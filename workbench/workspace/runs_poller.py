@@ -46,6 +46,8 @@ class Listing(Struct, frozen=True):
     members: Sequence[Member] = ()
     hits: Mapping[str, Mapping[str, Hit]] = field(default_factory=dict)
     """By run id and phrase."""
+    calls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By run id the calls whose annotations the filter fits."""
     total: int = 0
     """Of all runs, those inside others not counted."""
     matching: int = 0
@@ -178,6 +180,7 @@ class RunsPoller:
             wanted,
             members,
             {one.run.run_id: one.hits for one in found if one.hits},
+            {one.run.run_id: one.calls for one in found if one.calls},
             sum(inside or not run.depth for run in runs),
             len(counted),
             Counter(run.status for run in counted),

@@ -19,6 +19,7 @@ from workbench.tui.screens.sheet import ChangesSheet, Sheet
 from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.sweep import SweepChoice
 from workbench.views import documents
+from workbench.views.annotations import call_words
 from workbench.views.candidates import Stops, no_candidates, stops_of
 from workbench.views.cells import flat
 from workbench.views.edits import diff_lines
@@ -314,6 +315,19 @@ class Inspecting:
         if len(fitting) > 1:
             number = f"{len(fitting):,}"
             self._say(f"The row fits {number} calls, and this is the first: select branch and call, too.", "warning")
+
+    def go_to_annotated(self, run_id: str, places: Sequence[str]) -> None:
+        """Look at the first of the calls whose annotations a filter fits, and say which they are."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        calls = [call.place for call in presenter.state.run_by_id(run_id).calls if str(call.place) in places]
+        if not calls:
+            self._say("The call that the filter fits is not in the run any more.", "warning")
+            return
+        self.go_to_call(run_id, calls[0])
+        first, *others = map(call_words, calls)
+        more = f", and {', '.join(others)}: {len(calls)} calls" if others else ""
+        self._say(f"The filter fits {first}{more}. {'This is the first.' if others else ''}".rstrip())
 
     def go_to_call(self, run_id: str, place: Place) -> None:
         """Look at a call of a run that is shown."""

@@ -266,7 +266,11 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
 
     @on(RowView.Opened, "#runs")
     def _opened(self) -> None:
-        if (run := self.run()) is not None:
+        if (run := self.run()) is None:
+            return
+        if calls := self.listing.calls.get(run.run_id):
+            self.services.navigation.show_annotated(run.run_id, calls)
+        else:
             self.services.navigation.show_run(run.run_id)
 
     def action_batches(self) -> None:
