@@ -108,6 +108,36 @@ def test_yaml_offers_what_may_stand_there(marked: str, first: list[str]) -> None
     assert offered(marked)[: len(first)] == first
 
 
+WARD = PHASE + "    wards:\n      post:\n"
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        WARD + "        - {validator: length_check, mode: retry, |~",
+        WARD + "        - {validator: length_check, mode: retry, |~}\n",
+        WARD + "        - {validator: length_check, mode: retry,\n           |~}\n",
+        WARD + "        - {validator: length_check, mode: retry, |~\n    rules:\n      max_attempts: 3\n",
+        WARD
+        + "        - {validator: length_check, mode: retry, |~\n        - validator: a\n          max_attempts: 3\n",
+        WARD + "        - validator: length_check\n          mode: retry\n          |~\n",
+        WARD + "        - validator: length_check\n          mode: retry\n          |~\n      turn:\n        - a\n",
+        WARD + "        - validator: length_check\n          mode: retry\n          |~",
+    ],
+)
+def test_a_mapping_in_a_list_that_is_begun_offers_the_keys_that_it_lacks_and_no_names(marked: str) -> None:
+    assert offered(marked) == ["max_attempts"]
+
+
+def test_an_item_may_be_a_name_where_it_begins_alone() -> None:
+    assert offered(WARD + "        - |~\n")[0] == "length_check"
+    assert offered(WARD + "        - le|~\n") == ["length_check"]
+    assert offered(WARD + "        - {|~}\n") == ["validator", "mode", "max_attempts"]
+    assert offered(WARD + "        - |~\n          mode: retry\n") == ["validator", "max_attempts"]
+    assert offered(WARD + "        - {validator: a, mode: retry, max_attempts: 2, |~}\n") == []
+    assert "read_file" in offered(PHASE + "    tackle: [|~]\n")
+
+
 def _models(model: type[Model], seen: dict[type[Model], None]) -> None:
     if model not in seen:
         seen[model] = None

@@ -275,8 +275,7 @@ def _key_items(cursor: Cursor, text: str, form: Format, names: Names) -> Iterato
     if stand.open == "map" or (stand.inside is None and cursor.path[-1:] != (ITEM,)):
         yield from _names_for(stand, names, keys=True)
         return
-    item = cursor.path[-1:] == (ITEM,)
-    if item:
+    if cursor.path[-1:] == (ITEM,) and not cursor.written and _begins_item(cursor, text):
         yield from _plain_values(stand, names)
     if stand.inside is None or stand.open == "list":
         return
@@ -286,6 +285,11 @@ def _key_items(cursor: Cursor, text: str, form: Format, names: Names) -> Iterato
         if key not in cursor.written:
             words = type_words(field_schema(stand.inside, key))
             yield Item(key, "key", words, _key_text(found, words, form, finished=colon), found.description)
+
+
+def _begins_item(cursor: Cursor, text: str) -> bool:
+    """Returns whether the word is the first behind the dash of an item: it may be a name that is the whole item."""
+    return text[: cursor.start].rstrip(" ").endswith("-")
 
 
 def _required(model: type[Model]) -> frozenset[str]:

@@ -367,14 +367,18 @@ def _cursor_in(
 
 
 def _later_keys(text: str, begin: int, frame: _Frame) -> list[str]:
-    """The keys of the innermost mapping, those after the cursor too."""
+    """The keys of the innermost mapping, those after the cursor too. Of one that is not closed, those of the cursor's
+    line: what stands below belongs to other mappings."""
+    line_end = text.find("\n", begin)
     own = _Frame(mapping=True, keys=list(frame.keys))
-    frames = [own]
+    frames, on_line = [own], own.keys
     for token in _tokens(text, begin):
+        if 0 <= line_end < token.start():
+            on_line, line_end = [*own.keys], -1
         if token.lastgroup in ("string", "word"):
             _take(frames, token.group())
         elif token.lastgroup == "mark":
             _mark(frames, token.group())
         if not frames:
-            break
-    return own.keys
+            return own.keys
+    return on_line
