@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.ui.test_graphs import REVIEW
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
+from workbench.engine.journal.annotations import Annotations, Change
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.language.load import load
@@ -53,6 +55,30 @@ def test_before_a_run_the_phases_of_the_file_are_there() -> None:
         "   ○ triage ⚠1 (handoff)",
         "   ○ crash (handoff)",
     ]
+
+
+def test_notes_stand_below_their_call_and_a_folded_row_shows_and_finds_what_it_hides() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    place = next(call.place for call in run.calls if call.place.phase == "triage")
+    said = Change(place, tags=("a-very-long-tag-that-fills-the-row",), notes=("ask Ben about the queue",))
+    run.annotations = Annotations(said.records(Annotations(), "2026-11-02T09:00:00.000000Z", map(str, count(1))))
+    folded = TreeRows(run, TreeView(OUTLINE))
+    at = next(i for i, line in enumerate(shown(folded)) if "triage" in line)
+    for width in (40, 56, 120):
+        assert "✎" in shown(folded, width)[at], width
+        assert not any("✎" in line for line in shown(folded, width)[:at]), "intake has no note"
+    for needle in ("ask Ben", "a-very-long-tag-that-fills-the-row"):
+        assert folded.find(needle, 0) == at, needle
+    tree = TreeRows(run, TreeView(OUTLINE, selected=place))
+    row = tree.index_of(("call", str(place)))
+    assert row is not None
+    for width in (40, 56, 120):
+        assert "✎" in shown(tree, width)[row], "the tag pushes the sign out"
+    assert shown(tree, 60)[row + 1].split() == ["✎", "ask", "Ben", "about", "the", "queue"]
+    assert "✎" not in shown(tree)[at], "the row is unfolded"
+    tagged = Change(place, tags=("odd",))
+    run.annotations = Annotations(tagged.records(Annotations(), "2026-11-02T09:00:00.000000Z", map(str, count(1))))
+    assert "triage ⚠1 #" in shown(TreeRows(run, TreeView(OUTLINE)))[at]
 
 
 def test_the_selected_phase_is_unfolded_and_its_turns_name_their_tools() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.place import Place
@@ -47,18 +47,30 @@ def label_words(labels: Labels) -> str:
 
 
 def label_spans(labels: Labels) -> tuple[Span, ...]:
-    """A few cells for a row of the tree: tags, score, thumb, and that there are notes."""
+    """A few cells for a row of the tree: that there are notes, which no tag pushes out, then tags, score and thumb."""
     if not labels:
         return ()
     words = " ".join(filter(None, (tag_words(labels), verdict(labels))))
-    note: tuple[Span, ...] = ((" ", "plain"), sign("note")) if labels.notes else ()
-    return ((f"  {words}", "accent"), *note)
+    note: tuple[Span, ...] = (sign("note"), (" " if words else "", "plain")) if labels.notes else ()
+    return (("  ", "plain"), *note, (words, "accent"))
 
 
 def found_words(at: str, labels: Labels) -> str:
     """A call by its place, with all that people said of it: ``triage:3 #good 4 ↑ ✎ ask Ben``."""
     notes = [f"{sign('note')[0]} {flat(note, 200)}" for note in labels.notes]
     return " ".join(filter(None, (flat(call_words(Place.parse(at))), tag_words(labels), verdict(labels), *notes)))
+
+
+def below_spans(labels: Sequence[Labels]) -> tuple[Span, ...]:
+    """The cells of a folded row: whether notes, or other annotations, are below it."""
+    if not any(labels):
+        return ()
+    return ((" ", "plain"), sign("note") if any(one.notes for one in labels) else ("#", "accent"))
+
+
+def searched_words(labels: Sequence[Labels]) -> str:
+    """All that people said, for a search."""
+    return flat(" ".join(word for one in labels for word in (label_words(one), *one.notes) if word))
 
 
 class AnnotationsView(View):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.views.annotations import label_spans
+from workbench.views.annotations import below_spans, label_spans, searched_words
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.children import child_name, child_remark
 from workbench.views.keys import told
@@ -24,6 +24,7 @@ from workbench.views.text import hung
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
+    from workbench.engine.journal.annotations import Labels
     from workbench.engine.journal.candidate_rounds import VisitKey
     from workbench.engine.journal.costs import CostSum
     from workbench.engine.journal.figures import Figures
@@ -346,6 +347,8 @@ class Node(Struct, frozen=True):
     """Of the total row: the run."""
     says: bool = False
     """Whether it is a sentence, which may take several lines."""
+    labels: tuple[Labels, ...] = ()
+    """The annotations of its call; of a folded row those of all calls below it."""
 
     @property
     def visit_key(self) -> VisitKey | None:
@@ -460,9 +463,9 @@ class Nodes:
                     ),
                 )
 
-    def _said(self, place: Place) -> tuple[Span, ...]:
-        """Returns the labels that people gave to a call."""
-        return label_spans(self.run.annotations.at(place)) if self.run is not None and self.run.annotations else ()
+    def _below(self, visits: Sequence[VisitState]) -> tuple[Labels, ...]:
+        """Returns what people said of the calls of some visits, and of the runs that they started."""
+        return tuple(_said_below(self.run, visits, self.view.children)) if self.run is not None else ()
 
     def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
         view = self.view
@@ -490,10 +493,11 @@ class Nodes:
             self._phase_ran = (visits[0].started, self.run.last_at if "" in ends else max(ends))
         sums = self._sums(visits)
         sent = count(sums.tokens_in, sums.grade_in) if sums is not None and sums.tokens_in else ""
+        labels = () if unfolded else self._below(visits)
         yield Node(
             id,
             phase.depth,
-            (mark, (" ", "plain"), name, *kind, *self._marks(phase), *note),
+            (mark, (" ", "plain"), name, *kind, *self._marks(phase), *below_spans(labels), *note),
             ((times, "dim"), (sent, "dim")) if visits else (),
             below,
             unfolded,
@@ -502,6 +506,7 @@ class Nodes:
             calls=tuple(calls),
             sums=sums,
             took=_wall(own or visits),
+            labels=labels,
         )
         if unfolded:
             yield from self._visits(own, [visit for visit in visits if is_candidate(visit)], phase.depth + 1)
@@ -518,7 +523,7 @@ class Nodes:
                 tokens = (count(sums.tokens_in, sums.grade_in), "dim")
                 left = (self._mark(status), (words, "plain"))
                 yield Node(("walks", contest.place.branch), 0, left, (tokens,) if sums.answers else (), sums=sums)
-                yield from (self._call("", call, 1, many=False) for call in calls)
+                yield from (node for call in calls for node in self._call_rows("", call, 1, many=False))
 
     def _rest(self) -> Iterator[Node]:
         """Rows outside phases and contests: embeddings, and calls beside the phases."""
@@ -620,7 +625,9 @@ class Nodes:
         below = bool(candidates) or _holds_more(visit)
         unfolded = below and self.view.unfolds(id, here)
         status = watched_status(visit) if self._watched else visit.status
-        alone = not (unfolded or candidates or winners or visit.children or status == "running" or self.run is None)
+        labels = () if unfolded else self._below([visit, *candidates])
+        changes = bool(unfolded or candidates or winners or visit.children or labels)
+        alone = not (changes or status == "running" or self.run is None)
         since = self.run.answered_in(visit) if alone and self.run is not None else None
         if since is not None and (known := self._settled.get(id, since, self._over)) is not None:
             yield known
@@ -633,7 +640,7 @@ class Nodes:
         node = Node(
             id,
             depth,
-            (state, (f" {flat(label)}", "plain"), *won),
+            (state, (f" {flat(label)}", "plain"), *won, *below_spans(labels)),
             ((count(sums.tokens_in, sums.grade_in) if sums is not None and sums.answers else "", "dim"),),
             below,
             unfolded,
@@ -643,7 +650,8 @@ class Nodes:
             calls=tuple(visit.calls),
             sums=sums,
             took=visit.seconds,
-            brief=(state, (f" {_told_apart(flat(label))}", "plain"), *won),
+            brief=(state, (f" {_told_apart(flat(label))}", "plain"), *won, *below_spans(labels)),
+            labels=labels,
         )
         if since is not None:
             self._settled.keep(node, since, self._over)
@@ -694,7 +702,7 @@ class Nodes:
         many, calls = visit.attempts > 1, visit.calls
         if len(calls) < self.view.long:
             for number, call in enumerate(calls, 1):
-                yield self._call(visit.phase, call, depth, many=many)
+                yield from self._call_rows(visit.phase, call, depth, many=many)
                 yield from checks.get(number, ())
             return
         ends = self.view.ends
@@ -707,12 +715,12 @@ class Nodes:
         for stop in (*sorted(shown), len(calls)):
             hidden = calls[at:stop]
             if len(hidden) == 1:
-                yield self._call(visit.phase, hidden[0], depth, many=many)
+                yield from self._call_rows(visit.phase, hidden[0], depth, many=many)
                 yield from checks.get(stop, ())
             elif hidden:
                 yield from self._between(visit, hidden, checks, at, depth, many=many)
             if stop < len(calls):
-                yield self._call(visit.phase, calls[stop], depth, many=many)
+                yield from self._call_rows(visit.phase, calls[stop], depth, many=many)
                 yield from checks.get(stop + 1, ())
             at = stop + 1
 
@@ -736,10 +744,11 @@ class Nodes:
         inside = range(at + 1, at + len(hidden) + 1)
         failed = sum(row.left[0] == sign("broken") for number in inside for row in checks.get(number, ()))
         problems: tuple[Span, ...] = ((f"✗{failed} ", "error"),) if failed and not unfolded else ()
+        labels = () if unfolded else _said_of(self.run, hidden)
         yield Node(
             id,
             depth,
-            ((names, "dim"),),
+            ((names, "dim"), *below_spans(labels)),
             (*problems, (count(sums.tokens_in, sums.grade_in) if sums is not None else "", "faint")),
             True,
             unfolded,
@@ -749,9 +758,10 @@ class Nodes:
             sums=sums,
             took=sum(took) if took else None,
             ran=Stretch(hidden[0].started, hidden[-1].finished, *self._phase_ran, "between"),
+            labels=labels,
         )
         for number, call in enumerate(hidden if unfolded else (), at + 1):
-            yield self._call(visit.phase, call, depth + 1, many=many)
+            yield from self._call_rows(visit.phase, call, depth + 1, many=many)
             yield from (replace(row, depth=row.depth + 1) for row in checks.get(number, ()))
 
     def _child(self, visit: VisitState, child: Mapping[str, object], depth: int) -> Iterator[Node]:
@@ -773,7 +783,8 @@ class Nodes:
             sums = self.run.children.figures(self._inside_it, [run_id])
         tokens = ((count(sums.tokens_in, sums.grade_in), "dim"),) if sums is not None else ()
         calls = tuple(state.calls) if state is not None else ()
-        brief = (mark, (f" ↳ {name}", "dim"))
+        labels = tuple(_said_inside(state, self.view.children)) if state is not None and not unfolded else ()
+        brief = (mark, (f" ↳ {name}", "dim"), *below_spans(labels))
         left, passed = (*brief, (f"  {remark}", "faint")), state.seconds if state is not None else None
         started, ended = visit.child_times.get(run_id, ("", ""))
         ran = Stretch(started, ended, *self._phase_ran, "child")
@@ -781,6 +792,7 @@ class Nodes:
             *(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, sums, passed),
             brief=brief,
             ran=ran,
+            labels=labels,
         )
         if state is None or not unfolded:
             return
@@ -803,6 +815,16 @@ class Nodes:
         """Returns the prefix that sets the nodes of a nested run apart."""
         return ("in", self._nested) if self._nested else ()
 
+    def _call_rows(self, phase: str, call: CallState, depth: int, *, many: bool) -> Iterator[Node]:
+        """A call, and below it the notes on it."""
+        node = self._call(phase, call, depth, many=many)
+        yield node
+        notes = (note for labels in node.labels for note in labels.notes)
+        for number, note in enumerate(notes):
+            id = (*self._root(), "note", str(call.place), str(number))
+            left = (sign("note"), (f" {flat(note)}", "dim"))
+            yield Node(id, depth + 1, left, place=call.place, phase=phase, run=self._nested, says=True)
+
     def _call(self, phase: str, call: CallState, depth: int, *, many: bool) -> Node:
         view, place = self.view, call.place
         held = place == view.held and self._is_held
@@ -816,10 +838,12 @@ class Nodes:
         extra: Span = (f"  {tools}" if tools else "", "dim")
         said: Span = (extra[0][1:], extra[1])
         begun = call.started or (call.finished if call.answered else "")
+        labels = _said_of(self.run, [call])
+        people = tuple(span for one in labels for span in label_spans(one))
         return Node(
             (*self._root(), "call", str(place)),
             depth,
-            (mark, (f" {label}", "plain"), *edited, extra, *self._said(place)),
+            (mark, (f" {label}", "plain"), *edited, extra, *people),
             _took(call),
             place=place,
             phase=phase,
@@ -829,11 +853,32 @@ class Nodes:
             sums=self.run.figures_of_calls([call]) if self.run is not None and call.answered else None,
             took=call.duration_s if call.answered else None,
             several=False,
-            brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said, *self._said(place))
-            if place.turn
-            else (),
+            brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said, *people) if place.turn else (),
             ran=Stretch(begun, call.finished, *self._phase_ran) if begun else None,
+            labels=labels,
         )
+
+
+def _said_of(run: RunState | None, calls: Iterable[CallState]) -> tuple[Labels, ...]:
+    """Returns what people said of some calls of a run."""
+    if run is None or not run.annotations:
+        return ()
+    return tuple(labels for call in calls if (labels := run.annotations.at(call.place)))
+
+
+def _said_below(run: RunState, visits: Sequence[VisitState], children: Mapping[str, RunState]) -> Iterator[Labels]:
+    """Likewise of all calls of some visits, and of the runs that they started."""
+    yield from _said_of(run, (call for visit in visits for call in visit.calls))
+    for child in (child for visit in visits for child in visit.children):
+        if (inner := children.get(str(child.get("run_id", "")))) is not None and inner is not run:
+            yield from _said_inside(inner, children)
+
+
+def _said_inside(run: RunState, children: Mapping[str, RunState]) -> Iterator[Labels]:
+    """What people said of a nested run and of all that is inside it."""
+    if run.annotations and run.annotations.run:
+        yield run.annotations.run
+    yield from _said_below(run, run.visits, children)
 
 
 def _key_of(visit: VisitState) -> VisitKey:
@@ -988,6 +1033,10 @@ class TreeRows(Rows):
         if found is None:
             found = self._drawn[index, width] = self._laid_out(self.nodes[index], width)
         return found
+
+    def plain(self, index: int) -> str:
+        """With the notes and tags of the call, or of those that a folded row hides."""
+        return f"{super().plain(index)} {searched_words(self.nodes[index].labels)}".rstrip()
 
     def whole(self, index: int, width: int) -> tuple[Row, ...]:
         node = self.nodes[index]
