@@ -6,6 +6,7 @@ import json
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from workbench.language.edit.completion import Names
 from workbench.language.edit.errors import EditError
@@ -193,6 +194,20 @@ def test_a_validator_stands_for_that_of_the_file_or_for_one_around_it() -> None:
     assert (found["short"].about, found["short"].line) == (("A validator of this file.",), text.count("\n") - 1)
     assert found["is_json"].about == ("function validator",)
     assert (found["is_json"].file, found["is_json"].line) == ("/w/tools/a.py", 9)
+
+
+def test_a_validator_says_its_arguments_and_how_the_input_is_written() -> None:
+    facts = ValidatorFacts("function", "At most input.most, at least input.least.", parameters=("content", "input?"))
+    told = replace(facts, example='{"most": 3}')
+    around = LintEnvironment(validators={"near": facts, "told": told, "bare": ValidatorFacts("function", "Says ok.")})
+    found = definitions_of(load(NAMED, "x.yaml"), around).validators
+    assert found["near"].about == (
+        'near(content, input?)  input: {"most": …, "least": …}',
+        "At most input.most, at least input.least.",
+        "input is the input of the run: in its input file, or after --input.",
+    )
+    assert found["told"].about[0] == 'told(content, input?)  input: {"most": 3}'
+    assert found["bare"].about == ("Says ok.",)
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])

@@ -81,6 +81,7 @@ async def test_a_text_is_written_looked_through_and_left(tmp_path: Path) -> None
         await what_is_offered_is_taken_with_enter_and_dropped_with_escape(it)
         await the_field_under_the_cursor_is_explained(it)
         await names_of_this_file_and_its_tools_are_offered_on_demand(it)
+        await a_check_is_explained_where_it_is_offered_and_where_it_stands(it)
         await phases_are_offered_in_a_list_that_is_not_closed_yet(it)
         await the_header_counts_what_the_list_says(it)
         await find_go_to_line_undo_and_the_next_problem(it)
@@ -155,6 +156,29 @@ async def names_of_this_file_and_its_tools_are_offered_on_demand(it: Desk) -> No
     await it.it.type("{{ out")
     await it.it.press("enter")
     assert "{{ outputs" in it.text
+
+
+async def a_check_is_explained_where_it_is_offered_and_where_it_stands(it: Desk) -> None:
+    await it.begin(TEXT)
+    await it.put(5, 24)
+    await it.it.press("enter")
+    await it.it.type("wards: {post: [{validator: len")
+    await it.checked()
+    shown = ('length_check(content, input?)  input: {"min_length": 200, "max_length": 2000}', "input.max_length")
+    assert it.screen.popup.display
+    text = " ".join(it.it.text().split())
+    assert all(" ".join(words.split()) in text for words in shown), text
+    await it.it.press("enter")
+    await it.it.type(", mode: retry, ")
+    await it.it.press("ctrl+@")
+    assert [item.text for item in it.screen.popup.items] == ["max_attempts"]
+    await it.it.press("escape")
+    await it.it.type("max_attempts: 2}]}")
+    await it.checked()
+    await it.put(6, 32)
+    await it.it.pilot.pause()
+    text = " ".join(it.it.text().split())
+    assert all(" ".join(words.split()) in text for words in shown), text
 
 
 async def phases_are_offered_in_a_list_that_is_not_closed_yet(it: Desk) -> None:

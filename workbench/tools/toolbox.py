@@ -42,7 +42,7 @@ from workbench.tools.results import error_of, result_of
 from workbench.tools.sandbox import Sandbox
 from workbench.tools.schema import shown_type
 from workbench.tools.schemes import FUNCTION_NOT_ALLOWED, Schemes
-from workbench.tools.validators import FunctionValidators, validator_tools
+from workbench.tools.validators import EXAMPLE_INPUTS, FunctionValidators, validator_tools
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -392,6 +392,8 @@ class Toolbox:
                 self.validators.describe(name) or "",
                 file=tool.file if tool.kind is not Kind.BUILTIN else "",
                 line=tool.line if tool.kind is not Kind.BUILTIN else 0,
+                parameters=_parameters(tool.spec),
+                example=EXAMPLE_INPUTS.get(name, "") if tool.kind is Kind.BUILTIN else "",
             )
             for name in self.validators.names()
             if (tool := self.registry.get(name))

@@ -115,6 +115,12 @@ DEFAULT_MAX_CHARS = 10_000
 """Of ``length_check``."""
 CODE_TIMEOUT_S = 30.0
 
+EXAMPLE_INPUTS = {
+    "length_check": '{"min_length": 200, "max_length": 2000}',
+    "keyword_validator": '{"keywords": ["refund", "invoice"]}',
+}
+"""An input of the run, as JSON, for each built-in validator that reads it."""
+
 _FENCE = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {
     "": "python",

@@ -62,7 +62,8 @@ def help_rows(
     found: FieldHelp | None, problems: Sequence[Problem], item: Item | None = None, known: Definition | None = None
 ) -> TextRows:
     """The problems of the line, then facts about the name under the cursor (``known``), then the field: its type,
-    default and meaning. The field comes first while an ``item`` of the completion is selected.
+    default and meaning. The field comes first while an ``item`` of the completion is selected; ``known`` is then
+    about the item.
     """
     wrong: list[TextLine] = []
     for problem in problems:
@@ -72,11 +73,11 @@ def help_rows(
             wrong.append(TextLine(flat(problem.hint), "dim", hang=2))
     title: tuple[Span, ...] = (("Field", "title"),)
     meaning: list[TextLine] = []
-    if item is None and known is not None:
+    if known is not None and known.about:
         meaning += [TextLine(flat(said, 600), "plain", hang=2) for said in known.about]
-        if known.file and known.about:
+        if known.file and item is None:
             meaning.append(TextLine(told("{editor.definition} opens {file}", file=flat(known.file)), "dim", hang=2))
-    if item is not None and item.detail and item.kind != "key":
+    elif item is not None and item.detail and item.kind != "key":
         meaning.append(TextLine(flat(f"{item.text}: {item.detail}"), "plain"))
     if found is not None:
         title = (("Field", "title"), (f"  {flat(found.path)}", "name"))

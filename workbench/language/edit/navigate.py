@@ -4,6 +4,7 @@ and for the explanation beside the text.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -13,7 +14,7 @@ from workbench.language.edit import tasks
 from workbench.language.edit.completion import Kind, Names, position_of
 from workbench.language.edit.cursor import Cursor, cursor_at
 from workbench.language.edit.dot import thing_at, words_of
-from workbench.language.lint.environment import LintEnvironment
+from workbench.language.lint.environment import LintEnvironment, ValidatorFacts
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import Phase
 from workbench.language.model.context import SOURCE_KEYWORDS
@@ -109,7 +110,7 @@ def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
         for needs in (around.needs(name),)
     }
     validators = {
-        name: Definition((facts.description or f"{facts.kind} validator",), facts.file, facts.line)
+        name: Definition(_about_validator(name, facts), facts.file, facts.line)
         for name, facts in (around.validators or {}).items()
     }
     if cascade is not None:
@@ -125,6 +126,21 @@ def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
 
 def _signature(name: str, parameters: tuple[str, ...]) -> str:
     return f"{name}({', '.join(parameters)})" if parameters else ""
+
+
+_READ = re.compile(r"\binput\.(\w+)")
+
+
+def _about_validator(name: str, facts: ValidatorFacts) -> tuple[str, ...]:
+    """Its arguments, what it does, and how the input that it reads is written."""
+    read = dict.fromkeys(_READ.findall(facts.description))
+    example = facts.example or (f"{{{', '.join(f'{json.dumps(key)}: …' for key in read)}}}" if read else "")
+    lines = (
+        "  ".join(filter(None, (_signature(name, facts.parameters), example and f"input: {example}"))),
+        facts.description or f"{facts.kind} validator",
+        example and "input is the input of the run: in its input file, or after --input.",
+    )
+    return tuple(filter(None, lines))
 
 
 def _about_phase(phase: Phase | None, line: int) -> tuple[str, ...]:

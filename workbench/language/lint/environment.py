@@ -44,6 +44,10 @@ class ValidatorFacts(Struct, frozen=True):
     file: str = ""
     """The defining file, if it belongs to the workspace."""
     line: int = 0
+    parameters: tuple[str, ...] = ()
+    """Names of its arguments; those that may be left out end in ``?``."""
+    example: str = ""
+    """An input of the run that it reads, as JSON."""
 
 
 class StrategyFacts(Struct, frozen=True):

@@ -17,7 +17,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from workbench.language.edit.completion import Completion, FieldHelp, Names, complete, field_help
+from workbench.language.edit.completion import Completion, FieldHelp, Kind, Names, complete, field_help
 from workbench.language.edit.errors import EditError
 from workbench.language.edit.navigate import Definition, Definitions, NamedThing, named_at
 from workbench.language.problem import Problem
@@ -47,6 +47,8 @@ from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
 
 BESIDE = (".tool.json", ".replies.yaml", ".replies.json", ".input.json", ".answers.json")
 """Ends of the names of files that lie beside cascades and are none."""
+_TOLD: tuple[Kind, ...] = ("tool", "validator")
+"""Kinds of offered names whose definition is shown, not only the words behind the name."""
 PAUSE = (0.02, 0.6)
 """Seconds without a key after which the text is checked: as long as the last check took, within these bounds."""
 
@@ -190,7 +192,8 @@ class EditorScreen(WorkbenchScreen[None]):
         self.field = found
         item = self.popup.items[self.popup.chosen] if self.popup.display else None
         problems = self.area.problems_at(self.area.cursor_location[0])
-        known = self.definitions.of(self._thing, self.names) if self._thing is not None else None
+        thing = self._thing if item is None else NamedThing(item.kind, item.text, 0, 0) if item.kind in _TOLD else None
+        known = self.definitions.of(thing, self.names) if thing is not None else None
         self.help_pane.show(help_rows(found, problems, item, known), 0)
 
     def on_resize(self) -> None:
