@@ -23,6 +23,12 @@ def recorded_answers(number: int, tokens: str, value: float, *, exact: bool) -> 
     return f"{number:,} answer{'' if number == 1 else 's'} recorded ({took}), not billed again"
 
 
+def without_output(halves: int, calls: int) -> str:
+    """``, out unpriced``: of how many of some calls a predicted sum holds the input alone; empty for none."""
+    of = "" if halves == calls else f" of {halves:,} call{'' if halves == 1 else 's'}"
+    return f", out{of} {UNPRICED}" if halves else ""
+
+
 def money(value: float | None, *, exact: bool = False) -> str:
     """Four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before what no provider
     and no price list of one states; what has no price is ``unpriced``."""

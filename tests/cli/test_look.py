@@ -38,7 +38,7 @@ def test_the_list_and_the_run_predict_the_same_cost(ran: Cli) -> None:
     assert listed["predicted_cost"] == totals["predicted_cost"] > 0
     fields = ran("runs", "--plain", "session:s").out.splitlines()[1].split()
     cost = next(field for field in fields if "$" in field)
-    assert (cost, fields[-2]) == ("~$0.000087", "greet.yaml")
+    assert (cost, fields[-2]) == ("~$0.00012", "greet.yaml")
     assert f"cost {cost} " in ran("show", "s", "--plain").out
 
 

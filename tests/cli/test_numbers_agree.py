@@ -379,7 +379,7 @@ def test_every_place_says_the_same_tokens_of_a_call(
     assert {one["at"]: one["tokens_in"] for one in again if one["at"] in want} == inside
     compared = cli("diff", kind, "--strategies", "file", "snowball", "--json").json
     assert {one["at"]: one["a"]["tokens"] for one in compared["calls"]} == inside
-    forecast = {one["at"]: one["predicted_cost"] for one in told}
+    forecast = {one["at"]: one["predicted"]["input_cost"] for one in told}
     assert {one["at"]: one["a"]["reported"]["predicted_cost"] for one in compared["calls"] if one["a"]["reported"]} == {
         place: forecast[place] for place in inside if calls[place].usage.input is not None
     }

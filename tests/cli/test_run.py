@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -401,8 +402,26 @@ def test_a_run_ends_with_its_calls_tokens_cost_and_time(cli: Cli) -> None:
     (line,) = [line for line in ended.err.splitlines() if line.startswith("4 calls")]
     totals = cli("show", "told", "--json").json["totals"]
     numbers = rf"4 calls   in ~{totals['tokens_in']:,}   out {totals['tokens_out']:,}"
-    assert re.fullmatch(numbers + r"   cost \S+ predicted in, out unpriced   \S+( ms|s)", line)
+    assert re.fullmatch(numbers + r"   cost ~\$[\d.]+ predicted   \S+( ms|s)", line)
     assert not [line for line in cli("run", "greet.yaml", "-q").err.splitlines() if "cost" in line]
+
+
+def test_a_predicted_cost_holds_the_output_and_a_sum_without_its_price_says_so(cli: Cli, workspace: Path) -> None:
+    (workspace / "p.yaml").write_text("cascade_id: p\nphases:\n  - {name: a, model: house/m, instructions: One.}\n")
+    (workspace / "p.replies.yaml").write_text("replies: {a: [{text: yes it is}]}\n")
+    settings = Path(os.environ["WORKBENCH_CONFIG_DIR"]) / "config.yaml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text("prices: {house/m: {input: 1, output: 1000}}\n")
+    assert " predicted   " in cli("run", "p.yaml", "--session", "both").err
+    totals = cli("show", "both", "--json").json["totals"]
+    assert totals["predicted_cost"] == pytest.approx(totals["tokens_in"] / 1e6 + totals["tokens_out"] / 1e3)
+    (call,) = json.loads(cli("sql", "SELECT spent, predicted_cost FROM runs", "--format", "json").out)
+    assert call["spent"] == call["predicted_cost"] == pytest.approx(totals["predicted_cost"])
+    settings.write_text("prices: {house/m: {input: 1}}\n")
+    assert " predicted, out unpriced   " in cli("run", "p.yaml", "--session", "half").err
+    listed = {line.split()[0]: line for line in cli("runs", "--plain").out.splitlines()}
+    assert " ≥~$" in listed["half"]
+    assert " ~$" in listed["both"]
 
 
 def test_a_sum_of_tokens_is_exact_only_where_all_its_parts_are(cli: Cli, workspace: Path) -> None:

@@ -117,7 +117,9 @@ def test_costs_that_are_not_known_are_said_to_be_missing() -> None:
     assert Row(totals(known)).text == "3 calls  in 1,991  out 145  $0.0048"
     story.answer(place, "done", cost=None)
     run = RunState.of(story.events)
-    assert Row(totals(run)).text == "4 calls  in 2,593  out 150  ~$0.0051", "predicted, where no bill is known"
+    assert Row(totals(run)).text == "4 calls  in 2,593  out 150  ≥~$0.0051", (
+        "the input predicted, where no bill is known"
+    )
     run = RunState.of(story.events)
     run.calls[-1].forecast = None
     assert Row(totals(run)).text.endswith("≥~$0.0048")

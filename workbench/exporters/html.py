@@ -14,7 +14,7 @@ from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
-from workbench.dollars import money, recorded_answers, recorded_words
+from workbench.dollars import money, recorded_answers, recorded_words, without_output
 from workbench.durations import took_with_pauses
 from workbench.engine.contracts import Images
 from workbench.engine.definition import Definition
@@ -358,7 +358,8 @@ def _cost(spent: CostSum) -> str:
     """Returns the cost of answered calls, ``~`` where a part is predicted; empty without one."""
     if spent.total is None:
         return "cost unpriced" if spent.calls + spent.embedded else ""
-    return money(spent.total, exact=spent.exact) + (f", {spent.unknown:,} unpriced" if spent.unknown else "")
+    more = f", {spent.unknown:,} unpriced" if spent.unknown else ""
+    return money(spent.total, exact=spent.exact) + without_output(spent.halves, spent.calls) + more
 
 
 def _tokens_and_cost(sums: Figures) -> str:

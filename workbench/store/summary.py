@@ -26,7 +26,7 @@ from workbench.json_text import as_text
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import ROOM, SUMMARY, Health, read_summary, segments, summary_checksum, written
 
-_FORMAT = 14
+_FORMAT = 15
 
 EXCERPT = 2000
 """Characters of an input and of an output that a summary holds."""
@@ -105,7 +105,9 @@ class RunSummary(Struct, frozen=True):
     unknown_costs: int = 0
     """Calls without a bill, and one more for each run whose embeddings have no price."""
     predicted: float = 0.0
-    """Predicted cost of the input of calls without a bill."""
+    """Predicted cost of calls without a bill."""
+    halves: int = 0
+    """Calls of which the input alone is predicted."""
     unpredicted: int = 0
     """Calls with neither bill nor prediction, and one more if a price of embeddings is unknown."""
     embedded: int = 0
@@ -167,6 +169,7 @@ class RunSummary(Struct, frozen=True):
             self.recorded_cost,
             self.recorded_exact,
             self.recorded,
+            self.halves,
         )
 
     @property
@@ -332,6 +335,7 @@ class Summarizer(Struct):
             cost=spent.billed,
             unknown_costs=spent.unbilled,
             predicted=spent.predicted,
+            halves=spent.halves,
             unpredicted=spent.unknown,
             embedded=spent.embedded,
             exact=spent.exact,

@@ -675,9 +675,12 @@ def notes(rows: Sequence[RankedCandidate]) -> Iterator[tuple[str, str]]:
         yield f"~ the cost of {', '.join(costs)} is unknown: the mean of the known costs is used", "masked"
     predicted = [row.number for row in rows if row.cost_grade == "predicted" and row.assumed_cost is None]
     if predicted and len(predicted) < len(rows):
-        yield f"~ of {', '.join(predicted)} calls without a bill are predicted, for their input alone", "masked"
+        yield (
+            f"~ of {', '.join(predicted)} calls without a bill are predicted, without an output that has no price",
+            "masked",
+        )
     elif predicted:
-        yield "~ calls without a bill are predicted, for their input alone", "masked"
+        yield "~ calls without a bill are predicted, without an output that has no price", "masked"
     for row in rows:
         if row.entrant.reason:
             yield f"{row.number} {row.entrant.status}: {flat(row.entrant.reason, 300)}", "error"

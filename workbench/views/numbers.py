@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench.dollars import GRADE_SIGN, UNPRICED, money, recorded_answers, recorded_words
+from workbench.dollars import GRADE_SIGN, UNPRICED, money, recorded_answers, recorded_words, without_output
 from workbench.durations import duration_words, took_with_pauses
 from workbench.views.signs import sign
 
@@ -32,7 +32,7 @@ def spent_words(spent: CostSum) -> str:
     if spent.total is None:
         return UNPRICED if spent.calls + spent.embedded else ""
     more = f", {spent.unknown:,} {UNPRICED}" if spent.unknown else ""
-    return money(spent.total, exact=spent.exact) + more
+    return money(spent.total, exact=spent.exact) + without_output(spent.halves, spent.calls) + more
 
 
 def spent_cell(spent: CostSum, missing: int = 0) -> str:
@@ -40,7 +40,7 @@ def spent_cell(spent: CostSum, missing: int = 0) -> str:
     if spent.total is None:
         return spent_words(spent)
     words = money(spent.total, exact=spent.exact)
-    return at_least(words) if spent.unknown or missing else words
+    return at_least(words) if spent.partial or missing else words
 
 
 def at_least(words: str) -> str:
@@ -65,8 +65,8 @@ def call_cost(spent: CostSum) -> str:
 
 
 def spent_in_full(spent: CostSum) -> str:
-    """The same with billed, predicted and recorded parts apart: ``$0.0123 billed + ~$0.0039 predicted in, out
-    unpriced``, ``$0.0062 · $0.0031 recorded, not billed again``."""
+    """The same with billed, predicted and recorded parts apart: ``$0.0123 billed + ~$0.0039 predicted,
+    out of 2 calls unpriced``, ``$0.0062 · $0.0031 recorded, not billed again``."""
     parts = (made_in_full(spent), recorded_words(spent.recorded, exact=spent.recorded_exact))
     return " · ".join(part for part in parts if part)
 
@@ -97,10 +97,10 @@ def made_in_full(spent: CostSum) -> str:
     """What the calls that were made cost, billed and predicted parts apart."""
     if spent.total is None or not spent.predicted:
         return spent_words(spent)
-    predicted = f"{money(spent.predicted)} predicted in, out {UNPRICED}"
+    predicted = f"{money(spent.predicted)} predicted"
     parts = [money(spent.billed, exact=spent.exact) + " billed"] if spent.billed else []
     unpriced = f", {plural(spent.unknown, 'call')} {UNPRICED}" if spent.unknown else ""
-    return " + ".join((*parts, predicted)) + unpriced
+    return " + ".join((*parts, predicted)) + without_output(spent.halves, spent.calls) + unpriced
 
 
 LONG_WAIT = 0.5

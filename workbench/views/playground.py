@@ -51,7 +51,7 @@ def cost_words(sample: Sample) -> str:
         return ""
     if sample.status == "failed" and sample.cost is None:
         return ""
-    return spent_words(CostSum.sum([CallCost(sample.cost, sample.cost_grade, sample.predicted)]))
+    return spent_words(CostSum.sum([CallCost(sample.cost, sample.cost_grade, sample.predicted, whole=sample.whole)]))
 
 
 def plan_words(plan: PlaygroundPlan) -> str:

@@ -535,7 +535,7 @@ def call_json(call: CallState) -> dict[str, Any]:
             "reasoning": usage.reasoning,
             "written_hour": usage.written_hour,
         },
-        "predicted_cost": call.forecast.cost if call.forecast else None,
+        "predicted_cost": call.paid.predicted,
         "cost": call.paid.own,
         "recorded_cost": call.paid.before,
         "cost_grade": call.cost_grade,

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from workbench.context.assembly import Assembly, Grade, Request
+from workbench.context.assembly import Assembly, Grade
 from workbench.context.direct import direct_assembly
 from workbench.context.edits import EditError
 from workbench.context.invariants import Sent, check_ends, check_run
@@ -23,7 +23,7 @@ from workbench.engine.contracts import Answer, Images, Model, ModelFault
 from workbench.engine.edits import Edit, SetAnswer, SetModel
 from workbench.engine.forecasting import Forecaster
 from workbench.engine.gate import rule_words
-from workbench.engine.journal.costs import CallCost, CostSum
+from workbench.engine.journal.costs import CallCost, CostSum, PredictedCost
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.redact import Redactor
 from workbench.engine.journal.state import RunState
@@ -124,7 +124,9 @@ class Sample(Struct, frozen=True):
     """US dollars; None if unknown."""
     cost_grade: str = "unknown"
     predicted: float | None = None
-    """The expected cost of its input, US dollars."""
+    """The expected cost of its input, US dollars; of an answer also of its output, if that is counted and priced."""
+    whole: bool = True
+    """Whether the output is in it, or there is none."""
     seconds: float | None = None
     finish_reason: str = ""
 
@@ -148,6 +150,8 @@ class Planned(Struct, frozen=True):
     """Tokens, as many as the recorded answer had, or as the request allows."""
     cost: float | None
     """US dollars of both; None if a price is unknown; 0 offline."""
+    output_price: float | None
+    """US dollars for a token of an answer; None if unknown; 0 offline."""
     note: str = ""
     """A warning about the model, though it may be asked."""
 
@@ -274,6 +278,7 @@ class Playground:
             0.0 if choice.offline else prediction.forecast.cost,
             output,
             0.0 if choice.offline else expected,
+            0.0 if choice.offline else prices.price(model, tokens).output,
             note,
         )
 
@@ -341,9 +346,11 @@ class Playground:
 
 
 def spent(samples: Sequence[Sample]) -> CostSum:
-    """Returns the cost of answers: as billed, or as predicted for their input."""
+    """Returns the cost of answers: as billed, or as predicted."""
     answered = [sample for sample in samples if sample.status == "answered" or sample.cost is not None]
-    return CostSum.sum(CallCost(sample.cost, sample.cost_grade, sample.predicted) for sample in answered)
+    return CostSum.sum(
+        CallCost(sample.cost, sample.cost_grade, sample.predicted, whole=sample.whole) for sample in answered
+    )
 
 
 def _within(plan: PlaygroundPlan, max_cost: float) -> None:
@@ -421,7 +428,7 @@ class _Sending:
             self._reserved += planned.cost or 0.0
             self._set(sample := replace(sample, status="running"))
             try:
-                answered = await self._answered(planned.assembly.request, port, sample)
+                answered = await self._answered(planned, port, sample)
                 if planned.choice.offline and answered.status == "answered":
                     answered = replace(answered, cost=0.0, cost_grade="exact")  # Nobody is paid.
                 self._set(answered)
@@ -438,7 +445,7 @@ class _Sending:
             return ""
         return f"the budget of {dollars(budget)} is used up: {dollars(so_far)} spent"
 
-    async def _answered(self, request: Request, port: Model, sample: Sample) -> Sample:
+    async def _answered(self, planned: Planned, port: Model, sample: Sample) -> Sample:
         """One try: what fails is shown, and sent again when the person asks for it."""
         playground, begin, text = self._playground, time.monotonic(), ""
 
@@ -447,7 +454,9 @@ class _Sending:
             text += piece
 
         try:
-            answer = await port.complete(request, playground.subject.place, playground.images, streamed)
+            answer = await port.complete(
+                planned.assembly.request, playground.subject.place, playground.images, streamed
+            )
             if not answer.text.strip() and not answer.calls:
                 raise ModelFault("blank", "the answer is blank")
         except ModelFault as fault:
@@ -461,10 +470,13 @@ class _Sending:
                 cost=fault.cost,
                 seconds=time.monotonic() - begin,
             )
-        return _sample(sample, answer, playground.redacted, time.monotonic() - begin)
+        return _sample(sample, answer, playground.redacted, time.monotonic() - begin, planned.output_price)
 
 
-def _sample(sample: Sample, answer: Answer, redact: Callable[[str], str], seconds: float) -> Sample:
+def _sample(
+    sample: Sample, answer: Answer, redact: Callable[[str], str], seconds: float, output_price: float | None
+) -> Sample:
+    predicted = PredictedCost.of(sample.predicted, answer.usage.output, output_price)
     return replace(
         sample,
         status="answered",
@@ -475,6 +487,8 @@ def _sample(sample: Sample, answer: Answer, redact: Callable[[str], str], second
         usage=answer.usage,
         cost=answer.cost,
         cost_grade=answer.cost_grade,
+        predicted=predicted.cost,
+        whole=predicted.whole,
         seconds=answer.duration_s if answer.duration_s is not None else seconds,
         finish_reason=redact(answer.finish_reason),
     )

@@ -86,11 +86,11 @@ class CellResult(Struct, frozen=True, omit_defaults=True):
     before: float = 0.0
     """US dollars known of what the newest run and its scores have replaced: runs that were repeated, other scores."""
     predicted: float = 0.0
-    """US dollars predicted for the input of calls that no bill covers."""
+    """US dollars predicted for calls that no bill covers."""
     estimated: bool = False
     """Whether a part of the cost is tokens by a price list, and not what a provider billed."""
     unpriced: bool = False
-    """Whether a call has neither a bill nor a prediction."""
+    """Whether a call has neither a bill nor a prediction, or a prediction of its input alone."""
     grade: Grade = Grade.EXACT
     """Of the tokens: worse than exact where a provider does not state what it took in."""
 

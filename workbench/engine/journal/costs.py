@@ -1,5 +1,6 @@
-"""The cost of a run: its answered calls, as billed if a bill is known and else as predicted for their input, and its
-embeddings. What a recording answered was billed to the run that asked it, and is said apart.
+"""The cost of a run: its answered calls, as billed if a bill is known and else as predicted for their input and by the
+price of their output, and its embeddings. What a recording answered was billed to the run that asked it, and is said
+apart.
 """
 
 from __future__ import annotations
@@ -26,6 +27,23 @@ def stated_input_cost(usage: Usage, price: Price) -> float | None:
     return input_cost(price, cached, max(usage.input - cached - written, 0), written, hour=usage.written_hour or 0)
 
 
+class PredictedCost(NamedTuple):
+    """What an answered call without a bill is expected to have cost, in US dollars."""
+
+    cost: float | None
+    """None if no price of the input is known."""
+    whole: bool = True
+    """Whether the output is in it, or there was none."""
+
+    @classmethod
+    def of(cls, of_input: float | None, output: int | None, price: float | None) -> PredictedCost:
+        """``of_input``: the forecast of its input; ``output``: its counted tokens, at ``price`` each. None for an
+        unknown number."""
+        if of_input is None or output is None or (output and price is None):
+            return cls(of_input, whole=of_input is None)
+        return cls(of_input + output * (price or 0.0))
+
+
 class CallCost(NamedTuple):
     """One answered call, in US dollars; None for an unknown number."""
 
@@ -33,9 +51,11 @@ class CallCost(NamedTuple):
     grade: str = "unknown"
     """Grade of the bill; ``EXACT`` if the provider or its price list states it."""
     predicted: float | None = None
-    """The forecast of its input."""
+    """The forecast of its input, and its output by its price."""
     recorded: bool = False
     """Answered from a recording: the bill is of the run that asked for the answer, not of this one."""
+    whole: bool = True
+    """Whether the output is in what was predicted."""
 
     @property
     def total(self) -> float | None:
@@ -68,7 +88,7 @@ class CostSum(Struct, frozen=True):
 
     billed: float = 0.0
     predicted: float = 0.0
-    """Predicted cost of the input of calls without a bill."""
+    """Predicted cost of calls without a bill: of their input, and of the output whose tokens and price are known."""
     exact: bool = True
     """No part is predicted or estimated."""
     unknown: int = 0
@@ -86,6 +106,8 @@ class CostSum(Struct, frozen=True):
     """No part of ``recorded`` is predicted, estimated or unknown."""
     recorded_calls: int = 0
     """Calls that a recording answered: they cost nothing."""
+    halves: int = 0
+    """Calls of which the input alone is predicted: the tokens of their output, or its price, are unknown."""
 
     @classmethod
     def sum(cls, paid: Iterable[CallCost], embeddings: Embeddings | None = None) -> CostSum:
@@ -109,6 +131,7 @@ class CostSum(Struct, frozen=True):
             fsum(cost for cost, _ in before if cost is not None),
             all(exact and cost is not None for cost, exact in before),
             len(calls) - len(made_calls),
+            sum(1 for call in made_calls if call.billed is None and call.predicted is not None and not call.whole),
         )
 
     def __add__(self, other: CostSum) -> CostSum:
@@ -123,6 +146,7 @@ class CostSum(Struct, frozen=True):
             self.recorded + other.recorded,
             self.recorded_exact and other.recorded_exact,
             self.recorded_calls + other.recorded_calls,
+            self.halves + other.halves,
         )
 
     @property
@@ -142,7 +166,12 @@ class CostSum(Struct, frozen=True):
         """This sum, or, if no call has a bill and the source states one of the whole run (US dollars), that bill."""
         if not cost or self.billed or not self.calls:
             return self
-        return replace(self, billed=cost, predicted=0.0, exact=True, unknown=0, unbilled=0)
+        return replace(self, billed=cost, predicted=0.0, exact=True, unknown=0, unbilled=0, halves=0)
+
+    @property
+    def partial(self) -> int:
+        """How many of its parts have no price, or lack that of their output."""
+        return self.unknown + self.halves
 
     @property
     def total(self) -> float | None:

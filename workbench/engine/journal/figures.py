@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping
-from typing import Any
+from math import isnan, nan
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.context.remembered import remember
-from workbench.engine.journal.costs import CallCost, CostSum, Embeddings
+from workbench.engine.journal.costs import CallCost, CostSum, Embeddings, PredictedCost
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallFigures, CallState, expected_of
 from workbench.engine.journal.usage import StatedUsage
@@ -103,11 +104,14 @@ class Figures(Struct, frozen=True):
         except msgspec.ValidationError:
             return None
         spent = read.spent
+        if spent.predicted and not _says(body, "halves"):  # It was of the input alone.
+            spent = replace(spent, halves=max(spent.unbilled - spent.unknown, 0))
+            read = replace(read, spent=spent)
         if not read.recorded or (isinstance(body, Mapping) and "recorded_tokens_in" in body):
             return read
-        if read.recorded < read.calls or (spent.embedded and not _says_recorded(body)):
+        if read.recorded < read.calls or (spent.embedded and not _says(body, "recorded")):
             return None
-        if not _says_recorded(body):
+        if not _says(body, "recorded"):
             exact, calls = spent.exact and not spent.unknown, spent.calls
             spent = CostSum(recorded=spent.total or 0.0, recorded_exact=exact, recorded_calls=calls)
         return replace(
@@ -125,6 +129,8 @@ class Figures(Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """By name; money in US dollars. What a recording answered is named where it answered anything."""
         found: dict[str, Any] = msgspec.to_builtins(self)
+        if not self.spent.predicted:
+            del found["spent"]["halves"]
         if not self.recorded:
             for name in ("recorded_tokens_in", "recorded_grade_in", "recorded_tokens_out"):
                 del found[name]
@@ -206,9 +212,9 @@ class Figures(Struct, frozen=True):
         )
 
 
-def _says_recorded(body: object) -> bool:
+def _says(body: object, name: str) -> bool:
     spent = body.get("spent") if isinstance(body, Mapping) else None
-    return isinstance(spent, Mapping) and "recorded" in spent
+    return isinstance(spent, Mapping) and name in spent
 
 
 class ChildFigures(Struct):
@@ -264,17 +270,37 @@ MOST_OPEN = 2_000
 """Calls of one run that may wait for their answers at a time."""
 
 
+class _Expected(NamedTuple):
+    """What was predicted of a call. Costs in US dollars, None if unknown."""
+
+    tokens: int = 0
+    grade: str = Grade.EXACT
+    cost: float | None = None
+    """Of its input."""
+    output_price: float | None = None
+    """Of one token of its output."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> _Expected:
+        """From ``context_assembled`` data."""
+        grade = str(data.get("grade") or Grade.EXACT)
+        cost, price = (data.get("forecast") or {}).get("cost"), (data.get("price") or {}).get("output")
+        return cls(expected_of(data), grade, cost, price)
+
+
 class FiguresFold:
     """The figures of a run from its events, without their bodies."""
 
     def __init__(self) -> None:
         self.children = ChildFigures({}, {}, {})
         self.tools = 0
-        self._expected: dict[Place, tuple[int, str, float | None]] = {}
-        """Tokens, their grade and the cost that were predicted of the newest calls."""
+        self._expected: dict[Place, _Expected] = {}
+        """What was predicted of the newest calls."""
         self._calls: list[CallFigures] = []
         self._places, self._digests = array("q"), array("q")
         """Hashes of the place and of the request of each call, for costs that arrive later. A run may have many."""
+        self._of_input, self._output_prices = array("d"), array("d")
+        """US dollars for the input of each call, as predicted, and for a token of its output; NaN if unknown."""
         self._embedded: list[Mapping[str, Any]] = []
         """The figures of each embedding, without its vectors."""
         self._stated = StatedUsage()
@@ -287,8 +313,7 @@ class FiguresFold:
             case "run_started":
                 self._stated = StatedUsage.of(data.get("imported") or {})
             case "context_assembled":
-                grade, cost = str(data.get("grade") or Grade.EXACT), (data.get("forecast") or {}).get("cost")
-                remember(self._expected, event.place, (expected_of(data), grade, cost), MOST_OPEN)
+                remember(self._expected, event.place, _Expected.of(data), MOST_OPEN)
             case "call_finished":
                 self._answered(event)
             case "cost_known":
@@ -313,15 +338,18 @@ class FiguresFold:
     def _answered(self, event: Event) -> None:
         data, place = event.data, event.place
         usage = data.get("usage") or {}
-        expected, graded, predicted = self._expected.get(place, (0, Grade.EXACT, None))
-        told, grade = usage.get("input"), Grade.of_sum((graded,))
+        expected = self._expected.get(place, _Expected())
+        told, grade = usage.get("input"), Grade.of_sum((expected.grade,))
         recorded = bool(data.get("recorded", False))
-        cost = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), predicted, recorded)
+        predicted = PredictedCost.of(expected.cost, usage.get("output"), expected.output_price)
+        cost = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), predicted.cost, recorded, predicted.whole)
+        self._of_input.append(nan if expected.cost is None else expected.cost)
+        self._output_prices.append(nan if expected.output_price is None else expected.output_price)
         self._places.append(hash(place))
         self._digests.append(hash(data.get("digest", "")))
         self._calls.append(
             CallFigures(
-                expected if told is None else told,
+                expected.tokens if told is None else told,
                 grade if told is None else Grade.EXACT,
                 usage.get("output"),
                 cost,
@@ -346,5 +374,8 @@ class FiguresFold:
         if usage.get("input") is not None:
             call = call._replace(tokens_in=usage["input"], grade_in=Grade.EXACT, measured=True)
         if usage.get("output") is not None:
-            call = call._replace(tokens_out=usage["output"])
+            of_input, price = (None if isnan(one[at]) else one[at] for one in (self._of_input, self._output_prices))
+            predicted = PredictedCost.of(of_input, usage["output"], price)
+            cost = call.cost._replace(predicted=predicted.cost, whole=predicted.whole)
+            call = call._replace(tokens_out=usage["output"], cost=cost)
         self._calls[at] = call

@@ -16,7 +16,7 @@ from workbench.context.assembly import BrokenInvariant, Entry, Grade, Item
 from workbench.context.cache import Forecast
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
-from workbench.engine.journal.costs import CallCost
+from workbench.engine.journal.costs import CallCost, PredictedCost
 from workbench.engine.journal.elapsed import Stretches
 from workbench.engine.journal.event import seconds_between, seconds_told
 from workbench.engine.journal.paging import Page, Pages
@@ -315,8 +315,9 @@ class CallState(Struct):
     @property
     def paid(self) -> CallCost:
         """The cost of its newest answer."""
-        predicted = self.forecast.cost if self.forecast is not None else None
-        return CallCost(self.cost, self.cost_grade, predicted, self.recorded)
+        of_input = self.forecast.cost if self.forecast is not None else None
+        predicted = PredictedCost.of(of_input, self.usage.output, self.prices.get("output"))
+        return CallCost(self.cost, self.cost_grade, predicted.cost, self.recorded, predicted.whole)
 
     def grade_of(self, entry: Entry) -> Grade:
         """How far the counts of an entry can be trusted: none is exact in a request that is not known whole, for its

@@ -150,7 +150,7 @@ COLUMNS: Mapping[str, str] = {
     "size": "Bytes of the body.",
     "sounding_index": "Number of the candidate, from 0.",
     "source_hashes": "Hash of each of these messages in full.",
-    "spent": "US dollars as lists and trees show them: billed, else predicted for the input; of a run with the runs "
+    "spent": "US dollars as lists and trees show them: billed, else predicted; of a run with the runs "
     "inside it, recorded answers left out. NULL without a known price.",
     "started": "When the run started, in UTC.",
     "status": "success, failed, stopped, interrupted or running.",
@@ -180,7 +180,7 @@ COLUMNS: Mapping[str, str] = {
     "trace_id": "Id of the row in the tree of the run.",
     "turn_number": "Turn of the phase, from 1.",
     "paused_seconds": "Seconds for which it was paused.",
-    "predicted_cost": "Predicted US dollars for the input of calls without a bill.",
+    "predicted_cost": "Predicted US dollars of calls without a bill: their input, and their output by its price.",
     "recorded_cost": "US dollars that recorded answers cost when they were asked for, in an earlier run: no part of "
     "cost and spent. Of a run with the runs inside it.",
     "recorded": "Whether a recording answered the call: it took no tokens and no money in this run.",
@@ -192,7 +192,7 @@ COLUMNS: Mapping[str, str] = {
     "inside_tokens_in": "Tokens that their calls took in.",
     "inside_tokens_out": "Tokens of their answers.",
     "inside_cost": "US dollars of their calls, as far as known.",
-    "inside_predicted_cost": "Predicted US dollars for the input of those of their calls without a bill.",
+    "inside_predicted_cost": "Predicted US dollars of those of their calls without a bill.",
     "unknown_costs": "Number of calls without a bill.",
     "unread": "Damaged lines at the end of the journal, behind the last record that is in the tables.",
     "verdict": "What decided the round; of a validator: valid or invalid.",

@@ -18,7 +18,7 @@ from workbench.store.store import Store
 # Brings the database to the schema of this program. It holds nothing that the journals do not, so an older one is
 # dropped and made from them again.
 
-VERSION = 14
+VERSION = 15
 """Of the tables, and of what their columns mean: raise it with every change of either."""
 
 

@@ -347,7 +347,7 @@ class Cells:
             took.calls,
             predicted=took.predicted,
             estimated=not took.exact,
-            unpriced=bool(took.unpredicted or took.missing),
+            unpriced=bool(took.spent.partial or took.missing),
             grade=Grade.of_sum((took.grade_in,)),
         )
         self._ledger.corrected(key, took.cost - self._counted.pop(key, 0.0))
