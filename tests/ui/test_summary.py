@@ -48,6 +48,13 @@ def test_the_summary_says_the_output_the_sums_the_dearest_call_and_what_masking_
     assert f"{saved:,} tokens saved" in text
 
 
+def test_the_summary_says_what_a_comparison_opens_now() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    assert "in one call   D compares" in " ".join(lines(SummaryRows(run, {}), 200))
+    changed = " ".join(lines(SummaryRows(run, {}, file_changed=True), 200))
+    assert "in one call   D shows the file's changes, then D compares" in changed
+
+
 def test_placeholders_longer_than_what_they_replace_save_nothing_and_say_so() -> None:
     run = RunState.of(triage_story(finished=True).events)
     for call in run.calls:

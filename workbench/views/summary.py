@@ -65,8 +65,10 @@ Line = tuple[tuple[Span, ...], Place | None, str]
 class SummaryRows(Rows):
     """The rows are made for a width; enter on a phase, a child or the most expensive call goes there."""
 
-    def __init__(self, run: RunState, children: Mapping[str, RunState]) -> None:
+    def __init__(self, run: RunState, children: Mapping[str, RunState], *, file_changed: bool = False) -> None:
+        """``file_changed``: a comparison begins with what changed in the file since the run."""
         self.run, self.children = run, children
+        self._file_changed = file_changed
         mark = status_sign(run.status)
         self.title = (("Summary", "title"), ("  ", "plain"), mark, (f" {run.status}", mark[1]))
         self.title_right = ((told("{view.previous} shows the last call"), "dim"),)
@@ -216,7 +218,9 @@ class SummaryRows(Rows):
                 percent = 100 * saved / (saved + sum(call.tokens_sent for call in run.calls if call.answered))
                 words += f", {f'{percent:.0f}' if percent >= 0.5 else 'less than 1'}% of the input"
             words += f"; at most {plural(masked, 'message')} masked in one call"
-            yield "masking", (sign("masked"), (words, "masked"), (told("   {view.strategies} compares"), "faint")), None
+            way = "   {view.strategies} shows the file's changes, then {changes.compare} compares"
+            told_way = told(way if self._file_changed else "   {view.strategies} compares")
+            yield "masking", (sign("masked"), (words, "masked"), (told_way, "faint")), None
         if run.other_strategy:
             words = what_if_words(run.other_strategy)
             yield "what if", ((words, "plain"), (told("   {tab.watched} shows the calls"), "faint")), None

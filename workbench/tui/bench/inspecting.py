@@ -209,7 +209,7 @@ class Inspecting:
     def compare(self) -> None:
         """Show what has changed in the file since the run; else choose two strategies, or another run."""
         presenter = self._stage.presenter
-        if presenter is not None and presenter.state.changed and not presenter.state.alive:
+        if presenter is not None and presenter.state.compares_file:
             self._show_changes(presenter)
         else:
             self._ask_sides()

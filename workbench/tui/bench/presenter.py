@@ -344,9 +344,9 @@ class Presenter:
 
     def _summary_rows(self) -> SummaryRows:
         state = self.state
-        key = (id(state.run), state.run.seq, len(state.children))
+        key = (id(state.run), state.run.seq, len(state.children), state.compares_file)
         if self._summary is None or self._summary[0] != key:
-            self._summary = (key, SummaryRows(state.run, state.children))
+            self._summary = (key, SummaryRows(state.run, state.children, file_changed=state.compares_file))
         return self._summary[1]
 
     def home_row(self) -> int:

@@ -306,9 +306,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         if state.shown.contests.all:
             first = ("view.candidates",)
         note = ""
-        if state.changed and not state.alive:
+        if state.compares_file:
             first, note = ("run.again", "view.strategies", "run.start", *first), "file changed:"
-            words["view.strategies"] = "diff"
+            words["view.strategies"] = "changes"
         elif state.looks_elsewhere and state.held is None:
             first = ("run.out", *first)
         void = self._void_keys(presenter)

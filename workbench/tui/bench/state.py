@@ -178,6 +178,11 @@ class BenchState(Struct):
         """Whether the run shown has not ended."""
         return self.started and self.run.status == "running"
 
+    @property
+    def compares_file(self) -> bool:
+        """Whether a comparison begins with the changes of the file since the run, which is over."""
+        return bool(self.changed) and not self.alive
+
     # -- nested runs -------------------------------------------------------------------------------------------------
 
     @property
