@@ -164,6 +164,9 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float | None) -> tuple[
     """
     if seconds is None:
         return await work, False
+    if seconds <= 0:
+        work.close()
+        return None, True
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task}, timeout=seconds)
