@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -18,7 +19,8 @@ from tests.support.workspaces import alone
 from workbench.context.strategy import parse
 from workbench.language.load import load
 from workbench.resources import folder
-from workbench.workspace.home import copy_examples, example_files
+from workbench.workspace.folders import Folders
+from workbench.workspace.home import copy_examples, demo_at, example_files
 
 EXAMPLES = [file.name for file in example_files(folder("cascades"))]
 LATENCY = re.compile(r"^defaults: \{latency: [0-9.]+\}$", re.MULTILINE)
@@ -313,6 +315,17 @@ def test_the_tour_runs_without_a_terminal_in_a_folder_of_its_own(cli: Cli, tmp_p
     assert f"the examples are in {target}" in ended.err
     assert ended.out.startswith("Customer: Ben Okafor")
     assert (target / ".workbench" / "journal").is_dir()
+
+
+def test_a_tour_remembers_where_the_earlier_one_was(cli: Cli, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for target in (first, second):
+        assert cli("demo", "router", "--folder", target, "--headless").code == 0
+    folders = Folders.of(os.environ)
+    found = demo_at(folders, second)
+    assert found is not None
+    assert found.earlier == first
+    assert demo_at(folders, tmp_path) is None
 
 
 def test_the_tour_never_overwrites_what_is_there(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
 from workbench.views.numbers import spent_cell
 from workbench.views.runs import ORDER_WORDS
+from workbench.workspace.home import keep_demo
 
 
 async def opened(it: Bench, runs: int = 5) -> RunsScreen:
@@ -80,6 +81,24 @@ async def test_the_list_has_no_more_lines_than_it_shows_however_high_the_screen_
             assert sum(not line.strip() for line in lines[:card]) <= 1, height
             cut = [line for line in lines[:card] if line.endswith("…")]
             assert not cut or lines[-2].strip(), f"{height}: {cut} are cut while the card has free lines"
+
+
+async def test_the_empty_list_of_a_demo_names_the_last_demo_with_runs(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    async with bench(tmp_path / "new") as it:
+        project = it.session.project
+        await opened(it, 0)
+        assert "Each demo" not in screen_text(it.app), "this is no demo"
+        await it.press("escape")
+        earlier, without = tmp_path / "earlier", tmp_path / "without"
+        earlier.mkdir()
+        without.mkdir()
+        stored_runs(earlier)
+        for folder in (earlier, without, project.root):
+            keep_demo(project.folders, folder)
+        await opened(it, 0)
+        assert "Each demo has a folder of its own. The last one with runs opens with:" in screen_text(it.app)
+        assert f"cd {earlier} && workbench open" in screen_text(it.app)
 
 
 async def test_runs_are_filtered_unfolded_and_deleted(tmp_path: Path) -> None:

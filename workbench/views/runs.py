@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import groupby
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from workbench.store.catalog import Member
     from workbench.store.run_filter import RunMatch
     from workbench.store.text_search import Hit
+    from workbench.workspace.home import DemoFolder
     from workbench.workspace.runs_poller import Listing
 
 BEGINNING = 200
@@ -286,9 +288,16 @@ class RunRows(Rows):
     spreads = True
 
     def __init__(
-        self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "", *, beside_card: bool = False
+        self,
+        listing: Listing,
+        marked: Set[str] = frozenset(),
+        open_id: str = "",
+        demo: DemoFolder | None = None,
+        *,
+        beside_card: bool = False,
     ) -> None:
-        """``open_id`` is the run that the Bench shows. ``beside_card``: a card tells the run under the cursor."""
+        """``open_id`` is the run that the Bench shows; ``demo`` the demo whose folder is listed. ``beside_card``: a
+        card tells the run under the cursor."""
         self.told_beside = beside_card
         self.members: Sequence[Member] = listing.members
         self._calls = listing.calls
@@ -319,7 +328,7 @@ class RunRows(Rows):
         if wanted.order != "newest" or wanted.turned:
             self.title += ((f"  {ORDER_WORDS[wanted.order][1 + wanted.turned]}", "dim"),)
         self.title_right = _right(listing)
-        self.empty = _nothing(listing)
+        self.empty = _nothing(listing, demo)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -569,7 +578,7 @@ def _right(listing: Listing) -> tuple[Span, ...]:
     return (matching, *counted, *(((f" · {cost}", "dim"),) if cost else ()))
 
 
-def _nothing(listing: Listing) -> tuple[str, ...]:
+def _nothing(listing: Listing, demo: DemoFolder | None) -> tuple[str, ...]:
     if listing.searching:
         return ("Looking …",)
     if listing.wanted.text:
@@ -578,7 +587,16 @@ def _nothing(listing: Listing) -> tuple[str, ...]:
             told("{runs.filter} changes the filter, {runs.close} clears it."),
             'To search what runs said: text:"rate limit"',
         )
-    return ("No run is stored here yet.", told("Open a cascade and press {run.start}, or: workbench run FILE"))
+    none = ("No run is stored here yet.", told("Open a cascade and press {run.start}, or: workbench run FILE"))
+    if demo is None:
+        return none
+    if demo.earlier is None:
+        return (*none, "Each demo has a folder of its own.")
+    return (
+        *none,
+        "Each demo has a folder of its own. The last one with runs opens with:",
+        f"cd {flat(shlex.quote(str(demo.earlier)))} && workbench open",
+    )
 
 
 class CardRows(TextRows):

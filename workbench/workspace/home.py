@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from workbench.language.problem import Severity
 from workbench.language.read.endings import DOT_ENDINGS, FILE_ENDINGS
 from workbench.models.replies import SUFFIX
 from workbench.resources import folder
+from workbench.workspace.folders import Folders
 from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.state_file import StateFile
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
@@ -114,6 +117,50 @@ def copy_examples(target: Path | None) -> Path:
     except OSError as error:
         raise CannotOpen(f"{target}: error: the examples cannot be copied: {error.strerror}") from error
     return target
+
+
+class _Demos(Struct, frozen=True):
+    """The folders that demos were copied to, the newest last."""
+
+    folders: tuple[str, ...] = ()
+
+
+_KEPT_DEMOS = 20
+"""Folders of demos that are remembered."""
+
+
+def _demos_file(folders: Folders) -> StateFile[_Demos]:
+    return StateFile(folders.state / "demos.json", _Demos)
+
+
+def keep_demo(folders: Folders, target: Path) -> None:
+    """Remember the folder of a demo; a failure is ignored."""
+    kept = _demos_file(folders).read_or_none() or _Demos()
+    others = [one for one in kept.folders if one != str(target)]
+    with suppress(OSError):
+        _demos_file(folders).write(_Demos((*others, str(target))[-_KEPT_DEMOS:]))
+
+
+class DemoFolder(Struct, frozen=True):
+    """The folder of a demo; ``earlier`` is the newest other one that holds runs, if any."""
+
+    earlier: Path | None = None
+
+
+def demo_at(folders: Folders, root: Path) -> DemoFolder | None:
+    """The demo whose folder is the workspace; None for any other folder."""
+    kept = _demos_file(folders).read_or_none()
+    if kept is None or str(root) not in kept.folders:
+        return None
+    others = (Path(one) for one in reversed(kept.folders) if one != str(root))
+    return DemoFolder(next((one for one in others if _holds_runs(one)), None))
+
+
+def _holds_runs(folder: Path) -> bool:
+    try:
+        return any(folder.glob(".workbench/journal/*"))
+    except OSError:
+        return False
 
 
 _DEEPEST, _MOST = 3, 500

@@ -12,7 +12,8 @@ from workbench.cli.errors import Exit, Failure
 from workbench.cli.printer import talk
 from workbench.resources import folder
 from workbench.terminal import why_not
-from workbench.workspace.home import TOUR, copy_examples, example_files
+from workbench.workspace.folders import Folders
+from workbench.workspace.home import TOUR, copy_examples, example_files, keep_demo
 from workbench.workspace.input_file import default_input
 from workbench.workspace.project import Project
 
@@ -34,6 +35,7 @@ def command(ctx: click.Context, name: str, folder: Path | None, headless: bool) 
     """
     file = find_example(name)
     target = copy_examples(folder)
+    keep_demo(Folders.of(os.environ), target)
     talk(f"the examples are in {target}")
     ctx.exit(_run(target, file, headless))
 

@@ -25,7 +25,7 @@ from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.numbers import plural
 from workbench.views.runs import RunRows
 from workbench.workspace.folders import at_home
-from workbench.workspace.home import TOUR, cascade_files, checked, copy_examples, example_files
+from workbench.workspace.home import TOUR, cascade_files, checked, copy_examples, example_files, keep_demo
 from workbench.workspace.input_file import CannotOpen, default_input, input_file, write_input
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
@@ -283,6 +283,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     def action_demo(self) -> None:
         """Copy the examples to a new folder, and open the tour there."""
         target = copy_examples(None)
+        keep_demo(self._workspace.project.folders, target)
         file = next(path for path in example_files(target) if path.stem == TOUR)
         project = self._workspace.project
         there = Project.at(target, env=project.env)

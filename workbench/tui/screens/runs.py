@@ -30,6 +30,7 @@ from workbench.views.runs import ORDER_WORDS, SORT, CardRows, RunRows, counts, r
 from workbench.views.text import TextRows
 from workbench.workspace.comparing import ComparedRun
 from workbench.workspace.exporting import ENDINGS, export_file
+from workbench.workspace.home import demo_at
 from workbench.workspace.recorded_runs import remove_run
 from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
 
@@ -63,6 +64,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         self.listing = Listing(self._wanted, searching="reading …")
         self.list_pane = TreePane(RunRows(self.listing, beside_card=True), id="runs")
         self.card_pane = RowView(TextRows([], (("Run", "title"),)), id="card", selecting=False)
+        self._demo = demo_at(workspace.project.folders, workspace.project.root)
         self._annotator = Annotator(self)
         self._marked: list[str] = []
         self._chosen = ""
@@ -137,7 +139,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _show(self) -> None:
         session = self.services.session
         open_id = session.run_id if session is not None else ""
-        rows = RunRows(self.listing, frozenset(self._marked), open_id, beside_card=True)
+        rows = RunRows(self.listing, frozenset(self._marked), open_id, self._demo, beside_card=True)
         cursor = rows.index_of(self._chosen) if self._chosen else 0
         if self._sought and (found := rows.index_of(self._sought)) is not None:
             cursor, self._sought = found, ""
