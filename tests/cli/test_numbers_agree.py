@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -383,6 +384,12 @@ def test_every_place_says_the_same_tokens_of_a_call(
     assert {one["at"]: one["a"]["reported"]["predicted_cost"] for one in compared["calls"] if one["a"]["reported"]} == {
         place: forecast[place] for place in inside if calls[place].usage.input is not None
     }
+    shorter = [sum(one["tokens_full"] - one["tokens_sent"] for one in row["entries"] if one["sent"]) for row in looked]
+    masked = dict(zip((one["at"] for one in looked), shorter, strict=True))
+    for before, now in pairwise(one for one in compared["calls"] if one["at"] in masked):
+        freed = (now["a"]["break_even"] or {}).get("freed", 0)
+        within = before["at"].rsplit("/", 3)[0] == now["at"].rsplit("/", 3)[0]
+        assert freed == (masked[now["at"]] - masked[before["at"]] if within else 0), "what the rows say of masking"
     swept = cli("sweep", kind, "--strategy", "mask(after=3)", "--json").json["strategies"]
     assert [one["tokens_sum"]["value"] for one in swept if one["strategy"] == "file"] == [sum(inside.values())]
     assert sorted(tables[1][state.run_id]["each_tokens_in"]) == sorted(want.values())

@@ -59,11 +59,11 @@ def test_placeholders_longer_than_what_they_replace_save_nothing_and_say_so() ->
     run = RunState.of(triage_story(finished=True).events)
     for call in run.calls:
         call.shortened, call.held_back = 1, 0
-    for saved, said in ((-2, "2 tokens more; at most 1"), (-1, "1 token more; at most 1"), (0, "0 tokens saved; at")):
+    for saved, said in ((-2, "2 tokens more over"), (-1, "1 token more over"), (0, "0 tokens saved over")):
         run.calls[-1].held_back = saved
         assert said in "\n".join(lines(SummaryRows(run, {}))), said
     run.calls[-1].held_back = 1
-    assert "1 token saved, less than 1% of the input; at most 1" in "\n".join(lines(SummaryRows(run, {})))
+    assert "1 token saved over 4 calls, less than 1% of the input; at most 1" in "\n".join(lines(SummaryRows(run, {})))
 
 
 @pytest.mark.parametrize(

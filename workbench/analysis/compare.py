@@ -47,7 +47,9 @@ class Breach(Struct, frozen=True):
     """A call at which a strategy takes back what it had sent before, and so breaks the prefix the provider held."""
 
     freed: int
-    """Tokens that are no longer sent."""
+    """Tokens that are no longer sent, counted as the entries of the context are."""
+    scaled: int
+    """The same as the provider is expected to count them, which is what prices are of."""
     rewritten: int
     """Tokens that would have been read from the cache, and are read anew."""
     turns: float | None
@@ -196,7 +198,7 @@ class ComparisonSide(Struct, frozen=True):
         prices = {breach.price for breach in self.breaches}
         if len(prices) != 1:
             return None
-        freed = sum(breach.freed for breach in self.breaches)
+        freed = sum(breach.scaled for breach in self.breaches)
         return break_even(freed, sum(breach.rewritten for breach in self.breaches), prices.pop())
 
     @property
@@ -467,15 +469,16 @@ def _breach(
     """Returns the part of the call before it in its visit that a call takes back; None when it only adds. ``factor``:
     tokens of the provider for one of our count."""
     pairs = ((before.entries[i], now.entries[i]) for i in step.replaced)
-    freed = round(factor * sum(a.tokens_sent - b.tokens_sent for a, b in pairs if a.item == b.item))
-    if freed <= 0:
+    freed = sum(a.tokens_sent - b.tokens_sent for a, b in pairs if a.item == b.item)
+    scaled = round(factor * freed)
+    if scaled <= 0:
         return None
     price, forecast = prediction.price, prediction.forecast
     rule, tokens = price.rule, held.tokens
     if rule.provider == "none" or tokens < rule.minimum or held.waited > rule.lifetime:
         tokens = 0
-    rewritten = max(tokens // rule.step * rule.step - forecast.cached - freed, 0) if forecast.cached or tokens else 0
-    return Breach(freed, rewritten, break_even(freed, rewritten, price), left, price)
+    rewritten = max(tokens // rule.step * rule.step - forecast.cached - scaled, 0) if forecast.cached or tokens else 0
+    return Breach(freed, scaled, rewritten, break_even(scaled, rewritten, price), left, price)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

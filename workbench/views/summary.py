@@ -213,7 +213,8 @@ class SummaryRows(Rows):
         if masked:
             saved = sum(call.held_back for call in run.calls if call.answered)
             grade = Grade.of_sum(call.grade for call in run.calls if call.answered and call.held_back)
-            words = f" {saved_words(saved, grade)}"
+            calls = sum(1 for call in run.calls if call.answered and call.shortened)
+            words = f" {saved_words(saved, grade)}" + (f" over {plural(calls, 'call')}" if calls > 1 else "")
             if saved > 0:
                 percent = 100 * saved / (saved + sum(call.tokens_sent for call in run.calls if call.answered))
                 words += f", {f'{percent:.0f}' if percent >= 0.5 else 'less than 1'}% of the input"
