@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,9 @@ async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(
         it.app.copy = lambda text, what: taken.append(text)  # type: ignore[method-assign]
         project.store.annotate(run.run_id, Change(tags=("elsewhere",)))
         await it.until(lambda: run.annotations.run.tags == ("elsewhere",), "the tag does not show")
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+        SharedLinks(project).serves_at(port)
         await it.press("U")
         await it.until(lambda: SharedLinks(project).all(), "no link was made")
         (link,) = SharedLinks(project).all()
@@ -196,3 +200,4 @@ async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(
         await it.until(lambda: isinstance(it.app.screen, Sheet), "the address is not shown")
         assert taken[0] in "".join(line.strip(" │┃") for line in screen_text(it.app).splitlines())
         assert f"workbench link --revoke {link.id}" in screen_text(it.app)
+        assert f"Nothing answers at port {port} now." in screen_text(it.app)

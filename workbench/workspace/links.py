@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
@@ -102,6 +103,15 @@ def address_of(link: SharedLink, token: str, port: int = PORT, place: str = "") 
     """The address that a link opens in a browser, at a call of its run if a place is given."""
     mark = f"#{quote(place, safe='/')}" if place else ""
     return f"http://127.0.0.1:{port}/runs/{quote(link.run_id)}?link={quote(token, safe='')}{mark}"
+
+
+def answers(port: int) -> bool:
+    """Returns whether a server listens at a port of this machine."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False
 
 
 def _digest(token: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import click
 
 from workbench.cli.errors import Exit, Failure
@@ -12,7 +10,7 @@ from workbench.cli.printer import talk, write_json, write_view
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.engine.past.places import NoSuchPlace, find_call
 from workbench.views.workspace import LinksView
-from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of
+from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of, answers
 
 
 @click.command(short_help="Print a read-only link to a run, for somebody else.")
@@ -87,14 +85,5 @@ def command(
         f"'workbench link --revoke {link.id}' ends it",
         "dim",
     )
-    if not _answers(at):
+    if not answers(at):
         talk(f"nothing answers at port {at} now: the link works while 'workbench serve' runs", "warning")
-
-
-def _answers(port: int) -> bool:
-    """Returns whether a server listens at a port of this machine."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
-            return True
-    except OSError:
-        return False

@@ -24,7 +24,7 @@ from workbench.views.cells import Span
 from workbench.views.keys import told
 from workbench.views.text import TextLine, TextRows, text_lines
 from workbench.workspace.annotating import annotated, known_tags
-from workbench.workspace.links import SharedLinks, address_of
+from workbench.workspace.links import SharedLinks, address_of, answers
 
 if TYPE_CHECKING:
     from workbench.engine.journal.annotations import Annotations, Labels
@@ -158,10 +158,13 @@ class Annotator:
             except OSError as fault:
                 later(services.say, f"links cannot be kept: {fault.strerror}", "error")
                 return
-            address = address_of(link, token, links.port, str(place) if place != Place() else "")
+            port = links.port
+            address = address_of(link, token, port, str(place) if place != Place() else "")
             until = f"It works while 'workbench serve' runs, until {link.until[:10]}. "
             until += f"'workbench link --revoke {link.id}' ends it before."
             lines = [TextLine(address, "accent"), TextLine(""), *text_lines(until)]
+            if not answers(port):
+                lines.append(TextLine(f"Nothing answers at port {port} now.", "warning"))
             title: tuple[Span, ...] = (("Read-only link", "title"), (f"  {name}", "name"))
             later(services.push_unasked, Sheet(TextRows(lines, title, copy=address)))
             later(services.copy, address, f"a read-only link to {name}")
