@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pseudo_terminal import PseudoTerminal, pseudo_terminal
+from tests.support.pseudo_terminal import ESCAPES, PseudoTerminal, pseudo_terminal
 from tests.support.waiting import PATIENCE
 from tests.ui.support import TRIAGE
 
@@ -137,3 +137,13 @@ def test_a_file_that_cannot_be_opened_ends_with_2_and_the_reason_on_a_clean_scre
         after = terminal.output.rpartition(LEAVES_ALTERNATE_SCREEN)[2]
         assert b"missing.yaml: error: no such file" in after
         assert b"Traceback" not in terminal.output
+
+
+def test_the_last_words_are_folded_between_words_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    with app_on_a_terminal(tmp_path, f"{'missing ' * 20}file.yaml") as terminal:
+        assert terminal.drain() == 2
+        after = terminal.output.rpartition(LEAVES_ALTERNATE_SCREEN)[2].decode()
+        lines = [ESCAPES.sub(b"", line.encode()).decode() for line in after.splitlines()]
+        words = {word for line in lines for word in line.split() if "/" not in word}
+        assert words == {"missing", "file.yaml:", "error:", "no", "such", "file"}
+        assert max(map(len, lines)) <= 100

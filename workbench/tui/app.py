@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -37,6 +38,7 @@ from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.prompt import PromptClosed, PromptReady
 from workbench.views.keys import KEYS, ON_DIALOGS, ON_SHEETS, Key, command_of, display, resolve, take_keys, told
 from workbench.views.tab_line import CLOSE, SHOW
+from workbench.views.value import folded
 from workbench.workspace.folders import at_home
 
 if TYPE_CHECKING:
@@ -582,5 +584,8 @@ def run_app(
     if code == 1 and not app.last_words:
         app.last_words = f"error: the app crashed; the traceback is in {log}"
     if app.last_words:
-        print(app.last_words, file=sys.stderr)
+        in_lines = sys.stderr.isatty()
+        room = shutil.get_terminal_size().columns
+        for line in app.last_words.split("\n"):
+            print(*(folded(line, room) if in_lines else [line]), sep="\n", file=sys.stderr)
     return code

@@ -192,6 +192,14 @@ def breaks(text: str, room: int, after: int | None = None) -> list[int]:
     return found
 
 
+def folded(text: str, room: int) -> list[str]:
+    """A text as the lines that it is folded to, between words."""
+    starts = breaks(text, room)
+    before = " " * indent(text, room)
+    lines = [text[start:end].rstrip() for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    return [line if number == 0 else before + line for number, line in enumerate(lines)]
+
+
 def _words(text: str, field: re.Match[str], room: int) -> Iterator[tuple[int, str]]:
     """The words of a field, with their offsets; a word longer than a line, in wide characters, as its characters."""
     for word in _WORDS.finditer(text, field.start(), field.end()):
