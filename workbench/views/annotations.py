@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.context.place import Place
 from workbench.views.cells import Span, flat
 from workbench.views.signs import sign
 from workbench.views.value import Block, Cell, TextBlock, View
 
 if TYPE_CHECKING:
+    from workbench.context.place import Place
     from workbench.engine.journal.annotations import Annotations, Labels
 
 
@@ -55,10 +55,10 @@ def label_spans(labels: Labels) -> tuple[Span, ...]:
     return (("  ", "plain"), *note, (words, "accent"))
 
 
-def found_words(at: str, labels: Labels) -> str:
+def found_words(place: Place, labels: Labels) -> str:
     """A call by its place, with all that people said of it: ``triage:3 #good 4 ↑ ✎ ask Ben``."""
     notes = [f"{sign('note')[0]} {flat(note, 200)}" for note in labels.notes]
-    return " ".join(filter(None, (flat(call_words(Place.parse(at))), tag_words(labels), verdict(labels), *notes)))
+    return " ".join(filter(None, (flat(call_words(place)), tag_words(labels), verdict(labels), *notes)))
 
 
 def below_spans(labels: Sequence[Labels]) -> tuple[Span, ...]:

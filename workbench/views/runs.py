@@ -167,7 +167,7 @@ class RunsView(View):
         for one in self.found:
             labels = dict(one.run.call_labels)
             for at in one.calls:
-                yield (Cell(f"{one.run.name}@", "dim"), found_words(at, labels[at]))
+                yield (Cell(f"{one.run.name}@", "dim"), found_words(Place.parse(at), labels[at]))
             for phrase, hit in one.hits.items():
                 if hit.call not in one.calls:
                     at = f"@{call_words(Place.parse(hit.call))}" if hit.call else ""
@@ -425,7 +425,9 @@ class RunRows(Rows):
     def _said(self, member: Member, limit: int = BEGINNING) -> tuple[Span, ...]:
         """The calls that the filter fits, then the output."""
         labels = dict(member.run.call_labels)
-        calls = [found_words(at, labels[at]) for at in self._calls.get(member.run.run_id, ()) if at in labels]
+        calls = [
+            found_words(Place.parse(at), labels[at]) for at in self._calls.get(member.run.run_id, ()) if at in labels
+        ]
         return (*(((" · ".join(calls) + " · ", "accent"),) if calls else ()), *_output(member, limit))
 
     def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
