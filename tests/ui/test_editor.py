@@ -704,3 +704,25 @@ async def test_renaming_names_the_files_of_instructions_that_it_leaves_as_they_a
         await at.it.type("search")
         await at.it.press("enter")
         await at.it.until(lambda: "tell.md names it too" in at.it.text(), "the other file was not named")
+
+
+async def test_offline_replies_are_checked_as_they_are_written(tmp_path: Path) -> None:
+    """By themselves, and for the cascade beside them."""
+    replies = tmp_path / "log_triage.replies.yaml"
+    async with desk(tmp_path) as at:
+        for text, code, words in (
+            ("replies:\n  luk: Seen.\n", "L902", "'luk' is not a phase of this cascade"),
+            ("replies:\n  look:\n    - {attemp: 2, text: Seen.}\n", "L901", "did you mean 'attempt'?"),
+            ("replies: [\n", "L101", "not valid YAML"),
+            ("replies:\n  look: Seen.\n", "", "The file has no problems."),
+        ):
+            replies.write_text(text)
+            at.screen.services.navigation.open_editor(replies)
+            await at.it.until(lambda: at.it.app.screen is not at.screen, "the replies are not open")
+            opened = Desk(at.it)
+            await opened.checked()
+            assert [problem.code for problem in opened.screen.problems] == [code] * bool(code)
+            await at.it.pilot.pause()
+            assert words in " ".join(at.it.text().split())
+            await at.it.press("escape")
+            await at.it.until(lambda: at.it.app.screen is at.screen, "the replies are not left")

@@ -16,7 +16,10 @@ from workbench.language.edit.completion import Names, names_of
 from workbench.language.edit.navigate import Definitions, definitions_of
 from workbench.language.edit.phase_names import renamed_phase
 from workbench.language.problem import Problem
+from workbench.models.replies import SUFFIX, read_replies
+from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.known_models import KnownModels, price_line
+from workbench.workspace.offline_replies import check_text
 from workbench.workspace.opened_cascade import included, opened
 
 if TYPE_CHECKING:
@@ -55,6 +58,8 @@ class DraftChecker:
     def look(self, text: str) -> CheckedDraft:
         """Check a text; the cost is that of ``check``."""
         with self._lock:
+            if self._file.name.endswith(SUFFIX):
+                return CheckedDraft(text, self._of_replies(text), Names(), Definitions())
             real = self._file.resolve()
             if self._around is None:
                 self._around = self._project.environment.lint_environment(real)
@@ -71,6 +76,12 @@ class DraftChecker:
             models = {name: self._models.get(name.partition("::")[0], words) for name, words in names.models.items()}
             names = replace(names, models={**models, **self._models})
             return CheckedDraft(text, found.problems, names, definitions_of(loaded, self._around))
+
+    def _of_replies(self, text: str) -> tuple[Problem, ...]:
+        try:
+            return check_text(self._project, self._file, text)
+        except CannotOpen:  # The cascade beside it: its own check says why.
+            return read_replies(text, self._project.shown(self._file)).problems
 
     def renamed(self, text: str, old: str, new: str) -> str:
         """A text with another name for a phase, everywhere. Raises EditError."""

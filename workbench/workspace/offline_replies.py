@@ -43,8 +43,12 @@ def check_replies(project: Project, file: Path) -> tuple[Problem, ...]:
     """The problems of a file of replies, by itself and for the cascade beside it, if there is one. Raises
     CannotOpen.
     """
-    shown = project.shown(file)
-    read = read_replies(read_bytes(file, shown), shown)
+    return check_text(project, file, read_bytes(file, project.shown(file)))
+
+
+def check_text(project: Project, file: Path, text: str | bytes) -> tuple[Problem, ...]:
+    """The same of a text, as if it stood in the file. Raises CannotOpen where the cascade beside it cannot be read."""
+    read = read_replies(text, project.shown(file))
     stem = file.name.removesuffix(SUFFIX)
     cascade = next((path for ending in FILE_ENDINGS if (path := file.with_name(stem + ending)).is_file()), None)
     if cascade is None:

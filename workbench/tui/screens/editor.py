@@ -24,6 +24,7 @@ from workbench.language.problem import Problem
 from workbench.language.read.endings import DOT_ENDINGS, FILE_ENDINGS
 from workbench.language.read.reading import MAX_BYTES
 from workbench.language.read.source import Format
+from workbench.models.replies import SUFFIX as REPLIES
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
@@ -87,8 +88,10 @@ class EditorScreen(WorkbenchScreen[None]):
         self.definitions = Definitions()
         self._before: list[tuple[int, int]] = []
         """Where the cursor was before each jump to a definition."""
-        self.checks = path.suffix in FILE_ENDINGS and not path.name.endswith(BESIDE)
-        """Whether the file is a cascade: another one is only edited."""
+        self.cascade = path.suffix in FILE_ENDINGS and not path.name.endswith(BESIDE)
+        """Whether the file is a cascade: fields, names and offers are of cascades only."""
+        self.checks = self.cascade or path.name.endswith(REPLIES)
+        """Whether the text is checked: cascades and offline replies are, another file is only edited."""
         self.area = CodeArea(id="code", language=self.form if self.checks else None)
         self.popup = Popup(id="popup")
         self.completing = Completing(self.area, self.popup, self._find_offer)
@@ -272,7 +275,7 @@ class EditorScreen(WorkbenchScreen[None]):
     # -- the field and what may be written ---------------------------------------------------------------------------
 
     def _show_field_here(self) -> None:
-        if not self.checks or self.file is None or self.file.refusal:
+        if not self.cascade or self.file is None or self.file.refusal:
             return
         text, at = self.area.plain_text, self.area.offset_in_text
         if len(text) > MAX_BYTES:  # It cannot be read, and each key would cost a walk over all of it.
@@ -283,7 +286,7 @@ class EditorScreen(WorkbenchScreen[None]):
             self.show_field(field_help(text, at, self.form))
 
     def _find_offer(self, text: str, offset: int) -> Completion:
-        if not self.checks or len(text) > MAX_BYTES:
+        if not self.cascade or len(text) > MAX_BYTES:
             return Completion(offset, offset, "")
         return complete(text, offset, self.form, self.names)
 
@@ -435,7 +438,7 @@ class EditorScreen(WorkbenchScreen[None]):
 
     def action_definition(self) -> None:
         """Go to where the phase, tool or file under the cursor is defined."""
-        if not self.checks:
+        if not self.cascade:
             self.services.say("Definitions are known in cascades only.")
             return
         thing = named_at(self.area.plain_text, self.area.offset_in_text, self.form)
@@ -477,7 +480,7 @@ class EditorScreen(WorkbenchScreen[None]):
         """Give the phase under the cursor another name, everywhere in the file, after a look at the change."""
         text = self.area.plain_text
         thing = named_at(text, self.area.offset_in_text, self.form)
-        if not self.checks or self.area.read_only or thing is None or thing.kind != "phase":
+        if not self.cascade or self.area.read_only or thing is None or thing.kind != "phase":
             self.services.say("Put the cursor on the name of a phase, or on a place that names one.")
             return
         old = thing.name
