@@ -421,6 +421,8 @@ class Nodes:
         self._inside_it = inside_it(view.children)
         self._edited = run.edited_places if run is not None else frozenset()
         self._asking = asking_runs(view.children)
+        known = (run, *view.children.values())
+        self._is_annotated = any(one.annotations for one in known if one is not None)
         self._phase_ran = ("", "")
         """From when to when the phase ran whose nodes are made: its bars are drawn within that time."""
 
@@ -465,7 +467,9 @@ class Nodes:
 
     def _below(self, visits: Sequence[VisitState]) -> tuple[Labels, ...]:
         """Returns what people said of the calls of some visits, and of the runs that they started."""
-        return tuple(_said_below(self.run, visits, self.view.children)) if self.run is not None else ()
+        if self.run is None or not self._is_annotated:
+            return ()
+        return tuple(_said_below(self.run, visits, self.view.children))
 
     def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
         view = self.view
