@@ -119,7 +119,7 @@ def test_the_prices_of_the_guide_are_those_of_the_example(tmp_path: Path, monkey
     def row(*strategy: str) -> str:
         shown = run_cli("context", "hunt", "--phase", "investigate", "--json", *strategy).json
         tokens = sum(call["tokens_sent"] for call in shown)
-        return f"{tokens:,} | ${sum(call['predicted_cost'] for call in shown):.4f} |"
+        return f"{tokens:,} | ${sum(call['predicted']['input_cost'] for call in shown):.4f} |"
 
     page = (ROOT / "docs" / "guide" / "what-did-it-see.md").read_text("utf-8")
     wanted = [row(), row("-s", "everything"), row("-s", "in batches")]
