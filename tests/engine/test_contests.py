@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engine.contest_cases import PricedModel, many_contests
-from tests.engine.support import ListSink, Played, ScriptedModel, call, play, ports
+from tests.engine.support import FlatPrices, ListSink, Played, ScriptedModel, call, play, ports
 from tests.engine.test_children import TOOL, Shelf
 from tests.engine.test_replay import check_replay, replayed
 from tests.engine.test_soundings import cascade, evaluation, fleet, verdict
@@ -637,7 +637,8 @@ def test_a_candidate_with_one_unknown_bill_keeps_the_others_in_its_cost() -> Non
     forecast = first.calls[1].forecast
     assert forecast is not None
     assert forecast.cost
-    assert first.cost == pytest.approx(0.5 + forecast.cost)
+    output = 10 * (FlatPrices().price("").output or 0)
+    assert first.cost == pytest.approx(0.5 + forecast.cost + output)
     assert first.cost_grade == "predicted"
     assert (second.cost, second.cost_grade) == (0.5, "billed")
 

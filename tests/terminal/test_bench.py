@@ -138,7 +138,7 @@ def test_an_example_is_stepped_edited_and_run_to_its_end_at_every_size_and_witho
     step(terminal, "intake · turn 2/3")
     for columns, lines in reversed(SIZES):
         terminal.resize(columns, lines)
-        spent = ("1 call",) if columns > 60 else ("offline", "~$0.00002")
+        spent = ("1 call",) if columns > 60 else ("offline", "~$0.00004")
         fits(
             terminal,
             columns,
