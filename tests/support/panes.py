@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from tests.support.stored import check_stored
 from workbench.views.cells import Row, Span
 from workbench.views.model import Rows
 
 WIDTHS = (36, 64, 130)
 """Widths that are told by a mark."""
 NEEDLES = ("a", "the", "☃")
-
-
 MOST = 6
 """Rows that are told word by word; a mark stands for the others, too."""
+
+
+def check_panes(folder: Path, name: str, panes: Iterable[tuple[str, Rows | list[str]]]) -> None:
+    """Panes, or lines in the place of one, each below what it shows, are those of a stored file."""
+    lines: list[str] = []
+    for told, rows in panes:
+        lines += [f"== {told}", *(rows if isinstance(rows, list) else pane(rows)), ""]
+    check_stored(folder / f"{name}.txt", "\n".join(lines))
 
 
 def pane(rows: Rows, width: int = 88, *, most: int = MOST) -> list[str]:

@@ -14,8 +14,7 @@ from tests.engine.support import FlatPrices, Played, Words
 from tests.engine.test_compare import Unknown, Writing, played, side
 from tests.snapshots.test_stored_differences import EDITS
 from tests.snapshots.test_stored_differences import played as edited
-from tests.support.panes import mark, pane
-from tests.support.stored import check_stored
+from tests.support.panes import check_panes, mark, pane
 from tests.ui.test_candidates import contested
 from tests.views.test_views import batch_matrix
 from workbench.analysis.changed import AssembledRequest, compared
@@ -37,13 +36,6 @@ from workbench.views.value import Block, Drawing, View
 from workbench.workspace.playground import Sample
 
 STORED = Path(__file__).parent / "stored"
-
-
-def check(name: str, panes: Iterator[tuple[str, Rows | list[str]]]) -> None:
-    lines = []
-    for told, rows in panes:
-        lines += [f"== {told}", *(rows if isinstance(rows, list) else pane(rows)), ""]
-    check_stored(STORED / f"{name}.txt", "\n".join(lines))
 
 
 def printed(view: View) -> list[str]:
@@ -105,7 +97,7 @@ def compared_panes() -> Iterator[tuple[str, Rows | list[str]]]:
 
 
 def test_comparisons_are_the_stored_panes() -> None:
-    check("comparisons", compared_panes())
+    check_panes(STORED, "comparisons", compared_panes())
 
 
 def requests() -> Iterator[tuple[str, Rows | list[str]]]:
@@ -129,7 +121,7 @@ def requests() -> Iterator[tuple[str, Rows | list[str]]]:
 
 
 def test_changed_requests_are_the_stored_panes() -> None:
-    check("requests", requests())
+    check_panes(STORED, "requests", requests())
 
 
 def swept() -> Sweep:
@@ -176,4 +168,4 @@ def lists() -> Iterator[tuple[str, Rows | list[str]]]:
 
 
 def test_lists_that_compare_are_the_stored_panes() -> None:
-    check("lists", lists())
+    check_panes(STORED, "lists", lists())

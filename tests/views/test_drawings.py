@@ -54,11 +54,11 @@ phases:
 """
 LOOP = """\
 digraph loop { start [shape=Mdiamond] done [shape=Msquare]
-  ask [shape=hexagon, label="Which of the two?"] work [prompt="Work on $goal", label="The work"]
+  ask [shape=hexagon, label="Which of the two?"] task [prompt="Work on $goal", label="The task"]
   run [prompt="Run it"] mend [shape=parallelogram, tool_command="true"]
-  start -> ask  ask -> work [label="[W] Work"]  ask -> run [label="[R] Run"]
+  start -> ask  ask -> task [label="[W] Work"]  ask -> run [label="[R] Run"]
   ask -> done [label="[S] Stop now, and do nothing more of it"]
-  work -> work [condition="outcome=fail"]  work -> run [weight=3]
+  task -> task [condition="outcome=fail"]  task -> run [weight=3]
   run -> ask [condition="outcome=fail", label="once more"]
   run -> done  run -> mend [condition="outcome=error"]  mend -> done
 }
@@ -71,7 +71,7 @@ digraph alike { start [shape=Mdiamond] done [shape=Msquare] a [prompt="a"] b [pr
 
 def runs() -> list[tuple[str, Graph, RunState | None, Place | None, tuple[int, ...]]]:
     told = {"plan": ["a"] * 2, "code": ["b"] * 2, "docs": ["c"] * 2, "check": ["no\noutcome=fail", "outcome=success"]}
-    worked = {"work": ["x\noutcome=fail", "y"], "run": ["z\noutcome=fail", "z"]}
+    worked = {"task": ["x\noutcome=fail", "y"], "run": ["z\noutcome=fail", "z"]}
     review, router = Definition.of(REVIEW, "review.dot").graph, Definition.of(ROUTER, "router.yaml").graph
     loop, alike = Definition.of(LOOP, "loop.dot").graph, Definition.of(ALIKE, "alike.dot").graph
     walked = play(REVIEW, told, answers=["a"]).state

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.engine.support import Played, play
 from tests.store.examples import rich_run
-from tests.support.panes import mark, pane, text_of
+from tests.support.panes import check_panes, mark, pane, text_of
 from tests.support.stored import check_stored
 from tests.ui.stored import failed_story
 from tests.ui.support import Story, entry, triage_story
@@ -43,13 +43,6 @@ from workbench.views.wire import as_curl, as_python, body_of, destination, wire_
 from workbench.views.words import words_of
 
 STORED = Path(__file__).parent / "stored"
-
-
-def check(name: str, panes: Iterator[tuple[str, Rows | list[str]]]) -> None:
-    lines = []
-    for told, rows in panes:
-        lines += [f"== {told}", *(rows if isinstance(rows, list) else pane(rows)), ""]
-    check_stored(STORED / f"{name}.txt", "\n".join(lines))
 
 
 def walked() -> Played:
@@ -86,7 +79,7 @@ def refused() -> RunState:
 
 
 def test_contexts_of_calls_are_the_stored_panes() -> None:
-    check("contexts", contexts())
+    check_panes(STORED, "contexts", contexts())
 
 
 def texts() -> Iterator[tuple[str, Rows | list[str]]]:
@@ -135,7 +128,7 @@ def forms(seen: viewer.ViewedMessage) -> list[str]:
 
 
 def test_documents_of_a_run_are_the_stored_panes() -> None:
-    check("documents", texts())
+    check_panes(STORED, "documents", texts())
 
 
 def test_requests_on_the_wire_are_the_stored_ones() -> None:
@@ -153,7 +146,7 @@ def test_requests_on_the_wire_are_the_stored_ones() -> None:
             to = destination(replace(call, model=model))
             yield f"{model} to {to}", [*as_curl("{}", to).splitlines(), *as_python("[]", to).splitlines()[-12:]]
 
-    check("wires", all_of_them())
+    check_panes(STORED, "wires", all_of_them())
 
 
 # -- a run -------------------------------------------------------------------------------------------------------------
@@ -183,7 +176,7 @@ def runs() -> Iterator[tuple[str, Rows | list[str]]]:
 
 
 def test_what_a_run_took_is_the_stored_panes() -> None:
-    check("runs", runs())
+    check_panes(STORED, "runs", runs())
 
 
 def logs() -> Iterator[tuple[str, Rows | list[str]]]:
@@ -309,7 +302,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_logs_and_the_words_of_events_are_the_stored_ones() -> None:
-    check("logs", logs())
+    check_panes(STORED, "logs", logs())
 
 
 # -- a file ------------------------------------------------------------------------------------------------------------
@@ -420,7 +413,7 @@ def cards() -> Iterator[tuple[str, Rows | list[str]]]:
 
 
 def test_cards_of_phases_and_nodes_are_the_stored_panes() -> None:
-    check("cards", cards())
+    check_panes(STORED, "cards", cards())
 
 
 # -- lists and texts ---------------------------------------------------------------------------------------------------
@@ -480,7 +473,7 @@ def plain_texts() -> Iterator[tuple[str, Rows | list[str]]]:
 
 
 def test_lists_and_texts_are_the_stored_panes() -> None:
-    check("texts", plain_texts())
+    check_panes(STORED, "texts", plain_texts())
 
 
 def test_the_lines_above_all_panes_are_the_stored_ones() -> None:
